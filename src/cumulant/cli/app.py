@@ -1,0 +1,97 @@
+"""The commands and their options; what they do lives in the modules beside this one."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cumulant._version import __version__
+from cumulant.errors import CumulantError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Learning and inference in exponential families, where every answer carries a certificate.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. A refusal is one red line and exit code 1; with ``--debug`` it is the whole traceback."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        app(args=arguments, prog_name="cumulant")
+    except (CumulantError, ValueError, OSError, ModuleNotFoundError) as problem:
+        foreign = isinstance(problem, ModuleNotFoundError) and problem.name != "matplotlib"
+        if foreign or "--debug" in arguments:
+            raise
+        _complain(problem)
+        raise SystemExit(1) from None
+
+
+def _complain(problem: Exception) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    message = " ".join(str(problem).split()) or type(problem).__name__
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), (message, "red")))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cumulant {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+) -> None:
+    """Learning and inference in exponential families, where every answer carries a certificate."""
+
+
+@app.command()
+def families() -> None:
+    """Print the exponential families: support, dimension, usual parameters, cumulant function."""
+    from cumulant.cli.families import show
+
+    show()
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the page and its pictures.")] = Path("demo-output"),
+) -> None:
+    """Fit families to real tables, with standard errors and certificates, and write a page with pictures."""
+    from cumulant.cli.demo import show
+
+    show(output)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="The experiment to run; without it, list them.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
+    output: Annotated[Path, typer.Option(help="Folder for the pictures and the ledger.")] = Path("reproduced"),
+    pictures: Annotated[bool, typer.Option(help="Draw pictures (needs matplotlib).")] = True,
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller version of each run.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    ledger: Annotated[Path | None, typer.Option(help="Where to write the ledger, instead of OUTPUT/ledger.md.")] = None,
+) -> None:
+    """Run published figures and tables again: each claim, our number, and a verdict."""
+    from cumulant.cli.reproduce import show_list, show_runs
+
+    if name is not None and everything:
+        raise typer.BadParameter("give the name of one experiment or --all, not both")
+    if listing or (name is None and not everything):
+        show_list()
+    else:
+        show_runs(name, output=output, pictures=pictures, quick=quick, seed=seed, ledger=ledger)

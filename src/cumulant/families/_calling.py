@@ -1,0 +1,91 @@
+"""How a method of a family is called: the rule of precision, one compiled program, and checks at the door.
+
+A family's methods are written as plain JAX. `question` wraps each of them, so that
+
+* NumPy and Python arguments are computed in float64 and returned as NumPy, JAX arguments in the caller's precision;
+* the method and the tests of its arguments are one compiled program per shape, and a failed test costs a readable error
+  rather than a NaN;
+* while something is being traced, the plain method runs.
+
+What an argument means is read off its name: `theta` and `other` are natural parameters, `mu` and `nu` are means, `x` is data.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.errors import DomainError
+from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+
+__all__ = ["question"]
+
+_NATURAL, _MEANS, _DATA = ("theta", "other"), ("mu", "nu"), ("x",)
+
+
+def question(method: Callable, *, checks: bool = True) -> Callable:
+    """Wrap one method of a family. With `checks=False` arguments may lie anywhere (membership tests themselves)."""
+    signature = inspect.signature(method)
+    makes_theta = method.__name__ in ("natural", "to_natural")
+
+    @jax.jit
+    def bundle(family, arguments):
+        answer = method(family, **arguments)
+        fine = {}
+        for name, value in arguments.items() if checks else ():
+            test = family.in_domain if name in _NATURAL else family.in_mean_domain if name in _MEANS else None
+            if test is not None:
+                fine[name] = jnp.all(test(value))
+            elif name in _DATA:
+                fine[name] = jnp.all(jnp.asarray([jnp.all(~jnp.isnan(leaf)) for leaf in jax.tree.leaves(value)]))
+        if checks and makes_theta:
+            fine["natural"] = jnp.all(family.in_domain(answer))
+        return answer, fine
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        try:
+            bound = signature.bind(self, *args, **kwargs).arguments
+        except TypeError as problem:
+            raise TypeError(f"{type(self).__name__}.{method.__name__}: {problem}") from None
+        arguments = {name: _prepared(self, name, value) for name, value in bound.items() if name != "self"}
+        if any_tracer(arguments, self):
+            return method(self, **jax.tree.map(jnp.asarray, arguments))
+        if any_jax(arguments):
+            answer, fine = bundle(self, arguments)
+        else:
+            with float64():
+                answer, fine = to_numpy(bundle(self, arguments))
+        for name, ok in fine.items():
+            if not ok:
+                raise self._refusal(name, answer if name == "natural" else arguments[name], arguments)
+        # JAX sorts the keys of a dictionary; people expect the order of `natural`.
+        return {key: answer[key] for key in self.usual_names} if method.__name__ == "usual" else answer
+
+    return call
+
+
+def _prepared(family, name, value):
+    """Array-likes as arrays of floats; parameters of the right length."""
+    value = to_jax(value, name)
+    if name in _NATURAL or name in _MEANS:
+        shape = np.shape(value)
+        if len(shape) == 0 or shape[-1] != family.dim:
+            kind = "natural parameter" if name in _NATURAL else "mean parameter"
+            raise DomainError(
+                f"{name}, a {kind} of {family}, must have {family.dim} entries on its last axis; got shape {shape}"
+            )
+    if name in _DATA:
+        value = jax.tree.map(_floats, value)
+        family._check_event(value)
+    return value
+
+
+def _floats(leaf):
+    """Data as floats: float64 for NumPy, the caller's default float for JAX integers."""
+    if isinstance(leaf, jax.Array):
+        return leaf if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.astype(jnp.result_type(float))
+    return np.asarray(leaf, dtype=np.float64)

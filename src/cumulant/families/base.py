@@ -1,0 +1,333 @@
+"""Everything that follows from the cumulant function ``A``, written once for all families.
+
+A family states its statistic ``T``, base measure and ``A``; this file derives means, entropies, divergences, Fisher
+information, estimates and membership tests from them.
+"""
+
+import dataclasses
+import functools
+import inspect
+from typing import Any, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant import randomness
+from cumulant.errors import DomainError
+from cumulant.families._calling import question
+from cumulant.families.newton import solve_mean_equation
+from cumulant.precision import any_jax, any_tracer, float64, to_numpy
+
+__all__ = ["ExponentialFamily", "constant", "family"]
+
+# The public questions; each is wrapped by the rule of precision when a class defines it.
+_QUESTIONS = (
+    "statistics", "log_base", "log_partition", "natural", "usual", "to_mean", "to_natural", "conjugate",
+    "expected_log_base", "log_prob", "entropy", "cross_entropy", "kl", "bregman", "bregman_conjugate", "symmetrised",
+    "fisher",
+)  # fmt: skip
+_MEMBERSHIP = ("in_domain", "in_mean_domain", "in_support")
+
+
+def constant() -> Any:
+    """A field of a family that is an array (a known covariance, say): data of the compiled program, not part of it."""
+    return dataclasses.field(metadata={"array": True})
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(constant,))
+def family(cls: type) -> type:
+    """Class decorator: a frozen dataclass that JAX knows as a pytree; fields made by `constant()` are its leaves."""
+    cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    fields = [(f.name, bool(f.metadata.get("array"))) for f in dataclasses.fields(cls)]
+    return jax.tree_util.register_dataclass(
+        cls,
+        data_fields=[name for name, is_array in fields if is_array],
+        meta_fields=[name for name, is_array in fields if not is_array],
+    )
+
+
+class ExponentialFamily:
+    """An exponential family ``p(x) = h(x) exp(<theta, T(x)> - A(theta))``, in minimal form.
+
+    Parameters are plain arrays with the parameter on the last axis, batched over leading axes. NumPy input is computed
+    in float64 and returned as NumPy; JAX input in the caller's own precision; all methods work under `jit`, `vmap`, `grad`.
+
+    To write a family: a class marked `@family` with `dim`, `statistics`, `log_base`, `log_partition`, `natural`, `usual`,
+    `_draw`, the membership tests, and closed forms of `to_mean`, `to_natural`, `conjugate` and `expected_log_base` where
+    there are any. See `families.poisson` for a short one.
+
+    Attributes
+    ----------
+    dim : int
+        The number of natural parameters, equal to the dimension of ``T``.
+    event_shape : tuple of int
+        The shape of one observation: ``()`` for a number.
+    support, domain, mean_domain : str
+        In words: where observations, natural parameters and means live. Used in error messages and tables.
+    """
+
+    dim: int = 0
+    event_shape: tuple[int, ...] = ()
+    support: str = ""
+    domain: str = ""
+    mean_domain: str = ""
+    discrete: bool = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in (*_QUESTIONS, *_MEMBERSHIP):
+            if name in cls.__dict__:
+                setattr(cls, name, question(cls.__dict__[name], checks=name in _QUESTIONS))
+
+    # What a family must state --------------------------------------------------------------------------------------
+
+    def statistics(self, x):
+        """The sufficient statistic ``T(x)``, shape ``(..., dim)``."""
+        raise NotImplementedError(f"{type(self).__name__} must define statistics(x)")
+
+    def log_base(self, x):
+        """The logarithm of the base measure ``h(x)`` on the support, with respect to counting or Lebesgue measure."""
+        raise NotImplementedError(f"{type(self).__name__} must define log_base(x)")
+
+    def log_partition(self, theta):
+        """The cumulant function ``A(theta) = log sum_x h(x) exp <theta, T(x)>``."""
+        raise NotImplementedError(f"{type(self).__name__} must define log_partition(theta)")
+
+    def natural(self, **usual):
+        """The natural parameter for the usual ones, such as ``natural(mean=0.0, variance=1.0)``."""
+        raise NotImplementedError(f"{type(self).__name__} must define natural(**usual)")
+
+    def usual(self, theta) -> dict:
+        """The usual parameters by name; the inverse of `natural`."""
+        raise NotImplementedError(f"{type(self).__name__} must define usual(theta)")
+
+    def _draw(self, key, theta, shape):
+        """Draws of shape ``(*shape, *batch, *event_shape)``, in plain JAX."""
+        raise NotImplementedError(f"{type(self).__name__} must define _draw(key, theta, shape)")
+
+    def in_domain(self, theta):
+        """Whether ``theta`` is a natural parameter (finite, and where ``A`` is finite)."""
+        return jnp.all(jnp.isfinite(theta), axis=-1)
+
+    def in_mean_domain(self, mu):
+        """Whether ``mu`` is the mean of some member, that is, in the interior of the convex hull of ``T``."""
+        return jnp.all(jnp.isfinite(mu), axis=-1)
+
+    def in_support(self, x):
+        """Whether ``x`` is a possible observation."""
+        raise NotImplementedError(f"{type(self).__name__} must define in_support(x)")
+
+    # What follows from A ---------------------------------------------------------------------------------------------
+
+    def to_mean(self, theta):
+        """``mu = grad A(theta) = E T(x)``."""
+        return jax.grad(lambda t: jnp.sum(self.log_partition(t)))(theta)
+
+    def to_natural(self, mu):
+        """``theta = (grad A)^-1(mu) = grad A*(mu)``, by a safeguarded Newton solve unless there is a closed form."""
+        return solve_mean_equation(self, mu)
+
+    def _start(self, mu):
+        """Some natural parameter from which the Newton solve of `to_natural` starts."""
+        return jnp.zeros_like(mu)
+
+    def conjugate(self, mu):
+        """``A*(mu) = max_theta <theta, mu> - A(theta)``: the negative entropy relative to the base measure."""
+        theta = self.to_natural(mu)
+        return jnp.sum(theta * mu, axis=-1) - self.log_partition(theta)
+
+    def expected_log_base(self, theta):
+        """``E log h(x)``: the one part of the entropy that ``A`` does not give. Zero for a constant base measure of one."""
+        raise NotImplementedError(f"{type(self).__name__} must define expected_log_base(theta)")
+
+    def log_prob(self, x, theta):
+        """``log p(x) = <theta, T(x)> + log h(x) - A(theta)``; minus infinity outside the support.
+
+        `x` of shape ``(*batch, *event_shape)`` is broadcast against the batch of `theta`.
+        """
+        inside = self.in_support(x)
+        safe = self._inside(x, inside)
+        value = jnp.sum(theta * self.statistics(safe), axis=-1) + self.log_base(safe) - self.log_partition(theta)
+        return jnp.where(inside, value, -jnp.inf)
+
+    def entropy(self, theta):
+        """``H = -E log p(x) = A(theta) - <theta, mu> - E log h(x)``, in nats (differential for continuous families)."""
+        return self.log_partition(theta) - jnp.sum(theta * self.to_mean(theta), axis=-1) - self.expected_log_base(theta)
+
+    def cross_entropy(self, theta, other):
+        """``-E_theta log p_other(x)``, which is ``entropy(theta) + kl(theta, other)``."""
+        mean = self.to_mean(theta)
+        return self.log_partition(other) - jnp.sum(other * mean, axis=-1) - self.expected_log_base(theta)
+
+    def kl(self, theta, other):
+        """``KL(p_theta || p_other) = A(other) - A(theta) - <mu, other - theta>``, the truth first; see `bregman`."""
+        return self.bregman(other, theta)
+
+    def bregman(self, theta, other):
+        """``A(theta) - A(other) - <grad A(other), theta - other>``, which is ``KL(p_other || p_theta)``."""
+        mean = self.to_mean(other)
+        value = self.log_partition(theta) - self.log_partition(other) - jnp.sum(mean * (theta - other), axis=-1)
+        return jnp.maximum(value, 0.0)  # convexity says >= 0; only rounding can say otherwise
+
+    def bregman_conjugate(self, mu, nu):
+        """``A*(mu) - A*(nu) - <grad A*(nu), mu - nu>``, which is ``KL(p_mu || p_nu)``: the truth first."""
+        return self.kl(self.to_natural(mu), self.to_natural(nu))
+
+    def symmetrised(self, mu, nu):
+        """``KL(p_mu || p_nu) + KL(p_nu || p_mu) = <theta_mu - theta_nu, mu - nu>``."""
+        return jnp.sum((self.to_natural(mu) - self.to_natural(nu)) * (mu - nu), axis=-1)
+
+    def fisher(self, theta):
+        """The Fisher information in natural coordinates: ``hess A(theta) = Cov T(x)``, shape ``(..., dim, dim)``."""
+        hessian = jax.hessian(self.log_partition)
+        flat = theta.reshape(-1, self.dim)
+        return jax.vmap(hessian)(flat).reshape(*theta.shape, self.dim)
+
+    # Sampling --------------------------------------------------------------------------------------------------------
+
+    def sample(self, theta, n: int | tuple[int, ...] = 1, *, rng: Any = None):
+        """Independent draws, shape ``(n, *batch, *event_shape)``.
+
+        Parameters
+        ----------
+        theta : array
+            Natural parameters ``(*batch, dim)``.
+        n : int or tuple of int
+            How many draws per parameter; they come on the leading axes.
+        rng : int, numpy.random.Generator, JAX key or None
+            The same int gives the same draws.
+        """
+        shape = (n,) if isinstance(n, int | np.integer) else tuple(n)
+        if any(size < 0 for size in shape):
+            raise ValueError(f"n must not be negative; got {n}")
+        if any_jax(theta):
+            if not any_tracer(theta, self):
+                self._require_domain(theta)
+            return _draw(self, randomness.key(rng), theta, shape)
+        theta = np.asarray(theta, dtype=np.float64)
+        self._require_domain(theta)
+        key = randomness.key(rng)
+        with float64():
+            return to_numpy(_draw(self, key, theta, shape))
+
+    def _require_domain(self, theta) -> None:
+        if not np.all(self.in_domain(theta)):
+            raise self._refusal("theta", theta, {})
+
+    # Learning: see `families.statistics` for the reduction, `families.estimate` for intervals and risk ----------------------
+
+    # Central coordinates are the mean parameter in a form that does not cancel: for the normal, (mean, variance) rather
+    # than (E x, E x^2). By default they are the mean parameter itself. Statistics are kept and merged in them.
+
+    def _central(self, x, weights):
+        """Central coordinates of data ``(n, *batch, *event)`` under weights ``(n, ...)`` that add up to one."""
+        return jnp.sum(weights[..., None] * self.statistics(x), axis=0)
+
+    def _merge(self, first, second, share):
+        """Central coordinates of a mixture: ``(1 - share)`` of the first, ``share`` of the second."""
+        return first + share[..., None] * (second - first)
+
+    def _from_mean(self, mu):
+        return mu
+
+    def _central_to_mean(self, central):
+        return central
+
+    def _central_to_natural(self, central):
+        return self.to_natural(central)
+
+    def _estimable(self, central):
+        """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond rounding."""
+        return self.in_mean_domain(self._central_to_mean(central))
+
+    def _obstacle(self, central, count) -> str:
+        """Why statistics that are not `_estimable` are not. One unbatched point, on the host."""
+        return f"the mean statistic {central} of {count:g} observations lies on the boundary of its domain ({self.mean_domain})"
+
+    def collect(self, x, weights=None):
+        """The sufficient statistics of a data set (`Statistics`): they add up with those of other data sets."""
+        from cumulant.families.statistics import collect
+
+        return collect(self, x, weights)
+
+    def mle(self, x, weights=None):
+        """The maximum-likelihood estimate of ``theta`` from observations on the first axis: ``grad A*(mean T)``.
+
+        Raises `NoEstimateError` where no finite estimate exists, with the reason.
+        """
+        return self.collect(x, weights).mle()
+
+    def map(self, x, prior, weights=None):
+        """The mode of the posterior density of ``theta`` under a `ConjugatePrior`: ``grad A*((n0 mu0 + sum T) / (n0 + n))``."""
+        return self.collect(x, weights).map(prior)
+
+    def estimate(self, x, weights=None, prior=None):
+        """An `Estimate`: the parameter with standard errors, intervals, and how far from the truth to expect it."""
+        from cumulant.families.estimate import estimate
+
+        return estimate(self, x, weights, prior)
+
+    # Errors, names -----------------------------------------------------------------------------------------------------
+
+    @property
+    def usual_names(self) -> tuple[str, ...]:
+        """The names of the usual parameters, in the order in which `natural` takes them."""
+        return tuple(name for name in inspect.signature(type(self).natural).parameters if name != "self")
+
+    def _inside(self, x, inside):
+        """`x` with observations outside the support replaced by one inside, so that no NaN is computed from them."""
+        shaped = inside.reshape(inside.shape + (1,) * len(self.event_shape))
+        return jnp.where(shaped, x, jnp.asarray(self._example_point(), dtype=jnp.result_type(x)))
+
+    def _example_point(self):
+        """Some observation of the support."""
+        return np.ones(self.event_shape)
+
+    def _check_event(self, x) -> None:
+        shape, size = np.shape(x), len(self.event_shape)
+        if size and shape[-size:] != self.event_shape:
+            raise DomainError(f"x, data of {self}, must have shape (..., {', '.join(map(str, self.event_shape))}); got {shape}")
+
+    def _refusal(self, name: str, value, arguments) -> DomainError:
+        """The error for an argument that failed its test at the door."""
+        value = np.asarray(value)
+        if name == "x":
+            return DomainError(f"x, data of {self}, has NaN entries: drop or impute them first")
+        if name in ("mu", "nu"):
+            good, kind, rule = self.in_mean_domain(value), "mean parameter", self.mean_domain
+        else:
+            good, kind, rule = self.in_domain(value), "natural parameter", self.domain
+        bad = np.argwhere(~np.atleast_1d(good))
+        where = "" if np.ndim(good) == 0 or bad.size == 0 else f" at index {tuple(map(int, bad[0]))}"
+        culprit = value if np.ndim(good) == 0 or bad.size == 0 else value[tuple(bad[0])]
+        rule = rule or "all entries finite"
+        if name == "natural" and "mu" not in arguments:
+            given = ", ".join(f"{k}={np.array2string(np.asarray(v), threshold=6, precision=6)}" for k, v in arguments.items())
+            return DomainError(f"{self} has no member with {given}{where}: it needs {rule}")
+        if name == "natural":
+            return DomainError(f"the natural parameter of {self} for this mean is not representable: got {culprit}{where}")
+        return DomainError(f"{kind} of {self} must have {rule}; got {culprit}{where}")
+
+    def __repr__(self):
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        inner = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields)
+        return f"{type(self).__name__}({inner})"
+
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = jax.tree.flatten(self), jax.tree.flatten(other)
+        return mine[1] == theirs[1] and all(np.array_equal(a, b) for a, b in zip(mine[0], theirs[0], strict=True))
+
+    def __hash__(self):
+        return hash((type(self), jax.tree.structure(self)))
+
+
+for _name in (*_QUESTIONS, *_MEMBERSHIP):
+    setattr(ExponentialFamily, _name, question(ExponentialFamily.__dict__[_name], checks=_name in _QUESTIONS))
+
+
+@functools.partial(jax.jit, static_argnames=("shape",))
+def _draw(family, key, theta, shape):
+    return family._draw(key, theta, shape)

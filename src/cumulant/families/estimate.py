@@ -1,0 +1,125 @@
+"""Estimates as a statistician wants them: with standard errors, intervals, and the expected distance from the truth."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtri
+
+from cumulant.families.base import ExponentialFamily
+from cumulant.families.statistics import ConjugatePrior, Statistics
+from cumulant.precision import float64, to_numpy
+
+__all__ = ["Estimate", "estimate"]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A fitted parameter and how well it is known.
+
+    Standard errors and intervals are the usual large-sample ones: the inverse Fisher information over ``n`` (over ``n0 + n``
+    under a prior, which is then the Laplace approximation of the posterior). They are approximations, not certificates;
+    `risk` says which parts of the theory are exact.
+
+    Attributes
+    ----------
+    theta : array
+        The natural parameter; `mu` is the mean parameter and `usual` the usual ones by name.
+    covariance : array
+        Of the natural parameter.
+    standard_errors : array
+        Of the natural parameter, its square-rooted diagonal; `usual_standard_errors` by the delta method.
+    log_likelihood : float
+        Of the data, at `theta`.
+    """
+
+    family: ExponentialFamily
+    statistics: Statistics
+    prior: ConjugatePrior | None
+    theta: Any
+    covariance: Any
+    usual: dict[str, Any]
+    usual_standard_errors: dict[str, Any]
+    log_likelihood: float
+
+    @property
+    def mu(self):
+        """The mean parameter ``grad A(theta)``."""
+        return self.family.to_mean(self.theta)
+
+    @property
+    def count(self) -> float:
+        """How many observations, by weight."""
+        return self.statistics.count
+
+    @property
+    def standard_errors(self):
+        """Standard errors of the natural parameter."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+
+    def interval(self, level: float = 0.95):
+        """Lower and upper ends for each natural parameter, shape ``(..., dim, 2)``, by the normal approximation."""
+        half = _quantile(level) * self.standard_errors
+        return np.stack([self.theta - half, self.theta + half], axis=-1)
+
+    def usual_interval(self, level: float = 0.95) -> dict[str, Any]:
+        """Lower and upper ends for each usual parameter by name, by the delta method."""
+        z = _quantile(level)
+        ends = {name: z * error for name, error in self.usual_standard_errors.items()}
+        return {name: np.stack([self.usual[name] - half, self.usual[name] + half], axis=-1) for name, half in ends.items()}
+
+    @property
+    def risk(self):
+        """The expected ``KL(truth || estimate)`` over data sets of this size: see `families.risk.expected_kl`."""
+        from cumulant.families.risk import expected_kl
+
+        return expected_kl(self.family, self.theta, self.count, prior=self.prior)
+
+    def __str__(self):
+        lines = [f"{self.family} from {float(np.max(self.count)):g} observations, log likelihood {float(self.log_likelihood):.6g}"]
+        intervals = self.usual_interval()
+        for name, value in self.usual.items():
+            if np.ndim(value) == 0:
+                low, high = intervals[name]
+                error = self.usual_standard_errors[name]
+                lines.append(f"  {name} = {value:.6g} ± {error:.2g}   95%: [{low:.6g}, {high:.6g}]")
+            else:
+                lines.append(f"  {name} =\n{np.array2string(np.asarray(value), precision=4, prefix='    ')}")
+        return "\n".join(lines)
+
+
+def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior | None = None) -> Estimate:
+    """Fit `family` to observations on the first axis of `x` by maximum likelihood, or under a conjugate prior."""
+    statistics = family.collect(x, weights)
+    theta = np.asarray(statistics.mle() if prior is None else statistics.map(prior), dtype=np.float64)
+    total = np.asarray(statistics.count, dtype=np.float64) + (0.0 if prior is None else np.asarray(prior.strength))
+    with float64():
+        covariance, usual, errors = to_numpy(_spread(family, theta, total))
+    data = jax.tree.map(np.asarray, x) if not isinstance(x, list) else np.asarray(x, dtype=np.float64)
+    logs = np.asarray(family.log_prob(data, theta))
+    w = np.ones(logs.shape[:1]) if weights is None else np.asarray(weights, dtype=np.float64)
+    log_likelihood = np.sum(w.reshape(w.shape + (1,) * (logs.ndim - w.ndim)) * logs, axis=0)
+    return Estimate(family, statistics, prior, theta, covariance, usual, errors, log_likelihood)
+
+
+@functools.partial(jax.jit)
+def _spread(family, theta, total):
+    covariance = jnp.linalg.inv(family.fisher(theta)) / total[..., None, None]
+    flat, inverse = theta.reshape(-1, family.dim), covariance.reshape(-1, family.dim, family.dim)
+
+    def delta(t, c):
+        jacobian = jax.jacfwd(family.usual)(t)
+        return jax.tree.map(lambda j: jnp.sqrt(jnp.maximum(jnp.einsum("...i,ij,...j->...", j, c, j), 0.0)), jacobian)
+
+    errors = jax.vmap(delta)(flat, inverse)
+    usual = family.usual(theta)
+    return covariance, usual, jax.tree.map(lambda e, u: e.reshape(u.shape), errors, usual)
+
+
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be strictly between 0 and 1; got {level}")
+    return float(ndtri(0.5 + level / 2))

@@ -1,0 +1,114 @@
+"""The gamma family, and the inverse gamma: positive numbers with two free parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import digamma, gammaln
+
+from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.inverses import implicit_inverse, inverse_digamma_gap
+from cumulant.families.special import phi
+
+__all__ = ["Gamma", "InverseGamma"]
+
+
+@family
+class Gamma(ExponentialFamily):
+    """Positive ``x`` with shape ``a`` and rate ``b``.
+
+    ``T(x) = (log x, x)``, ``theta = (a, -b)``, ``A(theta) = log Gamma(a) - a log b``,
+    ``mu = (digamma(a) - log b, a / b)``, base measure ``1 / x``.
+
+    The mean map is inverted through the one number ``log E x - E log x = log a - digamma(a)``, which is also what is kept of
+    data, so that nothing cancels for a large shape.
+
+    Examples
+    --------
+    >>> fam = Gamma()
+    >>> theta = fam.natural(shape=2.0, rate=3.0)
+    >>> fam.to_mean(theta)
+    array([-0.67582795,  0.66666667])
+    >>> fam.to_natural(fam.to_mean(theta))
+    array([ 2., -3.])
+    """
+
+    dim = 2
+    support = "x > 0"
+    domain = "theta[0] > 0 (the shape) and theta[1] < 0 (minus the rate)"
+    mean_domain = "mu[1] > 0 and mu[0] < log(mu[1]) (Jensen's inequality for E log x)"
+
+    def statistics(self, x):
+        return jnp.stack([jnp.log(x), x], axis=-1)
+
+    def log_base(self, x):
+        return -jnp.log(x)
+
+    def log_partition(self, theta):
+        return gammaln(theta[..., 0]) - theta[..., 0] * jnp.log(-theta[..., 1])
+
+    def natural(self, *, shape, rate):
+        return jnp.stack(jnp.broadcast_arrays(shape, -rate), axis=-1)
+
+    def usual(self, theta):
+        return {"shape": theta[..., 0], "rate": -theta[..., 1]}
+
+    def to_mean(self, theta):
+        shape, rate = theta[..., 0], -theta[..., 1]
+        return jnp.stack([digamma(shape) - jnp.log(rate), shape / rate], axis=-1)
+
+    def to_natural(self, mu):
+        return implicit_inverse(lambda self, m: self._central_to_natural(self._from_mean(m)), self, mu)
+
+    def expected_log_base(self, theta):
+        return jnp.log(-theta[..., 1]) - digamma(theta[..., 0])
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        x = jnp.where(inside, x, 1.0)
+        shape, rate = theta[..., 0], -theta[..., 1]
+        value = (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - gammaln(shape))
+        return jnp.where(inside, value, -jnp.inf)
+
+    def in_domain(self, theta):
+        return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 0] > 0) & (theta[..., 1] < 0)
+
+    def in_mean_domain(self, mu):
+        positive = jnp.all(jnp.isfinite(mu), axis=-1) & (mu[..., 1] > 0)
+        return positive & (mu[..., 0] < jnp.log(jnp.where(positive, mu[..., 1], 1.0)))
+
+    def in_support(self, x):
+        return (x > 0) & jnp.isfinite(x)
+
+    def _draw(self, key, theta, shape):
+        alpha, rate = theta[..., 0], -theta[..., 1]
+        logs = jax.random.loggamma(key, alpha, (*shape, *alpha.shape), dtype=theta.dtype)
+        # A tiny shape draws numbers below the smallest float: they are kept positive, as the support demands.
+        return jnp.maximum(jnp.exp(logs - jnp.log(rate)), jnp.finfo(theta.dtype).tiny)
+
+    # Central coordinates: (E x, log E x - E log x).
+
+    def _central(self, x, weights):
+        mean = jnp.sum(weights * x, axis=0)
+        return jnp.stack([mean, jnp.sum(weights * phi(x / mean), axis=0)], axis=-1)
+
+    def _merge(self, first, second, share):
+        mean = first[..., 0] + share * (second[..., 0] - first[..., 0])
+        gap = (1 - share) * (first[..., 1] + phi(first[..., 0] / mean)) + share * (second[..., 1] + phi(second[..., 0] / mean))
+        return jnp.stack([mean, gap], axis=-1)
+
+    def _from_mean(self, mu):
+        return jnp.stack([mu[..., 1], jnp.log(mu[..., 1]) - mu[..., 0]], axis=-1)
+
+    def _central_to_mean(self, central):
+        return jnp.stack([jnp.log(central[..., 0]) - central[..., 1], central[..., 0]], axis=-1)
+
+    def _central_to_natural(self, central):
+        shape = inverse_digamma_gap(central[..., 1])
+        return jnp.stack([shape, -shape / central[..., 0]], axis=-1)
+
+    def _estimable(self, central):
+        rounding = (4 * jnp.finfo(central.dtype).eps) ** 2
+        return jnp.all(jnp.isfinite(central), axis=-1) & (central[..., 0] > 0) & (central[..., 1] > rounding)
+
+    def _obstacle(self, central, count):
+        return f"all {count:g} observations are equal, and the likelihood keeps growing as the shape goes to infinity"

@@ -1,0 +1,286 @@
+"""The normal family on the line: mean and variance both unknown, or one of them known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.gamma_type import GammaType
+from cumulant.families.special import phi
+
+__all__ = ["LogNormal", "Normal", "NormalKnownMean", "NormalKnownVariance"]
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+@family
+class Normal(ExponentialFamily):
+    """Real ``x`` with mean ``m`` and variance ``v``.
+
+    ``T(x) = (x, x^2)``, ``theta = (m / v, -1 / (2 v))``, ``A = -theta_0^2 / (4 theta_1) - log(-2 theta_1) / 2``,
+    ``mu = (m, m^2 + v)``, ``A*(mu) = -log(mu_1 - mu_0^2) / 2 - 1/2``, base measure ``1 / sqrt(2 pi)``.
+
+    Statistics are kept as (mean, variance), so that estimates do not cancel when ``|m|`` is much larger than ``sqrt v``.
+
+    Examples
+    --------
+    >>> fam = Normal()
+    >>> theta = fam.natural(mean=1.0, variance=4.0)
+    >>> fam.to_mean(theta), fam.entropy(theta)
+    (array([1., 5.]), np.float64(2.112085713...))
+    """
+
+    dim = 2
+    support = "x real"
+    domain = "theta[0] finite and theta[1] < 0 (minus half the precision)"
+    mean_domain = "mu[1] > mu[0]^2 (a positive variance)"
+
+    def statistics(self, x):
+        return jnp.stack([x, x**2], axis=-1)
+
+    def log_base(self, x):
+        return jnp.full_like(x, -0.5 * _LOG_2PI)
+
+    def log_partition(self, theta):
+        return -(theta[..., 0] ** 2) / (4 * theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
+
+    def natural(self, *, mean, variance):
+        mean, variance = jnp.broadcast_arrays(mean, variance)
+        return jnp.stack([mean / variance, -0.5 / variance], axis=-1)
+
+    def usual(self, theta):
+        variance = -0.5 / theta[..., 1]
+        return {"mean": theta[..., 0] * variance, "variance": variance}
+
+    def to_mean(self, theta):
+        return self._central_to_mean(_moments(theta))
+
+    def to_natural(self, mu):
+        return self._central_to_natural(self._from_mean(mu))
+
+    def conjugate(self, mu):
+        return -0.5 * jnp.log(mu[..., 1] - mu[..., 0] ** 2) - 0.5
+
+    def expected_log_base(self, theta):
+        return jnp.full_like(theta[..., 0], -0.5 * _LOG_2PI)
+
+    def entropy(self, theta):
+        return 0.5 * (1 + _LOG_2PI - jnp.log(-2 * theta[..., 1]))
+
+    def log_prob(self, x, theta):
+        m, v = jnp.moveaxis(_moments(theta), -1, 0)
+        return jnp.where(jnp.isfinite(x), -0.5 * ((x - m) ** 2 / v + jnp.log(v) + _LOG_2PI), -jnp.inf)
+
+    def kl(self, theta, other):
+        (m, v), (n, w) = jnp.moveaxis(_moments(theta), -1, 0), jnp.moveaxis(_moments(other), -1, 0)
+        return 0.5 * ((m - n) ** 2 / w + phi(v / w))
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
+    def in_domain(self, theta):
+        return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 1] < 0)
+
+    def in_mean_domain(self, mu):
+        return jnp.all(jnp.isfinite(mu), axis=-1) & (mu[..., 1] > mu[..., 0] ** 2)
+
+    def in_support(self, x):
+        return jnp.isfinite(x)
+
+    def _draw(self, key, theta, shape):
+        m, v = jnp.moveaxis(_moments(theta), -1, 0)
+        return m + jnp.sqrt(v) * jax.random.normal(key, (*shape, *m.shape), dtype=theta.dtype)
+
+    # Central coordinates: (mean, variance), merged by the parallel form of Welford's update.
+
+    def _central(self, x, weights):
+        mean = jnp.sum(weights * x, axis=0)
+        mean = mean + jnp.sum(weights * (x - mean), axis=0)  # a second pass takes the rounding of the first away
+        return jnp.stack([mean, jnp.sum(weights * (x - mean) ** 2, axis=0)], axis=-1)
+
+    def _merge(self, first, second, share):
+        step = second[..., 0] - first[..., 0]
+        spread = (1 - share) * first[..., 1] + share * second[..., 1] + share * (1 - share) * step**2
+        return jnp.stack([first[..., 0] + share * step, spread], axis=-1)
+
+    def _from_mean(self, mu):
+        return jnp.stack([mu[..., 0], mu[..., 1] - mu[..., 0] ** 2], axis=-1)
+
+    def _central_to_mean(self, central):
+        return jnp.stack([central[..., 0], central[..., 1] + central[..., 0] ** 2], axis=-1)
+
+    def _central_to_natural(self, central):
+        return jnp.stack([central[..., 0] / central[..., 1], -0.5 / central[..., 1]], axis=-1)
+
+    def _estimable(self, central):
+        rounding = 4 * jnp.finfo(central.dtype).eps * central[..., 0]
+        return jnp.all(jnp.isfinite(central), axis=-1) & (central[..., 1] > rounding**2)
+
+    def _obstacle(self, central, count):
+        return f"all {count:g} observations are equal, and the likelihood keeps growing as the variance goes to 0"
+
+
+def _moments(theta):
+    variance = -0.5 / theta[..., 1]
+    return jnp.stack([theta[..., 0] * variance, variance], axis=-1)
+
+
+@family
+class NormalKnownVariance(ExponentialFamily):
+    """Real ``x`` with mean ``m`` and known ``variance`` ``v``.
+
+    ``T(x) = x``, ``theta = m / v``, ``A(theta) = v theta^2 / 2``, ``mu = m``, ``A*(mu) = mu^2 / (2 v)``,
+    base measure ``N(x; 0, v)``.
+
+    Examples
+    --------
+    >>> fam = NormalKnownVariance(variance=4.0)
+    >>> fam.natural(mean=2.0)
+    array([0.5])
+    """
+
+    variance: float = 1.0
+
+    dim = 1
+    support = "x real"
+    domain = "theta finite"
+    mean_domain = "mu finite"
+
+    def __post_init__(self):
+        if not 0 < self.variance < np.inf:
+            raise ValueError(f"variance must be positive and finite; got {self.variance}")
+
+    def statistics(self, x):
+        return x[..., None]
+
+    def log_base(self, x):
+        return -0.5 * (x**2 / self.variance + _LOG_2PI + np.log(self.variance))
+
+    def log_partition(self, theta):
+        return 0.5 * self.variance * theta[..., 0] ** 2
+
+    def natural(self, *, mean):
+        return (mean / self.variance)[..., None]
+
+    def usual(self, theta):
+        return {"mean": theta[..., 0] * self.variance}
+
+    def to_mean(self, theta):
+        return theta * self.variance
+
+    def to_natural(self, mu):
+        return mu / self.variance
+
+    def conjugate(self, mu):
+        return 0.5 * mu[..., 0] ** 2 / self.variance
+
+    def expected_log_base(self, theta):
+        mean = theta[..., 0] * self.variance
+        return -0.5 * (mean**2 / self.variance + 1 + _LOG_2PI + np.log(self.variance))
+
+    def kl(self, theta, other):
+        return 0.5 * self.variance * (theta[..., 0] - other[..., 0]) ** 2
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
+    def in_support(self, x):
+        return jnp.isfinite(x)
+
+    def _draw(self, key, theta, shape):
+        mean = theta[..., 0] * self.variance
+        return mean + np.sqrt(self.variance) * jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype)
+
+
+@family
+class NormalKnownMean(GammaType):
+    """Real ``x`` with known ``mean`` and variance ``v``: the family of variances.
+
+    ``T(x) = (x - mean)^2``, ``theta = -1 / (2 v)``, ``A(theta) = -log(-2 theta) / 2``, ``mu = v``,
+    ``A*(mu) = -log(mu) / 2 - 1/2``, base measure ``1 / sqrt(2 pi)``.
+
+    Examples
+    --------
+    >>> fam = NormalKnownMean(mean=1.0)
+    >>> fam.usual(fam.mle([0.0, 2.0, 4.0]))
+    {'variance': np.float64(3.666666...)}
+    """
+
+    mean: float = 0.0
+
+    alpha = 0.5
+    offset = -0.5 * float(np.log(2.0))
+    support = "x real"
+
+    def statistics(self, x):
+        return ((x - self.mean) ** 2)[..., None]
+
+    def log_base(self, x):
+        return jnp.full_like(x, -0.5 * _LOG_2PI)
+
+    def natural(self, *, variance):
+        return (-0.5 / variance)[..., None]
+
+    def usual(self, theta):
+        return {"variance": -0.5 / theta[..., 0]}
+
+    def expected_log_base(self, theta):
+        return jnp.full_like(theta[..., 0], -0.5 * _LOG_2PI)
+
+    def in_support(self, x):
+        return jnp.isfinite(x)
+
+    def _draw(self, key, theta, shape):
+        scale = jnp.sqrt(-0.5 / theta[..., 0])
+        return self.mean + scale * jax.random.normal(key, (*shape, *scale.shape), dtype=theta.dtype)
+
+
+@family
+class LogNormal(Normal):
+    """Positive ``x`` whose logarithm is normal with mean ``location`` and variance ``variance``.
+
+    The normal family seen through ``T(x) = (log x, log^2 x)``: same ``A``, base measure ``1 / (x sqrt(2 pi))``.
+
+    Examples
+    --------
+    >>> fam = LogNormal()
+    >>> fam.log_prob(2.0, fam.natural(location=0.0, variance=1.0))
+    np.float64(-1.852312...)
+    """
+
+    support = "x > 0"
+
+    def statistics(self, x):
+        logs = jnp.log(x)
+        return jnp.stack([logs, logs**2], axis=-1)
+
+    def log_base(self, x):
+        return -0.5 * _LOG_2PI - jnp.log(x)
+
+    def natural(self, *, location, variance):
+        return Normal().natural(mean=location, variance=variance)
+
+    def usual(self, theta):
+        variance = -0.5 / theta[..., 1]
+        return {"location": theta[..., 0] * variance, "variance": variance}
+
+    def expected_log_base(self, theta):
+        return -0.5 * _LOG_2PI + theta[..., 0] / (2 * theta[..., 1])
+
+    def entropy(self, theta):
+        return 0.5 * (1 + _LOG_2PI - jnp.log(-2 * theta[..., 1])) - theta[..., 0] / (2 * theta[..., 1])
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        logs = jnp.log(jnp.where(inside, x, 1.0))
+        m, v = jnp.moveaxis(_moments(theta), -1, 0)
+        return jnp.where(inside, -0.5 * ((logs - m) ** 2 / v + jnp.log(v) + _LOG_2PI) - logs, -jnp.inf)
+
+    def in_support(self, x):
+        return (x > 0) & jnp.isfinite(x)
+
+    def _draw(self, key, theta, shape):
+        return jnp.exp(Normal._draw(self, key, theta, shape))
+
+    def _central(self, x, weights):
+        return Normal._central(self, jnp.log(x), weights)

@@ -1,0 +1,103 @@
+"""The one place that saves and loads: `.npz` with a JSON header, written whole or not at all, never a pickle.
+
+A file holds named arrays and a header `{kind, format, version, settings}`. It is written under a temporary name in the
+same folder, flushed to disk, and renamed: a process killed at any moment leaves the old file or the new one.
+"""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cumulant._version import __version__
+from cumulant.errors import FileFormatError
+
+__all__ = ["Saved", "load", "save", "write_atomically"]
+
+_HEADER = "__header__"
+_FORMAT = 1
+
+
+class Saved(NamedTuple):
+    """What a file holds: its kind, its settings and its arrays, and the version of Cumulant that wrote it."""
+
+    kind: str
+    settings: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    version: str
+
+
+def save(path: str | os.PathLike, kind: str, arrays: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Path:
+    """Write arrays and JSON-able settings to `path` (which gets the suffix `.npz` if it has none); returns the path.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save(pathlib.Path(folder) / "model", "example", {"weights": [1.0, 2.0]}, {"l2": 0.1})
+    ...     path.name, load(path, "example").settings
+    ('model.npz', {'l2': 0.1})
+    """
+    path = Path(path)
+    if not path.suffix:
+        path = path.with_suffix(".npz")
+    plain = {name: np.asarray(value) for name, value in arrays.items()}
+    for name, value in plain.items():
+        if value.dtype.hasobject:
+            raise TypeError(f"array {name!r} of a {kind} holds Python objects, which would need a pickle")
+        if name == _HEADER:
+            raise ValueError(f"{_HEADER!r} is the name of the header: call the array something else")
+    header = {"kind": kind, "format": _FORMAT, "version": __version__, "settings": dict(settings or {})}
+    text = json.dumps(header, allow_nan=True).encode()
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **plain)
+    write_atomically(path, buffer.getbuffer())
+    return path
+
+
+def write_atomically(path: str | os.PathLike, data: Any) -> None:
+    """Write bytes under a temporary name beside `path`, flush them to disk, and rename."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
+    """Read a file written by `save`. With `kind` given, a file of another kind is refused.
+
+    Raises `FileFormatError` for a foreign, truncated or corrupt file, and for one written in a newer format.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile) or _HEADER not in archive.files:
+                raise FileFormatError(f"{path} is not a Cumulant file: it has no header")
+            header = json.loads(bytes(archive[_HEADER]).decode())
+            arrays = {name: archive[name] for name in archive.files if name != _HEADER}
+    except FileFormatError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zipfile.zlib.error, NotImplementedError) as problem:  # type: ignore[attr-defined]
+        raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({problem})") from problem
+    if not isinstance(header, dict) or not {"kind", "format", "settings"} <= header.keys():
+        raise FileFormatError(f"{path} has a header that Cumulant did not write")
+    if header["format"] > _FORMAT:
+        raise FileFormatError(
+            f"{path} was written by cumulant {header.get('version')}, in a newer format than {__version__} reads"
+        )
+    if kind is not None and header["kind"] != kind:
+        raise FileFormatError(f"{path} holds a {header['kind']}, not a {kind}")
+    return Saved(header["kind"], header["settings"], arrays, header.get("version", ""))

@@ -1,0 +1,1 @@
+"""Bregman geometry: entropies, projections, proximal maps, duality, and the coordinates of symmetric matrices."""

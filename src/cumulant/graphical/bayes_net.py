@@ -1,0 +1,238 @@
+"""Small exact Bayesian networks: conditional tables on a directed acyclic graph."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from scipy.special import rel_entr, xlogy
+
+from cumulant.errors import DomainError
+from cumulant.graphical.graphs import parents_to_graph
+from cumulant.graphical.scm import SCM, Mechanism
+from cumulant.graphical.tables import LARGEST, axes_of, require_room
+
+__all__ = ["BayesNet"]
+
+_ROWS_SUM = 1e-8  # how far a row of a table may be from adding up to one
+
+
+@dataclass(frozen=True, eq=False)
+class BayesNet:
+    """A Bayesian network ``p(x) = prod_i p(x_i | x_parents(i))`` over variables with finitely many states.
+
+    Answers are exact, by enumeration of the joint table: right for small networks, and `TooWide` for large ones.
+    Interventions replace factors: ``do`` cuts the arrows into a variable (Pearl 2009, section 3.2).
+
+    Parameters
+    ----------
+    tables : mapping of name to array
+        ``tables[i][x_parents..., x_i] = p(x_i | x_parents)``: one axis for each parent, in the order of `parents`, and the
+        variable itself on the last axis, along which the entries add up to one (they are divided by their sum, which
+        must be 1 to 1e-8).
+    parents : mapping of name to names, optional
+        The parents of each variable that has any.
+
+    Attributes
+    ----------
+    variables : tuple
+        The names, in the order of `tables`: the order of the columns of data and of the axes of `table()`.
+
+    Examples
+    --------
+    >>> net = BayesNet(
+    ...     {"rain": [0.7, 0.3], "wet": [[0.9, 0.1], [0.05, 0.95]]},
+    ...     parents={"wet": ["rain"]},
+    ... )
+    >>> net.marginals()["wet"]
+    array([0.645, 0.355])
+    >>> net.conditional("rain", {"wet": 1}).round(4)
+    array([0.1972, 0.8028])
+    >>> net.do({"wet": 1}).marginals()["rain"]        # wetting the grass does not make it rain
+    array([0.7, 0.3])
+    """
+
+    tables: Mapping[Hashable, Any]
+    parents: Mapping[Hashable, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not self.tables:
+            raise ValueError("a Bayesian network needs at least one variable; got no tables")
+        unknown = [name for name in self.parents if name not in self.tables]
+        if unknown:
+            raise ValueError(f"parents has an entry for {unknown[0]!r}, which has no table")
+        above = {name: tuple(self.parents.get(name, ())) for name in self.tables}
+        parents_to_graph(above)  # refuses unknown parents and cycles
+        read = {name: _conditional_table(name, table) for name, table in self.tables.items()}
+        for name, table in read.items():
+            expected = tuple(read[parent].shape[-1] for parent in above[name])
+            if table.shape[:-1] != expected:
+                raise ValueError(
+                    f"the table of {name!r} must have shape {(*expected, table.shape[-1])} for its parents {above[name]}; "
+                    f"got {table.shape}"
+                )
+        object.__setattr__(self, "tables", read)
+        object.__setattr__(self, "parents", above)
+
+    @property
+    def variables(self) -> tuple:
+        """The names of the variables."""
+        return tuple(self.tables)
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each variable has."""
+        return tuple(table.shape[-1] for table in self.tables.values())
+
+    @property
+    def graph(self) -> nx.DiGraph:
+        """The graph: an arrow from each parent to its child."""
+        return parents_to_graph(self.parents)
+
+    def log_prob(self, x: Any) -> np.ndarray:
+        """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; minus infinity where ``p(x) = 0``."""
+        x = np.asarray(x)
+        if x.ndim == 0 or x.shape[-1] != len(self.variables):
+            raise ValueError(f"x must have the {len(self.variables)} variables on its last axis; got shape {x.shape}")
+        if x.dtype.kind not in "iub":
+            raise TypeError(f"x must hold whole numbers, the states of the variables; got dtype {x.dtype}")
+        outside = (x < 0) | (x >= np.array(self.states))
+        if outside.any():
+            place = tuple(np.argwhere(outside)[0])
+            name = self.variables[place[-1]]
+            raise DomainError(f"state {x[place]} of {name!r} does not exist: it has {self.states[place[-1]]} states")
+        x = x.astype(np.intp)
+        total = np.zeros(x.shape[:-1])
+        for name, table in self.tables.items():
+            columns = axes_of(self.variables, (*self.parents[name], name))
+            with np.errstate(divide="ignore"):  # log 0 = -inf says that the state cannot occur
+                total = total + np.log(table[tuple(x[..., column] for column in columns)])
+        return total
+
+    def sample(self, n: int, rng: Any = None) -> np.ndarray:
+        """`n` independent draws, shape ``(n, variables)``, parents before children."""
+        draws = self.scm().sample(n, rng)
+        return np.stack([draws[name] for name in self.variables], axis=-1)
+
+    def table(self, max_states: int = LARGEST) -> np.ndarray:
+        """The joint table ``p(x)``, one axis for each variable. Raises `TooWide` beyond `max_states` entries."""
+        require_room(self.states, max_states, "estimate what you need from sample(n, rng), or raise max_states")
+        joint = np.ones(())
+        for name, table in self.tables.items():
+            order = axes_of(self.variables, (*self.parents[name], name))
+            shape = [1] * len(self.variables)
+            for axis, size in zip(order, table.shape, strict=True):
+                shape[axis] = size
+            joint = joint * table.transpose(np.argsort(order)).reshape(shape)
+        return joint
+
+    def marginal(self, names: Any) -> np.ndarray:
+        """The joint table of one variable, or of several (a list of names) in their order."""
+        wanted = self._names(names)
+        axes = axes_of(self.variables, wanted)
+        kept = self.table().sum(axis=tuple(set(range(len(self.variables))) - set(axes)))
+        return kept.transpose(np.argsort(np.argsort(axes)))
+
+    def marginals(self) -> dict[Hashable, np.ndarray]:
+        """The distribution of each single variable, by name."""
+        joint, axes = self.table(), range(len(self.variables))
+        return {name: joint.sum(axis=tuple(set(axes) - {axis})) for axis, name in enumerate(self.variables)}
+
+    def conditional(self, names: Any, given: Mapping[Hashable, int]) -> np.ndarray:
+        """``p(names | given)`` as a table: what *seeing* these states says. What *setting* them does is `do`.
+
+        Raises `DomainError` where the states in `given` have probability zero.
+        """
+        wanted, fixed = self._names(names), self._names(list(given))
+        both = [name for name in wanted if name in fixed]
+        if both:
+            raise ValueError(f"{both[0]!r} is both asked for and given")
+        for name, state in given.items():
+            self._require_state(name, state)
+        joint = self.marginal([*fixed, *wanted])[tuple(given[name] for name in fixed)]
+        total = joint.sum()
+        if total == 0:
+            raise DomainError(f"p(names | given) is undefined: the states {dict(given)} have probability zero")
+        return joint / total
+
+    def entropy(self) -> float:
+        """``H = -sum_x p(x) log p(x)`` in nats."""
+        joint = self.table()
+        return float(-xlogy(joint, joint).sum())
+
+    def kl(self, other: "BayesNet") -> float:
+        """``KL(self || other)`` in nats, for a network over the same variables; infinite where other lacks a state."""
+        if not isinstance(other, BayesNet):
+            raise TypeError(f"other must be a BayesNet; got {type(other).__name__}")
+        mine, theirs = dict(zip(self.variables, self.states, strict=True)), dict(zip(other.variables, other.states, strict=True))
+        if mine != theirs:
+            raise ValueError(f"both networks must have the same variables with as many states; got {mine} and {theirs}")
+        return float(max(0.0, rel_entr(self.table(), other.marginal(list(self.variables))).sum()))
+
+    def do(self, values: Mapping[Hashable, Any]) -> "BayesNet":
+        """The network under an intervention: the factor of each named variable replaced, its arrows cut.
+
+        A value is a state (the variable is set to it) or a vector of probabilities (it is drawn from them, whatever its
+        parents are). The other factors stay as they are: ``p(x | do(x_j)) = [x_j set] prod_{i != j} p(x_i | x_parents)``.
+        """
+        tables, parents = dict(self.tables), dict(self.parents)
+        for name, value in values.items():
+            self._names([name])
+            count = tables[name].shape[-1]
+            if np.ndim(value) == 0:
+                self._require_state(name, value)
+                tables[name] = np.eye(count)[int(value)]
+            else:
+                tables[name] = value
+                if np.shape(value) != (count,):
+                    raise ValueError(f"do: {name!r} needs a state or {count} probabilities; got shape {np.shape(value)}")
+            parents[name] = ()
+        return BayesNet(tables, parents)
+
+    def scm(self) -> SCM:
+        """A structural causal model with this joint distribution and these interventions: each state is a quantile of
+        uniform noise. (There are many; they differ in what they say of single units, not of populations.)
+        """
+        return SCM({name: Mechanism(_Quantile(table), self.parents[name]) for name, table in self.tables.items()})
+
+    def _names(self, names: Any) -> list:
+        chosen = list(names) if isinstance(names, list | tuple) and names not in self.tables else [names]
+        for name in chosen:
+            if name not in self.tables:
+                raise ValueError(f"{name!r} is not a variable of the network; there are {self.variables}")
+        if len(set(chosen)) != len(chosen):
+            raise ValueError(f"each variable must be named once; got {chosen}")
+        return chosen
+
+    def _require_state(self, name: Hashable, state: Any) -> None:
+        count = self.tables[name].shape[-1]
+        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < count:
+            raise ValueError(f"the state of {name!r} must be a whole number from 0 to {count - 1}; got {state!r}")
+
+
+class _Quantile:
+    """``x = F^-1(u)`` row by row of a conditional table."""
+
+    def __init__(self, table: np.ndarray):
+        totals = np.cumsum(table, axis=-1)
+        # From the last state that can occur on, the ratio is one exactly: no u < 1 reaches an impossible state.
+        self.cumulative = totals / totals[..., -1:]
+
+    def __call__(self, *inputs):
+        *parents, u = inputs
+        rows = self.cumulative[tuple(parents)] if parents else self.cumulative
+        return np.sum(u[:, None] >= rows, axis=-1)
+
+
+def _conditional_table(name: Hashable, table: Any) -> np.ndarray:
+    table = np.array(table, dtype=np.float64)
+    if table.ndim == 0 or table.size == 0:
+        raise ValueError(f"the table of {name!r} must have its states on the last axis; got shape {table.shape}")
+    if not np.isfinite(table).all() or (table < 0).any():
+        raise ValueError(f"the table of {name!r} must hold probabilities; its smallest entry is {table.min()}")
+    sums = table.sum(axis=-1, keepdims=True)
+    worst = np.argmax(np.abs(sums - 1.0))
+    if abs(sums.flat[worst] - 1.0) > _ROWS_SUM:
+        raise ValueError(f"each row of the table of {name!r} must add up to 1; row {worst} adds up to {sums.flat[worst]:.9g}")
+    return table / sums

@@ -1,0 +1,36 @@
+"""The one decorator for compiled loops.
+
+Kernels take flat arrays and know nothing of models, options or errors. They release the GIL, so that a thread pool over
+fixed chunks uses every core, and are cached on disk where a directory can be written. `parallel=True` is never used: its
+reductions change with the number of threads.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+__all__ = ["kernel"]
+
+
+def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: bool = False) -> Any:
+    """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` is asked for.
+
+    >>> @kernel
+    ... def total(values):
+    ...     s = 0.0
+    ...     for v in values:
+    ...         s += v
+    ...     return s
+    >>> import numpy as np
+    >>> total(np.ones(3))
+    3.0
+    """
+    if function is None:
+        return functools.partial(kernel, inline=inline, fastmath=fastmath)
+    options = {"nogil": True, "fastmath": fastmath, "inline": "always" if inline else "never"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no locator: neither __pycache__ nor the user's cache directory can be written
+        return numba.njit(**options)(function)

@@ -1,0 +1,105 @@
+"""The one rule of precision.
+
+* NumPy or Python input is computed in float64 inside `jax.enable_x64` and returned as NumPy.
+* JAX arrays and tracers are computed in the caller's own precision and returned as JAX arrays.
+
+So no float64 JAX array leaves a context (outside one it would silently turn into float32), no global setting is
+changed, and every thread enters its own context (the flag is not inherited by threads). `precise` applies the rule
+to a function; inside such a function all is plain JAX.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["any_jax", "any_tracer", "float64", "precise", "to_jax", "to_numpy"]
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    """A context in which JAX computes in float64, eagerly even where somebody else is tracing.
+
+    What is computed inside must be turned into NumPy (`to_numpy`) before the context ends.
+    """
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        yield
+
+
+def any_jax(*trees: Any) -> bool:
+    """Whether any leaf is a JAX array or tracer: then the caller's own precision rules."""
+    return any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees))
+
+
+def any_tracer(*trees: Any) -> bool:
+    """Whether any leaf is being traced, so that no value can be looked at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def to_jax(value: Any, name: str = "argument") -> Any:
+    """Turn one argument into what JAX takes: numbers, sequences and array-likes become arrays, the rest is left alone."""
+    if value is None or isinstance(value, jax.Array | np.ndarray | bool | int | float | np.generic):
+        array = value
+    elif isinstance(value, list | tuple) and any(not _numeric(item) for item in value):
+        return type(value)(to_jax(item, name) for item in value)
+    elif isinstance(value, list | tuple) or hasattr(value, "__array__"):
+        if any_jax(value):
+            return jnp.asarray(value)
+        array = np.asarray(value)
+    else:
+        return value  # a pytree of its own: a family, an entropy, a problem
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of real numbers; got dtype {array.dtype}")
+    return array
+
+
+def _numeric(item: Any) -> bool:
+    if isinstance(item, list | tuple):
+        return all(_numeric(each) for each in item)
+    return isinstance(item, bool | int | float | np.generic | jax.Array) or (isinstance(item, np.ndarray) and item.ndim == 0)
+
+
+def _widen(tree: Any) -> Any:
+    """NumPy floats of any width become float64; integers and flags stay what they are."""
+
+    def widen(leaf):
+        narrow = isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind == "f" and leaf.dtype != np.float64
+        return leaf.astype(np.float64) if narrow else leaf
+
+    return jax.tree.map(widen, tree)
+
+
+def to_numpy(tree: Any) -> Any:
+    """JAX leaves become NumPy: arrays that may be written to, and NumPy scalars for zero dimensions."""
+    return jax.tree.map(lambda leaf: np.array(leaf)[()] if isinstance(leaf, jax.Array) else leaf, tree)
+
+
+def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:
+    """Make a function of JAX arrays obey the rule of precision.
+
+    The function is compiled once per shape. Arguments named in `static` are part of the program, not data: flags, sizes,
+    names. Everything else may be a number, a sequence, a NumPy or JAX array, or a pytree (a family, an entropy).
+    While something is being traced the function is called as it is.
+    """
+    if function is None:
+        return functools.partial(precise, static=static)
+    compiled = jax.jit(function, static_argnames=static)
+    names = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        args = [a if names[min(i, len(names) - 1)] in static else to_jax(a, names[min(i, len(names) - 1)]) for i, a in enumerate(args)]
+        kwargs = {name: a if name in static else to_jax(a, name) for name, a in kwargs.items()}
+        if any_tracer(args, kwargs):
+            return function(*args, **kwargs)
+        if any_jax(args, kwargs):
+            return compiled(*args, **kwargs)
+        with float64():
+            return to_numpy(compiled(*map(_widen, args), **{name: _widen(a) for name, a in kwargs.items()}))
+
+    return call

@@ -1,0 +1,28 @@
+import pytest
+
+from cumulant import families
+from cumulant.cli import main
+from cumulant.cli.families import cumulant_formula, rows
+
+
+def test_every_family_has_a_complete_row():
+    table = rows()
+    assert [row.name for row in table] == sorted(repr(family) for family in families.all_families())
+    for row in table:
+        assert row.support, row.name
+        assert row.dim >= 1, row.name
+        assert row.parameters, row.name
+        assert row.cumulant, row.name
+
+
+def test_the_formula_is_read_off_the_docstring():
+    assert cumulant_formula(families.Poisson()) == "exp(theta)"
+
+
+def test_the_table_is_printed(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["families"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "Poisson" in out
+    assert "Exponential families" in out

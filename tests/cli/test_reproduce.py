@@ -1,0 +1,111 @@
+import re
+
+import pytest
+from rich.console import Console
+
+from cumulant import plotting
+from cumulant.cli import main, reproduce
+from cumulant.cli.ledger import Run, text
+from cumulant.experiments import Claim, Experiment, Report
+
+CLAIMS = (
+    Claim("the rate is 1/n | for all [n]", "1.00", "0.98", "reproduced"),
+    Claim("the constant is *two*, not four", "4", "2.0", "corrected"),
+    Claim("it is monotone", "yes", "no", "not reproduced"),
+)
+
+
+class Recorder:
+    """Experiments that note how they were called."""
+
+    def __init__(self):
+        self.calls = []
+
+    def works(self, output=None, quick=False, rng=0):
+        self.calls.append(("works", output, quick, rng))
+        pictures = () if output is None else (plotting.save(plotting.figure()[0], output / "curve.png"),)
+        return Report(CLAIMS, pictures, notes="Run on one core.")
+
+    def fails(self, output=None, quick=False, rng=0):
+        self.calls.append(("fails", output, quick, rng))
+        raise ZeroDivisionError("division by zero")
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    recorder = Recorder()
+    found = {
+        "works": Experiment("works", "A figure [that] works", "Author 2020, figure 1", recorder.works),
+        "fails": Experiment("fails", "A table that fails", "Author 2021, table 2", recorder.fails),
+    }
+    monkeypatch.setattr(reproduce, "catalogue", lambda: found)
+    monkeypatch.setattr(reproduce, "find", found.__getitem__)
+    monkeypatch.setattr(reproduce, "Console", lambda: Console(width=150))
+    return recorder
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", *map(str, arguments)])
+    return stop.value.code
+
+
+@pytest.mark.parametrize("arguments", [(), ("--list",), ("works", "--list")])
+def test_the_list_runs_nothing(recorder, capsys, arguments):
+    assert run(*arguments) == 0
+    out = capsys.readouterr().out
+    for words in ("works", "A figure [that] works", "Author 2021, table 2"):
+        assert words in out
+    assert recorder.calls == []
+
+
+def test_one_experiment_prints_claims_and_writes_pictures_and_ledger(recorder, capsys, tmp_path):
+    assert run("works", "--output", tmp_path, "--quick", "--seed", 5) == 0
+    assert recorder.calls == [("works", tmp_path / "works", True, 5)]
+    out = capsys.readouterr().out
+    for words in ("published", "ours", "verdict", "0.98", "corrected", "not reproduced", "Run on one core.", "[n]"):
+        assert words in out
+    assert (tmp_path / "works" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "ledger.md").read_text().startswith("# Reproduction ledger")
+
+
+def test_without_pictures_no_folder_is_given_or_made(recorder, tmp_path):
+    assert run("works", "--no-pictures", "--output", tmp_path / "out", "--ledger", tmp_path / "ledger.md") == 0
+    assert recorder.calls == [("works", None, False, 0)]
+    assert [each.name for each in tmp_path.iterdir()] == ["ledger.md"]
+
+
+def test_all_goes_on_after_a_failure_and_ends_with_exit_code_one(recorder, capsys, tmp_path):
+    assert run("--all", "--output", tmp_path, "--ledger", tmp_path / "page.md") == 1
+    assert [call[0] for call in recorder.calls] == ["works", "fails"]
+    assert "1 of 2 experiments failed: fails" in capsys.readouterr().err
+    page = (tmp_path / "page.md").read_text()
+    assert "ZeroDivisionError" in page
+    assert "1 experiments failed to run" in page
+
+
+def test_a_named_experiment_that_has_a_bug_shows_it(recorder, tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        main(["reproduce", "fails", "--output", str(tmp_path)])
+
+
+def test_a_name_and_all_together_are_refused(recorder, capsys):
+    assert run("works", "--all") == 2
+    assert "not both" in capsys.readouterr().err
+
+
+def test_an_unknown_experiment_is_refused_in_one_line(capsys, tmp_path):
+    assert run("no-such-thing", "--output", tmp_path) == 1
+    assert re.fullmatch(r"error: no experiment is called 'no-such-thing'; .*\n", capsys.readouterr().err)
+
+
+def test_the_ledger_is_a_table_for_each_experiment(recorder):
+    experiment = reproduce.catalogue()["works"]
+    page = text([Run(experiment, Report(CLAIMS, notes="a_b"), 3.2)], quick=False, seed=0)
+    assert "1 experiment: 1 claims reproduced, 1 corrected, 1 not reproduced." in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert rows[2] == r"| the rate is 1/n \| for all \[n\] | 1.00 | 0.98 | reproduced |"
+    assert rows[3] == r"| the constant is \*two\*, not four | 4 | 2.0 | **corrected** |"
+    assert len(rows) == 5
+    assert "3.2" not in page  # how long it took is not part of the finding
+    assert page.endswith("a\\_b\n")
