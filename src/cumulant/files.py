@@ -1,6 +1,6 @@
 """The one place that saves and loads: `.npz` with a JSON header, written whole or not at all, never a pickle.
 
-A file holds named arrays and a header `{kind, format, version, settings}`. It is written under a temporary name in the
+A file holds named arrays and a header `{kind, format, version, settings, arrays}`. It is written under a temporary name in the
 same folder, flushed to disk, and renamed: a process killed at any moment leaves the old file or the new one.
 """
 
@@ -51,7 +51,7 @@ def save(path: str | os.PathLike, kind: str, arrays: Mapping[str, Any], settings
             raise TypeError(f"array {name!r} of a {kind} holds Python objects, which would need a pickle")
         if name == _HEADER:
             raise ValueError(f"{_HEADER!r} is the name of the header: call the array something else")
-    header = {"kind": kind, "format": _FORMAT, "version": __version__, "settings": dict(settings or {})}
+    header = {"kind": kind, "format": _FORMAT, "version": __version__, "settings": dict(settings or {}), "arrays": sorted(plain)}
     text = json.dumps(header, allow_nan=True).encode()
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **plain)
@@ -83,7 +83,7 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:  # a failing np.load closes nothing
             if not isinstance(archive, np.lib.npyio.NpzFile) or _HEADER not in archive.files:
                 raise FileFormatError(f"{path} is not a Cumulant file: it has no header")
             header = json.loads(bytes(archive[_HEADER]).decode())
@@ -92,12 +92,14 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
         raise
     except (ValueError, OSError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zipfile.zlib.error, NotImplementedError) as problem:  # type: ignore[attr-defined]
         raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({problem})") from problem
-    if not isinstance(header, dict) or not {"kind", "format", "settings"} <= header.keys():
+    if not isinstance(header, dict) or not {"kind", "format", "settings", "arrays"} <= header.keys():
         raise FileFormatError(f"{path} has a header that Cumulant did not write")
     if header["format"] > _FORMAT:
         raise FileFormatError(
             f"{path} was written by cumulant {header.get('version')}, in a newer format than {__version__} reads"
         )
+    if sorted(arrays) != header["arrays"]:
+        raise FileFormatError(f"{path} is corrupt: it should hold the arrays {header['arrays']} and holds {sorted(arrays)}")
     if kind is not None and header["kind"] != kind:
         raise FileFormatError(f"{path} holds a {header['kind']}, not a {kind}")
     return Saved(header["kind"], header["settings"], arrays, header.get("version", ""))

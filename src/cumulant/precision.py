@@ -45,8 +45,8 @@ def to_jax(value: Any, name: str = "argument") -> Any:
     """Turn one argument into what JAX takes: numbers, sequences and array-likes become arrays, the rest is left alone."""
     if value is None or isinstance(value, jax.Array | np.ndarray | bool | int | float | np.generic):
         array = value
-    elif isinstance(value, list | tuple) and any(not _numeric(item) for item in value):
-        return type(value)(to_jax(item, name) for item in value)
+    elif isinstance(value, tuple) and any(not _numeric(item) for item in value):
+        return tuple(to_jax(item, name) for item in value)  # a tuple of arrays is a structure, a list of them a stack
     elif isinstance(value, list | tuple) or hasattr(value, "__array__"):
         if any_jax(value):
             return jnp.asarray(value)
@@ -61,7 +61,7 @@ def to_jax(value: Any, name: str = "argument") -> Any:
 def _numeric(item: Any) -> bool:
     if isinstance(item, list | tuple):
         return all(_numeric(each) for each in item)
-    return isinstance(item, bool | int | float | np.generic | jax.Array) or (isinstance(item, np.ndarray) and item.ndim == 0)
+    return isinstance(item, bool | int | float | np.generic) or (isinstance(item, np.ndarray | jax.Array) and item.ndim == 0)
 
 
 def _widen(tree: Any) -> Any:

@@ -66,7 +66,9 @@ def test_one_experiment_prints_claims_and_writes_pictures_and_ledger(recorder, c
     for words in ("published", "ours", "verdict", "0.98", "corrected", "not reproduced", "Run on one core.", "[n]"):
         assert words in out
     assert (tmp_path / "works" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "ledger.md").read_text().startswith("# Reproduction ledger")
+    page = (tmp_path / "ledger.md").read_text()
+    assert page.startswith("# Reproduction ledger")
+    assert "`cumulant reproduce works --quick --seed 5 --ledger PATH`" in page
 
 
 def test_without_pictures_no_folder_is_given_or_made(recorder, tmp_path):
@@ -101,7 +103,8 @@ def test_an_unknown_experiment_is_refused_in_one_line(capsys, tmp_path):
 
 def test_the_ledger_is_a_table_for_each_experiment(recorder):
     experiment = reproduce.catalogue()["works"]
-    page = text([Run(experiment, Report(CLAIMS, notes="a_b"), 3.2)], quick=False, seed=0)
+    page = text([Run(experiment, Report(CLAIMS, notes="a_b"), 3.2)], "cumulant reproduce works")
+    assert "`cumulant reproduce works`" in page
     assert "1 experiment: 1 claims reproduced, 1 corrected, 1 not reproduced." in page
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert rows[2] == r"| the rate is 1/n \| for all \[n\] | 1.00 | 0.98 | reproduced |"

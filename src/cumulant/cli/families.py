@@ -1,5 +1,6 @@
 """`cumulant families`: a table of the exponential families, read off the families themselves."""
 
+import dataclasses
 import inspect
 import re
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["Row", "rows", "show"]
+__all__ = ["Row", "cumulant_formula", "rows", "show"]
 
 
 class Row(NamedTuple):
@@ -23,32 +24,38 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """One row for each family, in alphabetical order."""
-    from cumulant import families
+    from cumulant.families import all_families
 
     described = [
-        Row(repr(family), family.support, family.dim, ", ".join(_parameters(family)), cumulant_formula(family))
-        for family in families.all_families()
+        Row(type(family).__name__, family.support, family.dim, _parameters(family), cumulant_formula(family))
+        for family in all_families()
     ]
-    return sorted(described, key=lambda row: row.name)
+    return sorted(described)
 
 
 def cumulant_formula(family: Any) -> str:
-    """The right-hand side of ``A(theta) = ...`` in the docstring of the family."""
-    found = re.search(r"``A\(theta\)\s*=\s*(.+?)``", inspect.getdoc(type(family)) or "", flags=re.DOTALL)
-    return " ".join(found.group(1).split()) if found else ""
+    """What follows ``A(theta) =`` or ``A`` is in the docstring of the family, or of the one it is made from."""
+    for kind in type(family).__mro__:
+        found = re.search(r"``A(?:\(theta\))?\s*=\s*(.+?)``|``A`` is ([^.;]+)", kind.__doc__ or "", flags=re.DOTALL)
+        if found:
+            return " ".join((found.group(1) or found.group(2)).split())
+    return ""
 
 
-def _parameters(family: Any) -> list[str]:
-    return [name for name in inspect.signature(family.natural).parameters if name != "self"]
+def _parameters(family: Any) -> str:
+    """The usual parameters, and in brackets what is known beforehand: the arguments of the class."""
+    unknown = [name for name in inspect.signature(family.natural).parameters if name != "self"]
+    known = [field.name for field in dataclasses.fields(family) if field.name not in unknown]
+    return ", ".join(unknown) + (f" ({', '.join(known)} known)" if known else "")
 
 
 def show() -> None:
     """Print the table."""
-    table = Table(title="Exponential families", title_justify="left", row_styles=["", "dim"])
-    table.add_column("family", style="bold", overflow="fold")
-    table.add_column("support", overflow="fold")
+    table = Table(title="Exponential families", title_justify="left", show_lines=False, pad_edge=False)
+    table.add_column("family", style="bold", no_wrap=True)
+    table.add_column("support")
     table.add_column("dim", justify="right")
-    table.add_column("parameters", overflow="fold")
+    table.add_column("parameters")
     table.add_column("A(theta)", overflow="fold")
     for row in rows():
         table.add_row(*(escape(str(cell)) for cell in row))

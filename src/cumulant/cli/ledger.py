@@ -21,13 +21,13 @@ class Run:
     failure: str = ""
 
 
-def write(path: Path, runs: Sequence[Run], *, quick: bool, seed: int) -> None:
-    """Write the ledger of these runs to `path`."""
+def write(path: Path, runs: Sequence[Run], command: str) -> None:
+    """Write the ledger of these runs to `path`; `command` is what makes it again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text(runs, quick=quick, seed=seed).encode())
+    write_atomically(path, text(runs, command).encode())
 
 
-def text(runs: Sequence[Run], *, quick: bool, seed: int) -> str:
+def text(runs: Sequence[Run], command: str) -> str:
     """The ledger as Markdown: totals first, then one table of claims for each experiment. No time, no date."""
     verdicts = Counter(claim.verdict for run in runs if run.report for claim in run.report.claims)
     failed = sum(run.report is None for run in runs)
@@ -36,8 +36,7 @@ def text(runs: Sequence[Run], *, quick: bool, seed: int) -> str:
         "",
         "Each published claim that has been run again, what was printed, what comes out here, and the verdict.",
         "*Corrected* means that the claim is wrong as printed and holds in the form given here. The page is written by",
-        f"`cumulant reproduce --all{' --quick' if quick else ''}{f' --seed {seed}' if seed else ''} --ledger PATH`:"
-        " change the experiments, not the page.",
+        f"`{command}`: change the experiments, not the page.",
         "",
         f"{len(runs)} experiment{'s' if len(runs) != 1 else ''}: {verdicts['reproduced']} claims reproduced,"
         f" {verdicts['corrected']} corrected, {verdicts['not reproduced']} not reproduced"

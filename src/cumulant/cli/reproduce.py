@@ -44,7 +44,8 @@ def show_runs(name: str | None, *, output: Path, pictures: bool, quick: bool, se
             runs.append(Run(experiment, failure=f"{type(problem).__name__}: {problem}"))
         _show(console, runs[-1])
     path = ledger or output / "ledger.md"
-    write(path, runs, quick=quick, seed=seed)
+    settings = (" --quick" if quick else "") + (f" --seed {seed}" if seed else "")
+    write(path, runs, f"cumulant reproduce {name or '--all'}{settings} --ledger PATH")
     console.print(f"Ledger: {escape(str(path))}", soft_wrap=True)
     failed = [run.experiment.name for run in runs if run.failure]
     if failed:

@@ -1,9 +1,11 @@
 """Exponential families: one file each, holding only what is particular to it; `base` derives the rest from ``A``."""
 
 from cumulant.families.base import ExponentialFamily
+from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Categorical
+from cumulant.families.dirichlet import Beta, Dirichlet
 from cumulant.families.estimate import Estimate
-from cumulant.families.gamma import Gamma
+from cumulant.families.gamma import Gamma, InverseGamma
 from cumulant.families.gamma_type import (
     Exponential,
     GammaKnownShape,
@@ -13,30 +15,63 @@ from cumulant.families.gamma_type import (
     Rayleigh,
     WeibullKnownShape,
 )
+from cumulant.families.inverse_gaussian import InverseGaussian
+from cumulant.families.multinomial import Multinomial
+from cumulant.families.multivariate_normal import MultivariateNormal
+from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
+from cumulant.families.multivariate_normal_known import (
+    MultivariateNormalKnownCovariance,
+    MultivariateNormalKnownMean,
+)
 from cumulant.families.normal import LogNormal, Normal, NormalKnownMean, NormalKnownVariance
+from cumulant.families.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
 from cumulant.families.poisson import Poisson
+from cumulant.families.product import Product
 from cumulant.families.statistics import ConjugatePrior, Statistics, StreamingMAP
+from cumulant.families.von_mises import VonMises, VonMisesFisher
+from cumulant.families.wishart import InverseWishart, Wishart
 
 __all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binomial",
     "Categorical",
     "ConjugatePrior",
+    "Dirichlet",
     "Estimate",
     "Exponential",
     "ExponentialFamily",
     "Gamma",
     "GammaKnownShape",
     "GammaType",
+    "Geometric",
+    "InverseGamma",
+    "InverseGaussian",
+    "InverseWishart",
     "LaplaceKnownCentre",
     "LogNormal",
+    "Multinomial",
+    "MultivariateNormal",
+    "MultivariateNormalDiagonal",
+    "MultivariateNormalIsotropic",
+    "MultivariateNormalKnownCovariance",
+    "MultivariateNormalKnownMean",
+    "NegativeBinomial",
     "Normal",
+    "NormalInverseGamma",
+    "NormalInverseWishart",
     "NormalKnownMean",
     "NormalKnownVariance",
     "ParetoKnownMinimum",
     "Poisson",
+    "Product",
     "Rayleigh",
     "Statistics",
     "StreamingMAP",
+    "VonMises",
+    "VonMisesFisher",
     "WeibullKnownShape",
+    "Wishart",
     "all_families",
 ]
 
@@ -48,17 +83,38 @@ def all_families() -> tuple[ExponentialFamily, ...]:
     True
     """
     return (
+        Bernoulli(),
+        Binomial(7),
         Categorical(4),
+        Multinomial(6, 3),
+        Geometric(),
+        NegativeBinomial(2.5),
         Poisson(),
         Exponential(),
         Gamma(),
         GammaKnownShape(2.5),
+        InverseGamma(),
+        InverseGaussian(),
+        Beta(),
+        Dirichlet(4),
         Normal(),
         NormalKnownVariance(2.0),
         NormalKnownMean(0.5),
         LogNormal(),
+        MultivariateNormal(3),
+        MultivariateNormalDiagonal(3),
+        MultivariateNormalIsotropic(3),
+        MultivariateNormalKnownCovariance([[2.0, 0.5], [0.5, 1.0]]),
+        MultivariateNormalKnownMean([0.5, -1.0]),
+        Wishart(2),
+        InverseWishart(2),
+        NormalInverseGamma(),
+        NormalInverseWishart(2),
+        VonMises(),
+        VonMisesFisher(3),
         LaplaceKnownCentre(0.5),
         ParetoKnownMinimum(2.0),
         WeibullKnownShape(1.5),
         Rayleigh(),
+        Product((Gamma(), Poisson(), Normal())),
     )

@@ -21,7 +21,7 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
 
-__all__ = ["question"]
+__all__ = ["observations", "question"]
 
 _NATURAL, _MEANS, _DATA = ("theta", "other"), ("mu", "nu"), ("x",)
 
@@ -70,7 +70,7 @@ def question(method: Callable, *, checks: bool = True) -> Callable:
 
 def _prepared(family, name, value):
     """Array-likes as arrays of floats; parameters of the right length."""
-    value = to_jax(value, name)
+    value = observations(value, family.event_shape) if name in _DATA else to_jax(value, name)
     if name in _NATURAL or name in _MEANS:
         shape = np.shape(value)
         if len(shape) == 0 or shape[-1] != family.dim:
@@ -79,13 +79,21 @@ def _prepared(family, name, value):
                 f"{name}, a {kind} of {family}, must have {family.dim} entries on its last axis; got shape {shape}"
             )
     if name in _DATA:
-        value = jax.tree.map(_floats, value)
         family._check_event(value)
     return value
 
 
+def observations(x, event_shape):
+    """Data as arrays of floats: float64 for NumPy, the caller's default float for JAX integers.
+
+    Where an event is a tuple, part by part, so that a tuple of numbers does not become one array.
+    """
+    if isinstance(x, tuple) and event_shape and isinstance(event_shape[0], tuple) and len(x) == len(event_shape):
+        return tuple(observations(part, shape) for part, shape in zip(x, event_shape, strict=True))
+    return jax.tree.map(_floats, to_jax(x, "x"))
+
+
 def _floats(leaf):
-    """Data as floats: float64 for NumPy, the caller's default float for JAX integers."""
     if isinstance(leaf, jax.Array):
         return leaf if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.astype(jnp.result_type(float))
     return np.asarray(leaf, dtype=np.float64)

@@ -63,8 +63,8 @@ class ExponentialFamily:
         The number of natural parameters, equal to the dimension of ``T``.
     event_shape : tuple of int
         The shape of one observation: ``()`` for a number.
-    support, domain, mean_domain : str
-        In words: where observations, natural parameters and means live. Used in error messages and tables.
+    support, domain, mean_domain, usual_domain : str
+        In words: where observations, natural, mean and usual parameters live. Used in error messages and tables.
     """
 
     dim: int = 0
@@ -72,6 +72,7 @@ class ExponentialFamily:
     support: str = ""
     domain: str = ""
     mean_domain: str = ""
+    usual_domain: str = ""
     discrete: bool = False
 
     def __init_subclass__(cls, **kwargs):
@@ -304,14 +305,15 @@ class ExponentialFamily:
         rule = rule or "all entries finite"
         if name == "natural" and "mu" not in arguments:
             given = ", ".join(f"{k}={np.array2string(np.asarray(v), threshold=6, precision=6)}" for k, v in arguments.items())
-            return DomainError(f"{self} has no member with {given}{where}: it needs {rule}")
+            return DomainError(f"{self} has no member with {given}{where}: it needs {self.usual_domain or rule}")
         if name == "natural":
             return DomainError(f"the natural parameter of {self} for this mean is not representable: got {culprit}{where}")
         return DomainError(f"{kind} of {self} must have {rule}; got {culprit}{where}")
 
     def __repr__(self):
         fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
-        inner = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields)
+        values = {f.name: getattr(self, f.name) for f in fields}
+        inner = ", ".join(f"{k}={v.tolist() if isinstance(v, np.ndarray) else v!r}" for k, v in values.items())
         return f"{type(self).__name__}({inner})"
 
     def __eq__(self, other):

@@ -38,6 +38,7 @@ class Categorical(ExponentialFamily):
     categories: int
 
     support = "x in {0, ..., K - 1}"
+    usual_domain = "probabilities that are positive and add up to 1"
     domain = "theta finite (log odds against the last class)"
     mean_domain = "mu > 0 and sum(mu) < 1 (every class has positive probability)"
     discrete = True

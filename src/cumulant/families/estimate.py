@@ -1,6 +1,5 @@
 """Estimates as a statistician wants them: with standard errors, intervals, and the expected distance from the truth."""
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,14 +97,13 @@ def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior |
     total = np.asarray(statistics.count, dtype=np.float64) + (0.0 if prior is None else np.asarray(prior.strength))
     with float64():
         covariance, usual, errors = to_numpy(_spread(family, theta, total))
-    data = jax.tree.map(np.asarray, x) if not isinstance(x, list) else np.asarray(x, dtype=np.float64)
-    logs = np.asarray(family.log_prob(data, theta))
+    logs = np.asarray(family.log_prob(x, theta))
     w = np.ones(logs.shape[:1]) if weights is None else np.asarray(weights, dtype=np.float64)
     log_likelihood = np.sum(w.reshape(w.shape + (1,) * (logs.ndim - w.ndim)) * logs, axis=0)
     return Estimate(family, statistics, prior, theta, covariance, usual, errors, log_likelihood)
 
 
-@functools.partial(jax.jit)
+@jax.jit
 def _spread(family, theta, total):
     covariance = jnp.linalg.inv(family.fisher(theta)) / total[..., None, None]
     flat, inverse = theta.reshape(-1, family.dim), covariance.reshape(-1, family.dim, family.dim)

@@ -3,10 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, gammaln
 
 from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.inverses import implicit_inverse, inverse_digamma_gap
+from cumulant.families.inverses import digamma, implicit_inverse, inverse_digamma_gap, log_gamma
 from cumulant.families.special import phi
 
 __all__ = ["Gamma", "InverseGamma"]
@@ -34,6 +33,7 @@ class Gamma(ExponentialFamily):
 
     dim = 2
     support = "x > 0"
+    usual_domain = "a positive, finite shape and rate"
     domain = "theta[0] > 0 (the shape) and theta[1] < 0 (minus the rate)"
     mean_domain = "mu[1] > 0 and mu[0] < log(mu[1]) (Jensen's inequality for E log x)"
 
@@ -44,7 +44,7 @@ class Gamma(ExponentialFamily):
         return -jnp.log(x)
 
     def log_partition(self, theta):
-        return gammaln(theta[..., 0]) - theta[..., 0] * jnp.log(-theta[..., 1])
+        return log_gamma(theta[..., 0]) - theta[..., 0] * jnp.log(-theta[..., 1])
 
     def natural(self, *, shape, rate):
         return jnp.stack(jnp.broadcast_arrays(shape, -rate), axis=-1)
@@ -66,7 +66,7 @@ class Gamma(ExponentialFamily):
         inside = self.in_support(x)
         x = jnp.where(inside, x, 1.0)
         shape, rate = theta[..., 0], -theta[..., 1]
-        value = (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - gammaln(shape))
+        value = (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - log_gamma(shape))
         return jnp.where(inside, value, -jnp.inf)
 
     def in_domain(self, theta):
@@ -112,3 +112,44 @@ class Gamma(ExponentialFamily):
 
     def _obstacle(self, central, count):
         return f"all {count:g} observations are equal, and the likelihood keeps growing as the shape goes to infinity"
+
+
+@family
+class InverseGamma(Gamma):
+    """Positive ``x`` whose inverse is gamma with shape ``a`` and rate ``b`` (the ``scale`` of ``x``).
+
+    The gamma family seen through ``T(x) = (-log x, 1 / x)``: ``theta = (a, -b)`` and the same ``A``, base measure ``1 / x``.
+
+    Examples
+    --------
+    >>> fam = InverseGamma()
+    >>> fam.log_prob(0.5, fam.natural(shape=3.0, scale=1.0))
+    np.float64(0.0794415...)
+    """
+
+    mean_domain = "mu[1] > 0 and mu[0] < log(mu[1]) (Jensen's inequality for E log 1/x)"
+
+    def statistics(self, x):
+        return jnp.stack([-jnp.log(x), 1 / x], axis=-1)
+
+    def natural(self, *, shape, scale):
+        return jnp.stack(jnp.broadcast_arrays(shape, -scale), axis=-1)
+
+    def usual(self, theta):
+        return {"shape": theta[..., 0], "scale": -theta[..., 1]}
+
+    def expected_log_base(self, theta):
+        return digamma(theta[..., 0]) - jnp.log(-theta[..., 1])
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        x = jnp.where(inside, x, 1.0)
+        shape, scale = theta[..., 0], -theta[..., 1]
+        value = -(shape + 1) * jnp.log(x) - scale / x + (shape * jnp.log(scale) - log_gamma(shape))
+        return jnp.where(inside, value, -jnp.inf)
+
+    def _draw(self, key, theta, shape):
+        return 1 / Gamma._draw(self, key, theta, shape)
+
+    def _central(self, x, weights):
+        return Gamma._central(self, 1 / x, weights)

@@ -7,9 +7,9 @@ is why the exact risks of `families.risk` are stated once for all of them.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, gammaln
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.inverses import digamma, log_gamma
 from cumulant.families.special import phi
 
 __all__ = [
@@ -107,7 +107,7 @@ class GammaKnownShape(GammaType):
         return x[..., None]
 
     def log_base(self, x):
-        return (self.shape - 1) * jnp.log(x) - gammaln(jnp.asarray(self.shape, dtype=x.dtype))
+        return (self.shape - 1) * jnp.log(x) - log_gamma(jnp.asarray(self.shape, dtype=x.dtype))
 
     def natural(self, *, rate):
         return -jnp.asarray(rate)[..., None]
@@ -116,7 +116,7 @@ class GammaKnownShape(GammaType):
         return {"rate": -theta[..., 0]}
 
     def expected_log_base(self, theta):
-        return (self.shape - 1) * self._log_statistic(theta) - gammaln(jnp.asarray(self.shape, dtype=theta.dtype))
+        return (self.shape - 1) * self._log_statistic(theta) - log_gamma(jnp.asarray(self.shape, dtype=theta.dtype))
 
     def _draw(self, key, theta, shape):
         return self._draw_statistic(key, theta, shape)

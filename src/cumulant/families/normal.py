@@ -32,6 +32,7 @@ class Normal(ExponentialFamily):
 
     dim = 2
     support = "x real"
+    usual_domain = "a finite mean and a positive, finite variance"
     domain = "theta[0] finite and theta[1] < 0 (minus half the precision)"
     mean_domain = "mu[1] > mu[0]^2 (a positive variance)"
 

@@ -26,6 +26,7 @@ class Poisson(ExponentialFamily):
 
     dim = 1
     support = "x in {0, 1, 2, ...}"
+    usual_domain = "a positive, finite rate"
     domain = "theta finite (the log of a positive rate)"
     mean_domain = "mu > 0"
     discrete = True

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError, NoEstimateError
+from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily
 from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
 
@@ -117,7 +118,7 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
 
     `weights` ``(n,)`` or ``(n, *batch)`` count an observation that often; they must be finite and not negative.
     """
-    x = jax.tree.map(_observations, to_jax(x, "x"))
+    x = observations(x, family.event_shape)
     n = {np.shape(leaf)[0] if np.ndim(leaf) else None for leaf in jax.tree.leaves(x)}
     if len(n) != 1 or None in n:
         raise DomainError(f"x, data of {family}, must have its observations on the first axis; got a single number")
@@ -140,12 +141,6 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
             central, count, inside, fair = to_numpy(_compiled(_collect)(family, x, weights))
         _check_data(family, x, inside, fair)
     return Statistics(family, central, count)
-
-
-def _observations(leaf):
-    if isinstance(leaf, jax.Array):
-        return leaf if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.astype(jnp.result_type(float))
-    return np.asarray(leaf, dtype=np.float64)
 
 
 def _collect(family, x, weights):

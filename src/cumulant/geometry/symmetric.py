@@ -19,7 +19,8 @@ def _layout(size: int):
     scale = np.where(rows == columns, 1.0, _SQRT2)
     place = np.zeros((size, size), dtype=np.int32)
     place[rows, columns] = place[columns, rows] = np.arange(rows.size)
-    return rows, columns, scale, place
+    # int32: JAX remembers the type of an index array, and 64 bits mean different things inside and outside x64
+    return rows.astype(np.int32), columns.astype(np.int32), scale, place
 
 
 def side(length: int) -> int:

@@ -1,7 +1,7 @@
 """Graphs and the distributions that factorise over them.
 
-Here: maximal cliques, the test whether a table factorises over a graph, exact Bayesian networks (`BayesNet`), structural
-causal models (`SCM`), interventions by `do`, and the back-door adjustment.
+Here: maximal cliques, the test whether a table factorises over a graph, exact Bayesian networks (`BayesNet`),
+structural causal models (`SCM`), interventions by `do`, and the back-door adjustment.
 """
 
 from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion

@@ -30,8 +30,8 @@ def backdoor_criterion(graph: Any, x: Hashable, y: Hashable, z: Sequence[Hashabl
     """Whether `z` satisfies the back-door criterion for the effect of `x` on `y`.
 
     That is: (i) no variable of `z` is a descendant of `x`, and (ii) `z` blocks every path between `x` and `y` that has
-    an arrow into `x` (Pearl 2009, definition 3.3.1). Given (i), (ii) says that `z` d-separates `x` from `y` in the graph
-    without the arrows out of `x`.
+    an arrow into `x` (Pearl 2009, definition 3.3.1). Given (i), (ii) says that `z` d-separates `x` from `y` in the
+    graph without the arrows out of `x`.
 
     Examples
     --------
@@ -42,14 +42,16 @@ def backdoor_criterion(graph: Any, x: Hashable, y: Hashable, z: Sequence[Hashabl
     a path into 'treatment' from 'healed' stays open
     """
     graph = directed(graph)
-    z = _several(z, graph.nodes)
+    z = _several(z)
     for name in (x, y, *z):
         if name not in graph:
             raise ValueError(f"{name!r} is not a node of the graph; there are {tuple(graph)}")
     _require_distinct(x, y, z)
     below = [name for name in z if name in nx.descendants(graph, x)]
     if below:
-        return Backdoor(False, f"{below[0]!r} is a descendant of {x!r}, so that adjusting for it removes part of the effect")
+        return Backdoor(
+            False, f"{below[0]!r} is a descendant of {x!r}, so that adjusting for it removes part of the effect"
+        )
     without = graph.copy()
     without.remove_edges_from(list(graph.out_edges(x)))
     if not nx.is_d_separator(without, {x}, {y}, set(z)):
@@ -59,7 +61,13 @@ def backdoor_criterion(graph: Any, x: Hashable, y: Hashable, z: Sequence[Hashabl
 
 
 def backdoor_adjustment(
-    p: Any, x: Hashable, y: Hashable, z: Sequence[Hashable] = (), *, variables: Sequence[Hashable] | None = None, graph: Any = None
+    p: Any,
+    x: Hashable,
+    y: Hashable,
+    z: Sequence[Hashable] = (),
+    *,
+    variables: Sequence[Hashable] | None = None,
+    graph: Any = None,
 ) -> np.ndarray:
     """``P(y | do(x)) = sum_z P(y | x, z) P(z)`` for every state of `x` and `y`.
 
@@ -94,8 +102,8 @@ def backdoor_adjustment(
 
     Examples
     --------
-    Kidney stones (Charig and others 1986): treatment A heals more of the small stones and more of the large ones, and yet
-    fewer of all.
+    Kidney stones (Charig and others 1986): treatment A heals more of the small stones and more of the large ones, and
+    yet fewer of all.
 
     >>> healed = np.array([[[81, 6], [192, 71]], [[234, 36], [55, 25]]])      # treatment, size, healed (yes, no)
     >>> kidney = [("size", "treatment"), ("size", "healed"), ("treatment", "healed")]
@@ -110,9 +118,8 @@ def backdoor_adjustment(
             raise ValueError("a BayesNet brings its variables and its graph along: give neither variables= nor graph=")
         variables, graph, p = p.variables, p.graph, p.table()
     table = distribution(p)
-    names = names_of_axes(table, variables, ())
-    z = _several(z, names)
-    names_of_axes(table, variables, (x, y, *z))
+    z = _several(z)
+    names = names_of_axes(table, variables, (x, y, *z))
     _require_distinct(x, y, z)
     if graph is not None:
         verdict = backdoor_criterion(graph, x, y, z)
@@ -129,17 +136,17 @@ def backdoor_adjustment(
         stratum = np.unravel_index(holes[0][1], tuple(table.shape[axis] for axis in axes[2:]))
         where = ", ".join(f"{name} = {state}" for name, state in zip(z, stratum, strict=True))
         raise DomainError(
-            f"{x} = {holes[0][0]} never occurs" + (f" where {where}" if where else "") + ": P(y | x, z) is not determined there"
+            f"{x} = {holes[0][0]} never occurs"
+            + (f" where {where}" if where else "")
+            + ": P(y | x, z) is not determined there"
         )
     conditional = np.divide(joint, of_both, out=np.zeros_like(joint), where=of_both > 0)
     return (conditional * of_z).sum(axis=-1)
 
 
-def _several(z: Any, known: Any) -> tuple:
-    """`z` as a tuple of names; a single name is taken as one."""
-    if isinstance(z, str) or not isinstance(z, Sequence | set | frozenset) or (isinstance(z, tuple) and z in known):
-        return (z,)
-    return tuple(z)
+def _several(z: Any) -> tuple:
+    """`z` as a tuple of names; a word or a number is one name, not several."""
+    return (z,) if isinstance(z, str | int) else tuple(z)
 
 
 def _require_distinct(x: Hashable, y: Hashable, z: tuple) -> None:

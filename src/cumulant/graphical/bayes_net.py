@@ -28,9 +28,9 @@ class BayesNet:
     Parameters
     ----------
     tables : mapping of name to array
-        ``tables[i][x_parents..., x_i] = p(x_i | x_parents)``: one axis for each parent, in the order of `parents`, and the
-        variable itself on the last axis, along which the entries add up to one (they are divided by their sum, which
-        must be 1 to 1e-8).
+        ``tables[i][x_parents..., x_i] = p(x_i | x_parents)``: one axis for each parent, in the order of `parents`, and
+        the variable itself on the last axis, along which the entries add up to one (they are divided by their sum,
+        which must be 1 to 1e-8).
     parents : mapping of name to names, optional
         The parents of each variable that has any.
 
@@ -69,8 +69,8 @@ class BayesNet:
             expected = tuple(read[parent].shape[-1] for parent in above[name])
             if table.shape[:-1] != expected:
                 raise ValueError(
-                    f"the table of {name!r} must have shape {(*expected, table.shape[-1])} for its parents {above[name]}; "
-                    f"got {table.shape}"
+                    f"the table of {name!r} must have shape {(*expected, table.shape[-1])} for its parents "
+                    f"{above[name]}; got {table.shape}"
                 )
         object.__setattr__(self, "tables", read)
         object.__setattr__(self, "parents", above)
@@ -87,11 +87,11 @@ class BayesNet:
 
     @property
     def graph(self) -> nx.DiGraph:
-        """The graph: an arrow from each parent to its child."""
+        """The graph, with an arrow from each parent to its child."""
         return parents_to_graph(self.parents)
 
     def log_prob(self, x: Any) -> np.ndarray:
-        """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; minus infinity where ``p(x) = 0``."""
+        """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; ``-inf`` where ``p(x) = 0``."""
         x = np.asarray(x)
         if x.ndim == 0 or x.shape[-1] != len(self.variables):
             raise ValueError(f"x must have the {len(self.variables)} variables on its last axis; got shape {x.shape}")
@@ -165,7 +165,10 @@ class BayesNet:
         """``KL(self || other)`` in nats, for a network over the same variables; infinite where other lacks a state."""
         if not isinstance(other, BayesNet):
             raise TypeError(f"other must be a BayesNet; got {type(other).__name__}")
-        mine, theirs = dict(zip(self.variables, self.states, strict=True)), dict(zip(other.variables, other.states, strict=True))
+        mine, theirs = (
+            dict(zip(self.variables, self.states, strict=True)),
+            dict(zip(other.variables, other.states, strict=True)),
+        )
         if mine != theirs:
             raise ValueError(f"both networks must have the same variables with as many states; got {mine} and {theirs}")
         return float(max(0.0, rel_entr(self.table(), other.marginal(list(self.variables))).sum()))
@@ -174,7 +177,7 @@ class BayesNet:
         """The network under an intervention: the factor of each named variable replaced, its arrows cut.
 
         A value is a state (the variable is set to it) or a vector of probabilities (it is drawn from them, whatever its
-        parents are). The other factors stay as they are: ``p(x | do(x_j)) = [x_j set] prod_{i != j} p(x_i | x_parents)``.
+        parents are). The other factors stay: ``p(x | do(x_j)) = [x_j as set] prod_{i != j} p(x_i | x_parents)``.
         """
         tables, parents = dict(self.tables), dict(self.parents)
         for name, value in values.items():
@@ -186,7 +189,9 @@ class BayesNet:
             else:
                 tables[name] = value
                 if np.shape(value) != (count,):
-                    raise ValueError(f"do: {name!r} needs a state or {count} probabilities; got shape {np.shape(value)}")
+                    raise ValueError(
+                        f"do: {name!r} needs a state or {count} probabilities; got shape {np.shape(value)}"
+                    )
             parents[name] = ()
         return BayesNet(tables, parents)
 
@@ -197,7 +202,7 @@ class BayesNet:
         return SCM({name: Mechanism(_Quantile(table), self.parents[name]) for name, table in self.tables.items()})
 
     def _names(self, names: Any) -> list:
-        chosen = list(names) if isinstance(names, list | tuple) and names not in self.tables else [names]
+        chosen = list(names) if isinstance(names, list) else [names]
         for name in chosen:
             if name not in self.tables:
                 raise ValueError(f"{name!r} is not a variable of the network; there are {self.variables}")
@@ -234,5 +239,7 @@ def _conditional_table(name: Hashable, table: Any) -> np.ndarray:
     sums = table.sum(axis=-1, keepdims=True)
     worst = np.argmax(np.abs(sums - 1.0))
     if abs(sums.flat[worst] - 1.0) > _ROWS_SUM:
-        raise ValueError(f"each row of the table of {name!r} must add up to 1; row {worst} adds up to {sums.flat[worst]:.9g}")
+        raise ValueError(
+            f"each row of the table of {name!r} must add up to 1; row {worst} adds up to {sums.flat[worst]:.9g}"
+        )
     return table / sums

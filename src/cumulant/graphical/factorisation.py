@@ -46,7 +46,12 @@ class Factorisation:
 
 
 def factorises(
-    p: Any, graph: Any, *, variables: Sequence[Hashable] | None = None, reference: Sequence[int] | None = None, tol: float = 1e-9
+    p: Any,
+    graph: Any,
+    *,
+    variables: Sequence[Hashable] | None = None,
+    reference: Sequence[int] | None = None,
+    tol: float = 1e-9,
 ) -> Factorisation:
     """Whether the joint table `p` factorises over a graph, undirected or directed.
 
@@ -112,7 +117,7 @@ def _undirected_violation(table, graph, names, reference):
     zero = np.argwhere(table == 0)
     if zero.size:
         raise DomainError(
-            "p must be positive everywhere: over a graph with no direction the test rests on the theorem of Hammersley and "
+            "p must be positive everywhere: for an undirected graph the test rests on the theorem of Hammersley and "
             f"Clifford, which fails for tables with zeros; p is 0 at {_describe(names, zero[0])}"
         )
     base = _reference(table, reference)

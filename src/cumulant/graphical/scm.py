@@ -49,8 +49,8 @@ class SCM:
     topological order. `do` replaces functions by constants, which is what an intervention means.
 
     Each variable has a random stream of its own, which depends on the seed and its place in `mechanisms` only: a model
-    and the same model under `do` share their noise when sampled with one seed, so that their difference is the effect of
-    the intervention on each single unit.
+    and the same model under `do` share their noise when sampled with one seed, so that their difference is the effect
+    of the intervention on each single unit.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class SCM:
 
     @property
     def graph(self) -> nx.DiGraph:
-        """The causal graph: an arrow from each parent to its child."""
+        """The causal graph, with an arrow from each parent to its child."""
         return parents_to_graph({name: mechanism.parents for name, mechanism in self.mechanisms.items()})
 
     def sample(self, n: int, rng: Any = None) -> dict[Hashable, np.ndarray]:
@@ -107,17 +107,21 @@ class SCM:
             if values.shape[:1] != (n,):
                 raise ValueError(f"the mechanism of {name!r} must return {n} draws; got shape {values.shape}")
             if values.dtype.kind == "f" and np.isnan(values).any():
-                raise ValueError(f"the mechanism of {name!r} returned NaN at draw {int(np.argwhere(np.isnan(values))[0, 0])}")
+                raise ValueError(
+                    f"the mechanism of {name!r} returned NaN at draw {int(np.argwhere(np.isnan(values))[0, 0])}"
+                )
             draws[name] = values
         return {name: draws[name] for name in self.mechanisms}
 
     def do(self, values: Mapping[Hashable, Any]) -> "SCM":
-        """The model under the intervention ``do(X_j = value)``: each ``f_j`` replaced by the constant, its arrows cut."""
+        """The model under the intervention ``do(X_j = value)``: ``f_j`` replaced by the constant, its arrows cut."""
         changed = dict(self.mechanisms)
         for name, value in values.items():
             if name not in changed:
                 raise ValueError(f"do: {name!r} is not a variable of the model; there are {self.variables}")
-            changed[name] = replace(changed[name], function=_Constant(np.asarray(value)), parents=(), noise=uniform_noise)
+            changed[name] = replace(
+                changed[name], function=_Constant(np.asarray(value)), parents=(), noise=uniform_noise
+            )
         return SCM(changed)
 
 

@@ -48,5 +48,5 @@ def require_room(shape: Sequence[int], limit: int, advice: str) -> None:
     size = math.prod(shape)
     if size > limit:
         raise TooWide(
-            f"the joint table of {len(shape)} variables has {size:.3g} entries, more than max_states = {limit}: {advice}"
+            f"the joint table of {len(shape)} variables has {size:.3g} entries, above max_states = {limit}: {advice}"
         )

@@ -1,28 +1,31 @@
 """What a problem and a solver are: the contract between `run` and everything it runs.
 
-A **problem** is a frozen dataclass that JAX knows as a pytree: data arrays are leaves, functions are module-level and take
-the data as arguments. It knows its constants. A **solver** is a frozen dataclass of settings, with
+A **problem** is a frozen dataclass that JAX knows as a pytree: data arrays are leaves, functions are module-level and
+take the data as arguments. It knows its constants. A **solver** is a frozen dataclass of settings, with
 
-* ``init(problem, x0, rng) -> state``: called once, on concrete arrays; looks up constants, fixes step sizes, refuses what
-  it cannot solve;
+* ``init(problem, x0, rng) -> state``: called once, on concrete arrays; looks up constants, fixes step sizes, refuses
+  what it cannot solve;
 * ``step(problem, state) -> state``: one step. With ``backend = "jax"`` it is pure and is traced: `run` compiles many of
   them into one call. With ``backend = "host"`` it is a NumPy or Numba function that may advance many updates and
   *consumes* its state: the state passed in must not be used again, so gigabytes of dual variables are never copied;
-* ``certify(problem, state) -> Certificate``: called on NumPy arrays, in float64, or raises `CertificateError` naming the
-  assumption that fails;
+* ``certify(problem, state) -> Certificate``: called on NumPy arrays, in float64, or raises `CertificateError` naming
+  the assumption that fails;
 
 and, where they help,
 
-* ``measure(problem, state) -> dict``: scalars for the trace, with ``value`` and, where there is one, ``bound`` (an upper
-  bound on the distance to the optimum, infinity where none is known) among them. Traced when the backend is JAX, so that
-  a dense trace costs no round trip. Without it, `run` calls ``problem.value`` and ``certify`` at each record;
+* ``measure(problem, state) -> dict``: scalars for the trace, with ``value`` and, where there is one, ``bound`` (an
+  upper bound on the distance to the optimum, infinity where none is known) among them. Traced when the backend is
+  JAX, so that a dense trace costs no round trip. Without it, `run` calls ``problem.value`` and ``certify`` at each
+  record;
 * ``solution(problem, state) -> x``: where the answer is not simply ``state.x``;
 * ``every``: how many steps between two records, where measuring is dear;
-* ``returns = "best"``: to answer with the recorded iterate of smallest bound (then of smallest value) instead of the last.
+* ``returns = "best"``: to answer with the recorded iterate of smallest value instead of the last (JAX backend; a host
+  solver keeps its best itself, since its states are consumed).
 
-A state is a pytree whose leaves are arrays and numbers (for the host also `numpy.random.Generator`), all of it: whatever
-randomness a solver uses is in there, which is what makes a resumed run equal to an uninterrupted one. The floating-point
-leaves of a healthy state are finite: infinity or NaN in one of them is how `run` knows that a run diverged.
+A state is a pytree whose leaves are arrays and numbers (for the host also `numpy.random.Generator`), all of it:
+whatever randomness a solver uses is in there, which is what makes a resumed run equal to an uninterrupted one. The
+floating-point leaves of a healthy state are finite: infinity or NaN in one of them is how `run` knows that a run
+diverged.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -34,7 +37,12 @@ __all__ = ["Problem", "Solver"]
 
 @runtime_checkable
 class Problem(Protocol):
-    """A function to be minimised. Constants a solver needs are attributes (`smoothness`, `strong_convexity`, `n_terms`...)."""
+    """A function to be minimised.
+
+    What a solver needs to know are attributes: `smoothness`, `strong_convexity`, `convex`, `n_terms`, and `shape`,
+    the shape of ``x``, where it is fixed. `constants_are` says how they are known: ``"checked"`` (computed from the
+    data), ``"by construction"`` or ``"assumed"`` (your word).
+    """
 
     def value(self, x: Any) -> Any:
         """``f(x)``."""

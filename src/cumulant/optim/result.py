@@ -36,8 +36,8 @@ class Result:
     certificate : Certificate or None
         What is guaranteed. None where nothing can be: then `refusal` says which assumption failed.
     status : str
-        ``"converged"`` (the certified relative bound is at most `tol`), ``"max_steps"``, ``"max_work"``, ``"time_limit"``,
-        ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
+        ``"converged"`` (the certified relative bound is at most `tol`), ``"max_steps"``, ``"max_work"``,
+        ``"time_limit"``, ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
     refusal : str
         Why there is no certificate; empty when there is one.
     work : int
@@ -72,7 +72,10 @@ class Result:
 
     def __str__(self):
         steps = "1 step" if self.work == 1 else f"{self.work} steps"
-        lines = [f"{self.name}: {_WORDS[self.status]} after {steps}, {self.seconds:.2g} s", f"  value {self.value:.10g}"]
+        lines = [
+            f"{self.name}: {_WORDS[self.status]} after {steps}, {self.seconds:.2g} s",
+            f"  value {self.value:.10g}",
+        ]
         if self.certificate is None:
             lines.append("  " + self.refusal)
         else:

@@ -17,8 +17,8 @@ class Trace:
     steps : array of int
         How many steps had been taken.
     seconds : array
-        Wall-clock time since the start, compilation included. Where several records fall into one compiled call, the time
-        of the inner ones is interpolated.
+        Wall-clock time since the start, compilation included. Where several records fall into one compiled call, the
+        time of the inner ones is interpolated.
     value : array
         The objective.
     bound : array
@@ -76,6 +76,11 @@ class Recorder:
         """Append rows given as columns."""
         if len(rows["steps"]):
             self._pieces.append(rows)
+
+    def forget_after(self, steps: int) -> None:
+        """Drop the rows beyond a step."""
+        table = self.table()
+        self._pieces = [{name: column[table["steps"] <= steps] for name, column in table.items()}]
 
     def table(self) -> dict[str, np.ndarray]:
         """All rows so far, as columns. Kept in one piece, so that asking often costs little."""

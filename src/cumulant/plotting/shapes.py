@@ -82,7 +82,6 @@ def density(
         height = np.exp(np.asarray(family.log_prob(grid, np.asarray(theta, dtype=float))))
         marks = {"marker": "o", "markersize": 3} if family.discrete else {}
         ax.plot(grid, height, color=color, label=label or type(family).__name__, **marks)
-        ax.set_ylim(bottom=0)
         legend(ax)
     return ax
 
@@ -93,6 +92,7 @@ def _histogram(ax, values, bins, discrete):
         points, counts = np.unique(values, return_counts=True)
         ax.bar(points, counts / values.size, width=0.9, **look)
         ax.set_ylabel("probability")
+        ax.xaxis.get_major_locator().set_params(integer=True)
     else:
         ax.hist(values, bins=bins, density=True, **look)
         ax.set_ylabel("density")

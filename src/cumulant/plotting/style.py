@@ -25,8 +25,6 @@ _SETTINGS = {
     "axes.linewidth": 0.8,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
     "axes.titlecolor": INK,
     "errorbar.capsize": 3,
     "figure.dpi": 110,
@@ -66,14 +64,19 @@ def style() -> Iterator[None]:
     package = matplotlib()
     from cycler import cycler
 
-    cycle = cycler(color=COLOURS) + cycler(linewidth=[_SETTINGS["lines.linewidth"]] * len(COLOURS))
+    # What is in the cycle stays with the axes, and so outlives the context.
+    cycle = cycler(color=COLOURS)
+    for name in ("linewidth", "markersize"):
+        cycle += cycler(name, [_SETTINGS[f"lines.{name}"]] * len(COLOURS))
     settings = {**package.rcParamsDefault, **_SETTINGS, "axes.prop_cycle": cycle}
     del settings["backend"]  # the user's window system is none of our business
     with package.rc_context(settings):
         yield
 
 
-def figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None, **options: Any):
+def figure(
+    rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None, **options: Any
+) -> tuple[Any, Any]:
     """A figure and its axes (one, or an array of them) in the house style.
 
     Parameters

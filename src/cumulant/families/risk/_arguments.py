@@ -1,4 +1,4 @@
-"""The door of the closed forms: arguments become arrays that broadcast against each other, and bad values are refused."""
+"""The door of the closed forms: arguments become arrays of one shape, and bad values are refused."""
 
 import numpy as np
 

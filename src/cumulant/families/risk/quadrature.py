@@ -1,9 +1,10 @@
 """Expectations over a gamma variable to rounding error, for any shape and however close the integrand's pole.
 
-With ``W = p e^t ~ Gamma(p, 1)``, the density of ``t`` is proportional to ``exp(-p (e^t - 1 - t))``. In ``t`` the integrands
-of this package are analytic in a strip of half-width pi/2, so the trapezoidal rule converges exponentially, and every term
-is positive: nothing cancels. Where the integrand has stopped varying (``W`` far below its pole) the density is a pure
-exponential, and the rest of the infinite sum is a geometric series in closed form: small shapes cost no more than others.
+With ``W = p e^t ~ Gamma(p, 1)``, the density of ``t`` is proportional to ``exp(-p (e^t - 1 - t))``. In ``t`` the
+integrands of this package are analytic in a strip of half-width pi/2, so the trapezoidal rule converges
+exponentially, and every term is positive: nothing cancels. Where the integrand has stopped varying (``W`` far below
+its pole) the density is a pure exponential, and the rest of the infinite sum is a geometric series in closed form:
+small shapes cost no more than others.
 """
 
 from collections.abc import Iterator
@@ -19,12 +20,12 @@ _BLOCK = 1 << 19  # nodes held in memory at once
 
 
 def gamma_blocks(shape: np.ndarray, pole: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield ``(index, t, weight)``: for the entries `index` of the flat arrays, nodes ``(k, m)`` and weights that add to one.
+    """Yield ``(index, t, weight)``: nodes and weights (which add up to one), a row for each entry in `index`.
 
     ``E f(W) = sum weight * f(shape * exp(t))`` for ``W ~ Gamma(shape, 1)`` and ``f(w)`` that is smooth on the scale of
     ``pole + w`` (a function of ``log(pole + w)`` and its exponentials), with ``pole > 0``.
     """
-    step = 0.5 / np.sqrt(np.maximum(shape, 6.0))
+    step = 0.4 / np.sqrt(np.maximum(shape, 5.0))
     # Left: where f has stopped varying, or, for shapes above 2, where the density has died (f grows like 1/w at most).
     flat = np.minimum(np.log(pole) - np.log(shape), 0.0) - _LOG_EPS
     dead = np.where(shape >= 240.0, np.sqrt(240.0 / shape), 80.0 / shape + 1.0)
@@ -37,10 +38,12 @@ def gamma_blocks(shape: np.ndarray, pole: np.ndarray) -> Iterator[tuple[np.ndarr
         stop = int(np.searchsorted(np.cumsum(count[order[start:]]), _BLOCK)) + start
         index = order[start : max(stop, start + 1)]
         size = int(count[index[-1]])
-        t = left[index, None] + step[index, None] * np.arange(size)
+        place = np.arange(size)
+        inside = place < count[index, None]  # rows of one block differ in length
+        t = left[index, None] + step[index, None] * np.where(inside, place, count[index, None] - 1)
         p = shape[index, None]
         with np.errstate(over="ignore", under="ignore"):
-            weight = np.exp(-p * _exp_excess(t))
+            weight = np.where(inside, np.exp(-p * _exp_excess(t)), 0.0)
             # Nodes left of the first: weights e^{p (t - k h)}, k >= 1, to a common constant; there f(w) = f(0).
             ratio = p[:, 0] * step[index]
             weight[:, 0] += weight[:, 0] / np.expm1(np.minimum(ratio, 700.0))
@@ -58,7 +61,8 @@ def _exp_excess(t):
 def normal_nodes(strip: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of a standard normal expectation, for integrands analytic in ``|Im g| < strip``.
 
-    The trapezoidal rule again: its error is ``exp(-2 pi strip / step)`` or ``exp(-2 pi^2 / step^2)``, whichever is larger.
+    The trapezoidal rule again: its error is ``exp(-2 pi strip / step)`` or ``exp(-2 pi^2 / step^2)``, whichever is
+    larger.
     """
     step = min(0.5, 2 * np.pi * strip / _LOG_EPS)
     half = int(np.ceil(9.5 / step))

@@ -1,0 +1,265 @@
+"""The normal family in several dimensions, mean and covariance unknown; and the algebra that its relatives share."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.cholesky import (
+    cholesky,
+    correlation_pivots,
+    inverse_from,
+    log_det_from,
+    positive_definite,
+    solve_lower,
+    solve_transposed,
+    symmetric_part,
+    trace_excess,
+    whiten,
+)
+from cumulant.geometry.symmetric import unvech, vech
+
+__all__ = ["MultivariateNormal"]
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+@family
+class MultivariateNormal(ExponentialFamily):
+    """Vectors ``x`` of `size` ``d`` with mean ``m`` and covariance matrix ``S``; ``P = S^-1`` is the precision matrix.
+
+    ``T(x) = (x, vech(x x^T))``, ``theta = (P m, vech(-P / 2))``, ``A(theta) = m^T P m / 2 - log det(P) / 2``,
+    ``mu = (m, vech(S + m m^T))``, ``A*(mu) = -log det(S) / 2 - d / 2``, base measure ``(2 pi)^(-d/2)``.
+
+    Statistics are kept as (mean, centred covariance), so that estimates do not cancel when ``|m|`` is much larger than
+    the spread; divergences are accurate relative to themselves, however close the two members are.
+
+    Examples
+    --------
+    >>> fam = MultivariateNormal(size=2)
+    >>> theta = fam.natural(mean=[1.0, 1.0], covariance=[[2.0, 1.0], [1.0, 2.0]])
+    >>> fam.to_mean(theta)  # the mean, and the second moments with sqrt 2 off the diagonal
+    array([1.        , 1.        , 3.        , 2.82842712, 3.        ])
+    >>> fam.entropy(theta)
+    np.float64(3.3871832107...)
+    """
+
+    size: int
+
+    support = "x real, a vector"
+    usual_domain = "a finite mean and a symmetric, positive definite covariance"
+    domain = "theta finite, and unvech(theta[size:]) negative definite (minus half the precision matrix)"
+    mean_domain = "unvech(mu[size:]) - mu[:size] mu[:size]^T positive definite (the covariance matrix)"
+
+    def __post_init__(self):
+        check_size(self.size)
+
+    @property
+    def dim(self):
+        return self.size + self.size * (self.size + 1) // 2
+
+    @property
+    def event_shape(self):
+        return (self.size,)
+
+    def statistics(self, x):
+        return jnp.concatenate([x, vech(outer(x, x))], axis=-1)
+
+    def log_base(self, x):
+        return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
+
+    def log_partition(self, theta):
+        shift, factor = self._factored(theta)
+        return 0.5 * (jnp.sum(solve_lower(factor, shift[..., None]) ** 2, axis=(-2, -1)) - log_det_from(factor))
+
+    def natural(self, *, mean, covariance):
+        mean, covariance = floats(mean, covariance)
+        check_shape("mean", mean, (self.size,))
+        check_shape("covariance", covariance, (self.size, self.size))
+        batch = jnp.broadcast_shapes(mean.shape[:-1], covariance.shape[:-2])
+        return natural_from(jnp.broadcast_to(mean, (*batch, self.size)), symmetric_part(covariance))
+
+    def usual(self, theta):
+        mean, factor = self._moments(theta)
+        return {"mean": mean, "covariance": inverse_from(factor)}
+
+    def to_mean(self, theta):
+        mean, factor = self._moments(theta)
+        return jnp.concatenate([mean, vech(inverse_from(factor) + outer(mean, mean))], axis=-1)
+
+    def to_natural(self, mu):
+        return self._central_to_natural(self._from_mean(mu))
+
+    def conjugate(self, mu):
+        _, covariance = self._split(self._from_mean(mu))
+        return -0.5 * (log_det_from(cholesky(covariance)) + self.size)
+
+    def expected_log_base(self, theta):
+        return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
+
+    def entropy(self, theta):
+        return 0.5 * (self.size * (1 + _LOG_2PI) - log_det_from(self._factored(theta)[1]))
+
+    def log_prob(self, x, theta):
+        mean, factor = self._moments(theta)
+        return jnp.where(self.in_support(x), log_density(x - mean, factor), -jnp.inf)
+
+    def kl(self, theta, other):
+        theta, other = jnp.broadcast_arrays(theta, other)
+        mean, factor = self._moments(theta)
+        shift, change = self._split(other - theta)
+        change = -2 * change  # of the precision matrix
+        step = shift[..., None] - change @ mean[..., None]  # the other precision times the difference of the means
+        ratio = whiten(factor, change)
+        root = cholesky(ratio + jnp.eye(self.size, dtype=ratio.dtype))
+        apart = solve_lower(root, solve_lower(factor, step))
+        return 0.5 * (jnp.sum(apart**2, axis=(-2, -1)) + trace_excess(ratio, root))
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
+    def in_domain(self, theta):
+        return jnp.all(jnp.isfinite(theta), axis=-1) & positive_definite(-2 * self._split(theta)[1])
+
+    def in_mean_domain(self, mu):
+        return jnp.all(jnp.isfinite(mu), axis=-1) & positive_definite(self._split(self._from_mean(mu))[1])
+
+    def in_support(self, x):
+        return jnp.all(jnp.isfinite(x), axis=-1)
+
+    def _draw(self, key, theta, shape):
+        mean, factor = self._moments(theta)
+        return mean + spread_out(jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype), factor)
+
+    def _split(self, vector):
+        """The vector and the matrix that a parameter is made of."""
+        return vector[..., : self.size], unvech(vector[..., self.size :])
+
+    def _factored(self, theta):
+        shift, matrix = self._split(theta)
+        return shift, cholesky(-2 * matrix)
+
+    def _moments(self, theta):
+        """The mean, and the factor of the precision matrix."""
+        shift, factor = self._factored(theta)
+        return solve_transposed(factor, solve_lower(factor, shift[..., None]))[..., 0], factor
+
+    # Central coordinates: (mean, covariance), merged by the parallel form of Welford's update.
+
+    def _central(self, x, weights):
+        mean = jnp.sum(weights[..., None] * x, axis=0)
+        mean = mean + jnp.sum(
+            weights[..., None] * (x - mean), axis=0
+        )  # a second pass takes the rounding of the first away
+        return jnp.concatenate([mean, vech(second_moment(x - mean, weights))], axis=-1)
+
+    def _merge(self, first, second, share):
+        share, step = share[..., None], second - first
+        merged = first + share * step
+        apart = step[..., : self.size]
+        return merged.at[..., self.size :].add(share * (1 - share) * vech(outer(apart, apart)))
+
+    def _from_mean(self, mu):
+        mean = mu[..., : self.size]
+        return jnp.concatenate([mean, mu[..., self.size :] - vech(outer(mean, mean))], axis=-1)
+
+    def _central_to_mean(self, central):
+        mean = central[..., : self.size]
+        return jnp.concatenate([mean, central[..., self.size :] + vech(outer(mean, mean))], axis=-1)
+
+    def _central_to_natural(self, central):
+        return natural_from(*self._split(central))
+
+    def _estimable(self, central):
+        return full_rank(*self._split(central))
+
+    def _obstacle(self, central, count):
+        mean, covariance = self._split(np.asarray(central))
+        return why_not_full_rank(mean, covariance, count, self.size + 1)
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def check_size(size) -> None:
+    """Refuse a `size` that is no whole number of coordinates."""
+    if not (isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1):
+        raise ValueError(f"size must be a whole number of at least 1; got {size!r}")
+
+
+def check_shape(name, value, shape) -> None:
+    """Refuse a parameter whose trailing axes are not `shape`."""
+    if value.shape[-len(shape) :] != shape:
+        raise ValueError(f"{name} must have shape (..., {', '.join(map(str, shape))}); got {value.shape}")
+
+
+def floats(*values):
+    """Arguments as arrays of one floating type: the caller's, and floats for integers."""
+    dtype = jnp.result_type(float, *values)
+    return tuple(jnp.asarray(value, dtype=dtype) for value in values)
+
+
+# Mathematics ----------------------------------------------------------------------------------------------------------
+
+
+def log_density(apart, factor):
+    """The log density of a normal, `apart` from its mean, by a triangular ``L`` with ``L L^T`` the precision matrix."""
+    standard = jnp.einsum("...i,...ij->...j", apart, factor)
+    return -0.5 * (jnp.sum(standard**2, axis=-1) + apart.shape[-1] * _LOG_2PI - log_det_from(factor))
+
+
+def outer(x, y):
+    """``x y^T``."""
+    return x[..., :, None] * y[..., None, :]
+
+
+def second_moment(apart, weights):
+    return jnp.einsum("n...i,n...j->...ij", weights[..., None] * apart, apart)
+
+
+def natural_from(mean, covariance):
+    precision = inverse_from(cholesky(covariance))
+    precision = jnp.broadcast_to(precision, (*mean.shape[:-1], *precision.shape[-2:]))
+    return jnp.concatenate([(precision @ mean[..., None])[..., 0], -0.5 * vech(precision)], axis=-1)
+
+
+def spread_out(standard, factor):
+    """Standard normal vectors as vectors with precision ``L L^T``: ``L^-T z``."""
+    identity = jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
+    return jnp.einsum("...i,...ij->...j", standard, solve_lower(factor, identity))
+
+
+def _rank_floor(mean, covariance, xp):
+    """What of a column, relative to its variance, may be rounding: of the sums, and of the observations themselves."""
+    eps = xp.finfo(covariance.dtype).eps
+    variances = xp.diagonal(covariance, 0, -2, -1)
+    constant_columns = ~(variances > (4 * eps * mean) ** 2)
+    away = xp.max(mean**2 / xp.where(constant_columns, xp.inf, variances), axis=-1)
+    return constant_columns, 64 * covariance.shape[-1] * eps + 16 * eps**2 * away
+
+
+def full_rank(mean, covariance):
+    constant_columns, floor = _rank_floor(mean, covariance, jnp)
+    pivots = correlation_pivots(covariance)
+    return ~jnp.any(constant_columns, axis=-1) & jnp.all(pivots > floor[..., None], axis=-1)
+
+
+def why_not_full_rank(mean, covariance, count, needed):
+    """The reason for which a covariance matrix estimated from data is singular."""
+    growing = "the likelihood keeps growing as the covariance becomes singular"
+    if count < needed:
+        few = (
+            f"{count:g} observations are too few for a covariance matrix in dimension {len(mean)}, which needs {needed}"
+        )
+        return f"{few}: {growing}"
+    constant_columns, floor = _rank_floor(mean, covariance, np)
+    if np.any(constant_columns):
+        return f"column {int(np.argmax(constant_columns))} of the {count:g} observations is constant, and {growing}"
+    spread = np.sqrt(np.diagonal(covariance))
+    correlation = covariance / np.outer(spread, spread)
+    for j in range(1, len(mean)):
+        slopes = np.linalg.lstsq(correlation[:j, :j], correlation[:j, j], rcond=None)[0]
+        if 1 - slopes @ correlation[:j, j] <= 2 * floor:
+            used = ", ".join(str(i) for i in np.flatnonzero(np.abs(slopes) > np.sqrt(floor)))
+            return f"column {j} of the {count:g} observations is a linear combination of columns {used}, and {growing}"
+    return f"the covariance of the {count:g} observations is singular to rounding, and {growing}"

@@ -1,0 +1,401 @@
+"""Joint laws of a mean and a covariance: normal-inverse-Wishart, and normal-inverse-gamma on the line.
+
+They are the conjugate priors of the normal families whose two parameters are both unknown.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.errors import DomainError
+from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.cholesky import (
+    cholesky,
+    inverse_from,
+    log_det_from,
+    positive_definite,
+    solve_lower,
+    solve_transposed,
+    symmetric_part,
+)
+from cumulant.families.multigamma import inverse_multigamma_gap, log_multigamma, multigamma_gap
+from cumulant.families.multivariate_normal import check_shape, check_size, floats, outer
+from cumulant.families.special import phi
+from cumulant.families.wishart import (
+    all_equal,
+    central_of_matrices,
+    conjugate_from_gap,
+    divergence,
+    entropy_from_half,
+    inverse_log_density,
+    inverse_wishart,
+    merge_matrices,
+    spread_out_matrices,
+)
+from cumulant.geometry.symmetric import unvech, vech
+
+__all__ = ["NormalInverseGamma", "NormalInverseWishart"]
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+class _NormalInverse(ExponentialFamily):
+    """All that depends on parameters only: the same for matrices and, with `size` 1, for numbers.
+
+    Parameters are split into ``(n / 2, k m0, B + k m0 m0^T / 2, k / 2)`` with ``B = Psi / 2``.
+    """
+
+    size: int
+
+    @property
+    def dim(self):
+        return 2 + self.size + self.size * (self.size + 1) // 2
+
+    def log_partition(self, theta):
+        half, _, strength, factor = self._parts(theta)
+        return log_multigamma(half, self.size) - half * log_det_from(factor) - 0.5 * self.size * jnp.log(strength)
+
+    def to_mean(self, theta):
+        half, mean, strength, factor = self._parts(theta)
+        matrix = half[..., None, None] * inverse_from(factor)
+        log_det = self.size * jnp.log(half) - multigamma_gap(half, self.size)[0] - log_det_from(factor)
+        pull = _times(matrix, mean)
+        return _joined(log_det, pull, matrix, self.size / strength + jnp.sum(pull * mean, axis=-1))
+
+    def to_natural(self, mu):
+        return self._central_to_natural(self._from_mean(mu))
+
+    def conjugate(self, mu):
+        gap, _, _, spread = self._split(self._from_mean(mu))
+        return conjugate_from_gap(gap, self.size) + 0.5 * self.size * (jnp.log(self.size / spread) - 1)
+
+    def expected_log_base(self, theta):
+        half, _, _, factor = self._parts(theta)
+        log_det = self.size * jnp.log(half) - multigamma_gap(half, self.size)[0] - log_det_from(factor)
+        return 0.5 * ((self.size + 2) * log_det - self.size * _LOG_2PI)
+
+    def entropy(self, theta):
+        half, _, strength, _ = self._parts(theta)
+        relative = entropy_from_half(half, self.size) + 0.5 * self.size * (1 - jnp.log(strength))
+        return relative - self.expected_log_base(theta)
+
+    def kl(self, theta, other):
+        theta, other = jnp.broadcast_arrays(theta, other)
+        half, mean, strength, factor = self._parts(theta)
+        other_half, other_mean, other_strength, _ = self._parts(other)
+        _, pull, matrix, minus = self._split(theta)
+        _, other_pull, other_matrix, other_minus = self._split(other)
+        shift = other_pull - pull
+        step = (shift + 2 * (other_minus - minus)[..., None] * mean) / other_strength[..., None]  # of the mean
+        growth = outer(shift, other_mean) + outer(pull, step)  # of strength times mean mean^T
+        change = (matrix - other_matrix) - 0.25 * (growth + jnp.swapaxes(growth, -1, -2))
+        apart = jnp.sum(solve_lower(factor, step[..., None]) ** 2, axis=(-2, -1))
+        normal = self.size * phi(other_strength / strength) + other_strength * half * apart
+        return divergence(half, factor, other_half, change) + 0.5 * normal
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
+    def in_domain(self, theta):
+        half, _, matrix, minus = self._split(theta)
+        fine = jnp.all(jnp.isfinite(theta), axis=-1) & (half > 0.5 * (self.size - 1)) & (minus < 0)
+        return fine & positive_definite(-matrix - self._between(theta))
+
+    def in_mean_domain(self, mu):
+        gap, _, _, spread = self._split(self._from_mean(mu))
+        return jnp.all(jnp.isfinite(mu), axis=-1) & (gap > 0) & (spread > 0)
+
+    def _split(self, vector):
+        """The four parts of a parameter: a number, a vector, a matrix, a number."""
+        return (
+            vector[..., 0],
+            vector[..., 1 : 1 + self.size],
+            unvech(vector[..., 1 + self.size : -1]),
+            vector[..., -1],
+        )
+
+    def _between(self, theta):
+        """``k m0 m0^T / 2``."""
+        pull = theta[..., 1 : 1 + self.size]
+        return -0.25 * outer(pull, pull) / theta[..., -1, None, None]
+
+    def _parts(self, theta):
+        """``n / 2``, the mean, its pseudo-count, and the factor of ``B``."""
+        half, pull, matrix, minus = self._split(theta)
+        return half, -0.5 * pull / minus[..., None], -2 * minus, cholesky(-matrix - self._between(theta))
+
+    def _natural(self, half, mean, matrix, strength):
+        batch = jnp.broadcast_shapes(half.shape, mean.shape[:-1], matrix.shape[:-2], strength.shape)
+        pull = strength[..., None] * mean
+        matrix = jnp.broadcast_to(matrix + 0.5 * outer(pull, mean), (*batch, self.size, self.size))
+        pull = jnp.broadcast_to(pull, (*batch, self.size))
+        return _joined(jnp.broadcast_to(half, batch), pull, -matrix, jnp.broadcast_to(-0.5 * strength, batch))
+
+    # On data: (mean vector, covariance matrix).
+
+    def _statistics(self, mean, covariance):
+        factor = cholesky(symmetric_part(covariance))
+        precision = inverse_from(factor)
+        pull = _times(precision, mean)
+        return _joined(-log_det_from(factor), pull, precision, jnp.sum(pull * mean, axis=-1))
+
+    def _log_base(self, covariance):
+        factor = cholesky(symmetric_part(covariance))
+        return -0.5 * ((self.size + 2) * log_det_from(factor) + self.size * _LOG_2PI)
+
+    def _log_density(self, mean, covariance, theta):
+        half, centre, strength, factor = self._parts(theta)
+        root = cholesky(symmetric_part(covariance))
+        apart = mean - centre
+        batch = jnp.broadcast_shapes(root.shape[:-2], apart.shape[:-1])
+        root = jnp.broadcast_to(root, (*batch, self.size, self.size))
+        white = solve_lower(root, jnp.broadcast_to(apart, (*batch, self.size))[..., None])
+        distance = strength * jnp.sum(white**2, axis=(-2, -1))
+        normal = distance + log_det_from(root) + self.size * (_LOG_2PI - jnp.log(strength))
+        return inverse_log_density(root, half, factor) - 0.5 * normal
+
+    def _in_support(self, mean, covariance):
+        finite = jnp.all(jnp.isfinite(mean), axis=-1) & jnp.all(jnp.isfinite(covariance), axis=(-2, -1))
+        return finite & positive_definite(symmetric_part(covariance))
+
+    def _draw_pair(self, key, theta, shape):
+        half, centre, strength, factor = self._parts(theta)
+        first, second = jax.random.split(key)
+        covariance = inverse_wishart(first, half, factor, shape)
+        standard = jax.random.normal(second, (*shape, *centre.shape), dtype=theta.dtype)
+        return centre + _times(cholesky(covariance), standard) / jnp.sqrt(strength)[..., None], covariance
+
+    # Central coordinates: (log det E P - E log det P, m0, vech(E P), E (m - m0)^T P (m - m0)) for precisions P, with
+    # m0 the mean of the means weighted by them.
+
+    def _central_pair(self, mean, covariance, weights):
+        precision = inverse_from(cholesky(symmetric_part(covariance)))
+        matrices = central_of_matrices(precision, weights)
+        weights = weights[..., None]
+        rough = jnp.sum(weights * mean, axis=0)
+        centre = rough + _solve(unvech(matrices[..., 1:]), jnp.sum(weights * _times(precision, mean - rough), axis=0))
+        apart = mean - centre
+        spread = jnp.sum(weights * apart * _times(precision, apart), axis=(0, -1))
+        return jnp.concatenate([matrices[..., :1], centre, matrices[..., 1:], spread[..., None]], axis=-1)
+
+    def _matrices(self, central):
+        return jnp.concatenate([central[..., :1], central[..., 1 + self.size : -1]], axis=-1)
+
+    def _merge(self, first, second, share):
+        matrices = merge_matrices(self._matrices(first), self._matrices(second), share)
+        (_, mean, matrix, spread), (_, other_mean, other_matrix, other_spread) = self._split(first), self._split(second)
+        merged = unvech(matrices[..., 1:])
+        apart = other_mean - mean
+        ahead = _solve(
+            merged, _times(other_matrix, apart)
+        )  # times the share, how far the merged mean is from the first
+        behind = _solve(merged, _times(matrix, apart))
+        centre = mean + share[..., None] * ahead
+        within = (1 - share) * spread + share * other_spread
+        first_part = share**2 * (1 - share) * jnp.sum(ahead * _times(matrix, ahead), axis=-1)
+        second_part = share * (1 - share) ** 2 * jnp.sum(behind * _times(other_matrix, behind), axis=-1)
+        spread = within + first_part + second_part
+        return jnp.concatenate([matrices[..., :1], centre, matrices[..., 1:], spread[..., None]], axis=-1)
+
+    def _from_mean(self, mu):
+        log_det, pull, matrix, square = self._split(mu)
+        factor = cholesky(matrix)
+        half_way = solve_lower(factor, pull[..., None])
+        mean = solve_transposed(factor, half_way)[..., 0]
+        return _joined(log_det_from(factor) - log_det, mean, matrix, square - jnp.sum(half_way**2, axis=(-2, -1)))
+
+    def _central_to_mean(self, central):
+        gap, mean, matrix, spread = self._split(central)
+        pull = _times(matrix, mean)
+        return _joined(log_det_from(cholesky(matrix)) - gap, pull, matrix, spread + jnp.sum(pull * mean, axis=-1))
+
+    def _central_to_natural(self, central):
+        gap, mean, matrix, spread = self._split(central)
+        half = inverse_multigamma_gap(gap, self.size)
+        return self._natural(half, mean, half[..., None, None] * inverse_from(cholesky(matrix)), self.size / spread)
+
+    def _estimable(self, central):
+        return spread_out_matrices(self._matrices(central)) & (self._split(central)[3] > self._rounding(central))
+
+    def _rounding(self, central):
+        """What of the spread of the means may be rounding of the means themselves."""
+        _, mean, matrix, _ = self._split(central)
+        return (4 * jnp.finfo(central.dtype).eps) ** 2 * jnp.sum(mean * _times(matrix, mean), axis=-1)
+
+    def _obstacle(self, central, count):
+        central = jnp.asarray(central)
+        if not bool(self._split(central)[3] > self._rounding(central)):
+            return f"the means of all {count:g} observations are equal, and the likelihood keeps growing as kappa does"
+        return all_equal(count).replace("observations", "covariances")
+
+
+@family
+class NormalInverseWishart(_NormalInverse):
+    """Pairs ``x = (m, S)`` of a mean vector and a covariance matrix of `size` ``d``.
+
+    ``S`` is inverse Wishart with ``dof`` ``n`` and ``scale`` ``Psi``; ``m`` given ``S`` is normal with mean ``m0``
+    (``mean``) and covariance ``S / k``, where ``k`` (``kappa``) is the number of observations that the mean is worth.
+    With ``P = S^-1`` and ``B = Psi / 2``: ``T(x) = (log det P, P m, vech(P), m^T P m)``,
+    ``theta = (n / 2, k m0, vech(-B - k m0 m0^T / 2), -k / 2)``,
+    ``A(theta) = log Gamma_d(n / 2) - n / 2 log det B - d / 2 log k``, base measure
+    ``(2 pi)^(-d/2) det(S)^(-(d+2)/2)``. An observation is a tuple of two arrays, ``(..., d)`` and ``(..., d, d)``.
+
+    Examples
+    --------
+    >>> fam = NormalInverseWishart(size=2)
+    >>> theta = fam.natural(mean=[0.0, 1.0], kappa=2.0, dof=5.0, scale=[[2.0, 0.0], [0.0, 1.0]])
+    >>> fam.log_prob(([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]]), theta)
+    np.float64(-5.7346...)
+    """
+
+    size: int
+
+    support = "x = (m, S), a finite vector and a symmetric, positive definite matrix"
+    usual_domain = "a finite mean, kappa > 0, dof > size - 1 and a symmetric, positive definite scale"
+    domain = (
+        "theta[0] > (size - 1) / 2 (half the degrees of freedom), theta[-1] < 0 (minus half of kappa), and a positive "
+        "definite scale"
+    )
+    mean_domain = "the mean of T(x) for some law of x that is not concentrated (Jensen's inequality is strict)"
+
+    def __post_init__(self):
+        check_size(self.size)
+
+    @property
+    def event_shape(self):
+        return ((self.size,), (self.size, self.size))
+
+    def statistics(self, x):
+        return self._statistics(*x)
+
+    def log_base(self, x):
+        return self._log_base(x[1])
+
+    def natural(self, *, mean, kappa, dof, scale):
+        mean, kappa, dof, scale = floats(mean, kappa, dof, scale)
+        check_shape("mean", mean, (self.size,))
+        check_shape("scale", scale, (self.size, self.size))
+        return self._natural(0.5 * dof, mean, 0.5 * symmetric_part(scale), kappa)
+
+    def usual(self, theta):
+        half, mean, strength, _ = self._parts(theta)
+        scale = 2 * (-self._split(theta)[2] - self._between(theta))
+        return {"mean": mean, "kappa": strength, "dof": 2 * half, "scale": scale}
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        return jnp.where(inside, self._log_density(*self._inside(x, inside), theta), -jnp.inf)
+
+    def in_support(self, x):
+        return self._in_support(*x)
+
+    def _draw(self, key, theta, shape):
+        return self._draw_pair(key, theta, shape)
+
+    def _central(self, x, weights):
+        return self._central_pair(x[0], x[1], weights)
+
+    def _inside(self, x, inside):
+        mean, covariance = x
+        identity = jnp.eye(self.size, dtype=covariance.dtype)
+        return jnp.where(inside[..., None], mean, 0.0), jnp.where(inside[..., None, None], covariance, identity)
+
+    def _check_event(self, x):
+        check_pair(self, x, ((self.size,), (self.size, self.size)))
+
+
+@family
+class NormalInverseGamma(_NormalInverse):
+    """Pairs ``x = (m, v)`` of a mean and a variance.
+
+    ``v`` is inverse gamma with ``shape`` ``a`` and ``scale`` ``b``; ``m`` given ``v`` is normal with mean ``m0``
+    (``mean``) and variance ``v / k``, where ``k`` (``kappa``) is the number of observations that the mean is worth.
+    ``T(x) = (-log v, m / v, 1 / v, m^2 / v)``, ``theta = (a, k m0, -b - k m0^2 / 2, -k / 2)``,
+    ``A(theta) = log Gamma(a) - a log b - log(k) / 2``, base measure ``(2 pi)^(-1/2) v^(-3/2)``. An observation is a
+    tuple of two numbers or arrays.
+
+    Examples
+    --------
+    >>> fam = NormalInverseGamma()
+    >>> theta = fam.natural(mean=1.0, kappa=2.0, shape=3.0, scale=4.0)
+    >>> fam.log_prob((1.5, 2.0), theta)
+    np.float64(-2.3507913...)
+    """
+
+    size = 1
+    event_shape = ((), ())
+    support = "x = (m, v), a finite number and a positive one"
+    usual_domain = "a finite mean, and a positive kappa, shape and scale"
+    domain = "theta[0] > 0 (the shape), theta[3] < 0 (minus half of kappa) and theta[2] < theta[1]^2 / (4 theta[3])"
+    mean_domain = "the mean of T(x) for some law of x that is not concentrated (Jensen's inequality is strict)"
+
+    def statistics(self, x):
+        return self._statistics(*_as_pair(x))
+
+    def log_base(self, x):
+        return self._log_base(_as_pair(x)[1])
+
+    def natural(self, *, mean, kappa, shape, scale):
+        mean, kappa, shape, scale = floats(mean, kappa, shape, scale)
+        return self._natural(shape, mean[..., None], scale[..., None, None], kappa)
+
+    def usual(self, theta):
+        half, mean, strength, _ = self._parts(theta)
+        scale = -theta[..., 2] - self._between(theta)[..., 0, 0]
+        return {"mean": mean[..., 0], "kappa": strength, "shape": half, "scale": scale}
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        mean, variance = x
+        pair = jnp.where(inside, mean, 0.0), jnp.where(inside, variance, 1.0)
+        return jnp.where(inside, self._log_density(*_as_pair(pair), theta), -jnp.inf)
+
+    def in_support(self, x):
+        mean, variance = x
+        return jnp.isfinite(mean) & jnp.isfinite(variance) & (variance > 0)
+
+    def _draw(self, key, theta, shape):
+        mean, variance = self._draw_pair(key, theta, shape)
+        return mean[..., 0], variance[..., 0, 0]
+
+    def _central(self, x, weights):
+        mean, covariance = _as_pair(x)
+        return self._central_pair(mean, covariance, weights)
+
+    def _inside(self, x, inside):
+        return jnp.where(inside, x[0], 0.0), jnp.where(inside, x[1], 1.0)
+
+    def _check_event(self, x):
+        check_pair(self, x, ((), ()))
+
+
+def check_pair(family, x, shapes) -> None:
+    """Refuse data that are not a tuple of two arrays with these trailing axes."""
+    wanted = " and ".join(f"(..., {', '.join(map(str, shape))})" if shape else "(...)" for shape in shapes)
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise DomainError(
+            f"x, data of {family}, must be a tuple of two arrays of shapes {wanted}; got {type(x).__name__}"
+        )
+    given = [np.shape(part) for part in x]
+    if any(len(shape) and have[-len(shape) :] != shape for have, shape in zip(given, shapes, strict=True)):
+        raise DomainError(
+            f"x, data of {family}, must be a tuple of two arrays of shapes {wanted}; got {given[0]} and {given[1]}"
+        )
+
+
+def _as_pair(x):
+    mean, variance = x
+    return mean[..., None], variance[..., None, None]
+
+
+def _joined(first, vector, matrix, last):
+    return jnp.concatenate([first[..., None], vector, vech(matrix), last[..., None]], axis=-1)
+
+
+def _times(matrix, vector):
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _solve(matrix, vector):
+    factor = cholesky(matrix)
+    return solve_transposed(factor, solve_lower(factor, vector[..., None]))[..., 0]

@@ -1,0 +1,271 @@
+"""How good is my estimate with ``n`` samples? One question, answered exactly where theory allows."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cumulant.certificates import Assumption, Certificate, assume, by_construction, recipe_of, verifier
+from cumulant.errors import CertificateError
+from cumulant.families.base import ExponentialFamily
+from cumulant.families.bernoulli import Bernoulli, Binomial
+from cumulant.families.categorical import Categorical
+from cumulant.families.gamma_type import GammaType
+from cumulant.families.multinomial import Multinomial
+from cumulant.families.normal import Normal, NormalKnownVariance
+from cumulant.families.poisson import Poisson
+from cumulant.families.risk.asymptotics import fisher_distance, second_order_risk
+from cumulant.families.risk.bounds import bound_map_gamma, bound_mle_gamma
+from cumulant.families.risk.counts import risk_map_categorical, risk_map_poisson
+from cumulant.families.risk.exact import risk_map_gamma, risk_map_quadratic, risk_mle_gamma, risk_mle_normal
+from cumulant.families.risk.mean_statistics import natural_parameter
+from cumulant.families.risk.monte_carlo import monte_carlo_risk
+from cumulant.families.risk.normal1d import risk_map_normal1d
+from cumulant.families.statistics import ConjugatePrior
+
+__all__ = ["Risk", "Theorem", "exact_risk", "expected_kl", "upper_bound"]
+
+Kind = Literal["exact", "upper bound", "monte carlo", "asymptotic"]
+_METHODS = ("auto", "exact", "upper bound", "monte carlo", "asymptotic")
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The expected divergence ``E KL(p_{theta*} || p_{theta_n})``, and in which sense.
+
+    Attributes
+    ----------
+    value : float or array
+        One number for each sample size asked about; infinite where the expectation is.
+    kind : str
+        ``"exact"``, ``"upper bound"``, ``"monte carlo"`` (see `standard_error`) or ``"asymptotic"``.
+    standard_error : float or array
+        Of a simulated value; 0 where nothing was simulated; infinite where the divergence has no finite variance.
+    theorem : str
+    certificate : Certificate or None
+        Issued where the value is a theorem, finite, and about one sample size; never for simulations and limits.
+    """
+
+    value: Any
+    kind: Kind
+    standard_error: Any
+    theorem: str
+    certificate: Certificate | None = None
+
+    def __str__(self):
+        if self.certificate is not None:
+            return str(self.certificate)
+        error = f" ± {np.asarray(self.standard_error)}" if self.kind == "monte carlo" else ""
+        return f"E KL(truth || estimate) = {np.asarray(self.value)}{error}  [{self.kind}]\n  by {self.theorem}"
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A value or bound on a grid of sample sizes, the theorem behind it, and whether it is the same for every truth."""
+
+    value: Any
+    text: str
+    any_truth: bool = False
+
+
+def expected_kl(
+    family: ExponentialFamily,
+    theta_star: Any,
+    n: Any,
+    prior: ConjugatePrior | None = None,
+    method: str = "auto",
+    *,
+    trials: int = 10_000,
+    rng: Any = None,
+) -> Risk:
+    """The expected divergence of the truth from its estimate after ``n`` observations.
+
+    Parameters
+    ----------
+    family, theta_star
+        The family and the natural parameter of the truth, shape ``(dim,)``. At an estimate of it the answer is a
+        plug-in, except for the families (gamma-type and normal, without a prior) whose risk is the same for every
+        truth.
+    n : int or array of int
+        Sample sizes.
+    prior : ConjugatePrior, optional
+        None or strength 0: the maximum-likelihood estimate; else the mode of the posterior in natural coordinates.
+    method : str
+        ``"exact"``: closed form or quadrature; ``"upper bound"``: a finite-sample bound; ``"monte carlo"``:
+        simulation with a standard error; ``"asymptotic"``: the second-order form of ``d/(2n)``; ``"auto"``: exact
+        where it exists, else simulation.
+    trials, rng
+        For simulation.
+
+    Examples
+    --------
+    >>> from cumulant.families import ConjugatePrior, NormalKnownMean
+    >>> print(expected_kl(NormalKnownMean(), [-0.5], 10))
+    E KL(p_theta* || p_theta_n) <= 0.0733399  [in expectation, rounding 7e-14]
+      by exact risk of the MLE, Le Priol (2021), (5.49)
+      n = 10
+      ? the data are i.i.d. from the family (assumed)
+      = the risk is the same for every truth (by construction)
+    >>> expected_kl(NormalKnownMean(), [-0.5], [1, 10], ConjugatePrior([2.0], strength=1.0)).value.round(6)
+    array([0.044418, 0.036106])
+    """
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
+    theta_star = natural_parameter(family, theta_star)
+    if prior is not None and float(np.asarray(prior.strength)) == 0:
+        prior = None
+    if prior is not None:
+        prior.as_statistics(family)  # refuses a mean that is not one of the family
+    if method in ("auto", "exact"):
+        theorem = exact_risk(family, theta_star, n, prior)
+        if theorem is not None:
+            return _proved(theorem, "exact", n)
+        if method == "exact":
+            estimate = "maximum-likelihood estimate" if prior is None else "posterior mode"
+            raise NotImplementedError(
+                f"no exact risk is known for the {estimate} of {family}: use method='monte carlo'"
+            )
+    if method == "upper bound":
+        theorem = upper_bound(family, theta_star, n, prior)
+        if theorem is None:
+            raise CertificateError(
+                f"no finite-sample bound is known for {family}: use method='monte carlo'", "a theorem"
+            )
+        return _proved(theorem, "upper bound", n)
+    if method == "asymptotic":
+        value = second_order_risk(family, theta_star, n, prior)
+        return Risk(
+            value, "asymptotic", np.zeros(np.shape(value))[()], "second-order expansion, Le Priol (2021), (5.111)"
+        )
+    simulated = monte_carlo_risk(family, theta_star, n, prior, trials=trials, rng=rng)
+    text = f"simulation, {simulated.trials} data sets per sample size"
+    if not np.all(simulated.reliable):
+        text += "; the divergence is too heavy-tailed for its error bar to mean what it says"
+    return Risk(simulated.value, "monte carlo", simulated.standard_error, text)
+
+
+def _proved(theorem: Theorem, kind: Kind, n: Any) -> Risk:
+    value = theorem.value
+    certificate = None
+    if np.ndim(value) == 0 and np.isfinite(value):
+        truth: Assumption = (
+            by_construction("the risk is the same for every truth")
+            if theorem.any_truth
+            else assume("the truth is the given parameter")
+        )
+        certificate = Certificate(
+            quantity="E KL(p_theta* || p_theta_n)",
+            bound=float(value),
+            theorem=theorem.text,
+            assumptions=(assume("the data are i.i.d. from the family"), truth),
+            kind="in expectation",
+            slack=1e-12 * float(value),
+            recipe=recipe_of(verify_exact if kind == "exact" else verify_upper_bound),
+            details={"n": float(np.asarray(n))},
+        )
+    return Risk(value, kind, np.zeros(np.shape(value))[()], theorem.text, certificate)
+
+
+@verifier
+def verify_exact(problem: tuple[ExponentialFamily, Any, ConjugatePrior | None], theta_star: Any) -> float:
+    """The exact risk of ``problem = (family, n, prior)`` at `theta_star`; infinite where none is known."""
+    family, n, prior = problem
+    theorem = exact_risk(family, natural_parameter(family, theta_star), n, prior)
+    return np.inf if theorem is None else float(theorem.value)
+
+
+@verifier
+def verify_upper_bound(problem: tuple[ExponentialFamily, Any, ConjugatePrior | None], theta_star: Any) -> float:
+    """The bound for ``problem = (family, n, prior)`` at `theta_star`, computed again; infinite where none is known."""
+    family, n, prior = problem
+    theorem = upper_bound(family, natural_parameter(family, theta_star), n, prior)
+    return np.inf if theorem is None else float(theorem.value)
+
+
+def _strength(prior: ConjugatePrior | None) -> float:
+    return 0.0 if prior is None else float(np.asarray(prior.strength))
+
+
+@functools.singledispatch
+def exact_risk(family: Any, theta_star: np.ndarray, n: Any, prior: ConjugatePrior | None) -> Theorem | None:
+    """The exact risk where one is known; registered for each family."""
+    return None
+
+
+@exact_risk.register
+def _(family: GammaType, theta_star, n, prior):
+    if prior is None:
+        return Theorem(
+            risk_mle_gamma(n, family.alpha), "exact risk of the MLE, Le Priol (2021), (5.49)", any_truth=True
+        )
+    ratio = float(prior.mean[0]) / float(family.to_mean(theta_star)[0])
+    return Theorem(
+        risk_map_gamma(n, _strength(prior), ratio, family.alpha), "exact risk of the posterior mode, by quadrature"
+    )
+
+
+@exact_risk.register
+def _(family: Normal, theta_star, n, prior):
+    if prior is None:
+        return Theorem(risk_mle_normal(n, 1), "exact risk of the MLE of a normal mean and variance", any_truth=True)
+    risk = risk_map_normal1d(n, _strength(prior), prior.mean, family.to_mean(theta_star))
+    return Theorem(risk.total, "exact risk of the posterior mode, by quadrature")
+
+
+@exact_risk.register
+def _(family: NormalKnownVariance, theta_star, n, prior):
+    return quadratic_risk(family, theta_star, n, prior)
+
+
+def quadratic_risk(family, theta_star, n, prior) -> Theorem:
+    """The risk of a family whose ``A*`` is quadratic."""
+    if prior is None:
+        return Theorem(
+            risk_map_quadratic(n, 0.0, family.dim, 0.0), "quadratic A*, Le Priol (2021), (5.25)", any_truth=True
+        )
+    distance = fisher_distance(family, theta_star, prior.mean)
+    return Theorem(
+        risk_map_quadratic(n, _strength(prior), family.dim, distance), "quadratic A*, Le Priol (2021), (5.26)"
+    )
+
+
+@exact_risk.register(Bernoulli)
+@exact_risk.register(Binomial)
+@exact_risk.register(Categorical)
+@exact_risk.register(Multinomial)
+def _(family, theta_star, n, prior):
+    trials = getattr(family, "trials", 1)  # `trials` draws of a class are one observation
+    p = _all_classes(np.asarray(family.to_mean(theta_star)) / trials)
+    q = p if prior is None else _all_classes(np.asarray(prior.mean) / trials)
+    value = trials * risk_map_categorical(np.asarray(n) * trials, _strength(prior) * trials, p, q)
+    return Theorem(value, "exact risk, a sum over the binomial law of each class")
+
+
+def _all_classes(first):
+    return np.append(first, 1.0 - first.sum())
+
+
+@exact_risk.register
+def _(family: Poisson, theta_star, n, prior):
+    rate = float(family.to_mean(theta_star)[0])
+    mean = rate if prior is None else float(prior.mean[0])
+    return Theorem(
+        risk_map_poisson(n, _strength(prior), rate, mean), "exact risk, a sum over the law of the total count"
+    )
+
+
+@functools.singledispatch
+def upper_bound(family: Any, theta_star: np.ndarray, n: Any, prior: ConjugatePrior | None) -> Theorem | None:
+    """A finite-sample upper bound where one is known; registered for each family."""
+    return None
+
+
+@upper_bound.register
+def _(family: GammaType, theta_star, n, prior):
+    if prior is None:
+        bound = bound_mle_gamma(n, family.alpha)
+        return Theorem(bound.value, bound.theorem, any_truth=True)
+    ratio = float(prior.mean[0]) / float(family.to_mean(theta_star)[0])
+    bound = bound_map_gamma(n, _strength(prior), ratio, family.alpha)
+    return Theorem(bound.value, bound.theorem)

@@ -1,0 +1,162 @@
+"""How the functions of this package are called: the rule of precision, one compiled program, and checks at the door.
+
+A function marked `@door(...)` is written as plain JAX. NumPy and Python arguments are computed in float64 and returned
+as NumPy, JAX arguments in the caller's own precision. What is required of each argument is tested in the same compiled
+program as the answer, so that a bad value costs a sentence rather than a NaN. While something is being traced, when no
+value can be looked at, the plain function runs; shapes are checked always.
+"""
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.errors import DomainError
+from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+
+__all__ = [
+    "FINITE",
+    "NON_NEGATIVE",
+    "NOT_NAN",
+    "POSITIVE",
+    "SYMMETRIC",
+    "Requirement",
+    "door",
+    "is_symmetric",
+    "square",
+    "vectors",
+]
+
+
+class Requirement(NamedTuple):
+    """What an argument must be, in words, and the test: a mask from the value and all the arguments."""
+
+    words: str | Callable[[dict], str]
+    holds: Callable[[Any, dict], Any]
+
+
+def is_symmetric(matrix):
+    """Whether each matrix equals its transpose, up to the root of the rounding unit times its largest entry."""
+    size = jnp.max(jnp.abs(matrix), axis=(-2, -1), initial=0.0)
+    skew = jnp.max(jnp.abs(matrix - jnp.swapaxes(matrix, -2, -1)), axis=(-2, -1), initial=0.0)
+    return skew <= size * np.sqrt(jnp.finfo(matrix.dtype).eps)
+
+
+FINITE = Requirement("finite", lambda value, _: jnp.isfinite(value))
+NOT_NAN = Requirement("a number (not NaN)", lambda value, _: ~jnp.isnan(value))
+POSITIVE = Requirement("positive and finite", lambda value, _: (value > 0) & jnp.isfinite(value))
+NON_NEGATIVE = Requirement("non-negative and finite", lambda value, _: (value >= 0) & jnp.isfinite(value))
+SYMMETRIC = Requirement("symmetric", lambda value, _: is_symmetric(value))
+
+
+def vectors(arguments: dict, *names: str) -> None:
+    """Refuse an argument that has no last axis, or an empty one."""
+    for name in names:
+        shape = np.shape(arguments[name])
+        if len(shape) < 1 or shape[-1] == 0:
+            raise ValueError(f"{name} must be vectors on the last axis, with at least one entry; got shape {shape}")
+
+
+def square(arguments: dict, *names: str) -> None:
+    """Refuse an argument that is not made of square matrices."""
+    for name in names:
+        shape = np.shape(arguments[name])
+        if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] == 0:
+            raise ValueError(f"{name} must be square matrices on the last two axes; got shape {shape}")
+
+
+def door(
+    *,
+    static: tuple[str, ...] = (),
+    integers: tuple[str, ...] = (),
+    shapes: Callable[[dict], None] | None = None,
+    after: Callable[[dict, Any], None] | None = None,
+    **requirements: Requirement | tuple[Requirement, ...],
+) -> Callable[[Callable], Any]:
+    """Mark a function of JAX arrays as public.
+
+    `static` arguments are part of the compiled program; `integers` keep their type, all other numbers become floats.
+    `shapes` looks at the arguments before anything is computed, `after` at the arguments and the (concrete) answer.
+    """
+    tests = {name: (each,) if isinstance(each, Requirement) else each for name, each in requirements.items()}
+
+    def decorate(function):
+        signature = inspect.signature(function)
+
+        @functools.partial(jax.jit, static_argnums=1)
+        def plain(data, settings):
+            return function(**data, **dict(settings))
+
+        @functools.partial(jax.jit, static_argnums=1)
+        def bundle(data, settings):
+            return function(**data, **dict(settings)), _verdicts(tests, {**data, **dict(settings)})
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = {name: a if name in static else to_jax(a, name) for name, a in bound.arguments.items()}
+            wide = not any_jax([a for name, a in given.items() if name not in static])
+            arguments = {
+                name: a if name in static or name in integers else _floats(a, wide) for name, a in given.items()
+            }
+            if shapes is not None:
+                shapes(arguments)
+            data = {name: a for name, a in arguments.items() if name not in static}
+            settings = tuple((name, arguments[name]) for name in static)
+            if any_tracer(data):
+                return plain(data, settings)
+            if wide:
+                with float64():
+                    answer, fine = to_numpy(bundle(data, settings))
+            else:
+                answer, fine = bundle(data, settings)
+            for name, verdicts in fine.items():
+                for requirement, ok in zip(tests[name], verdicts, strict=True):
+                    if not ok:
+                        raise _refusal(function, name, requirement, arguments, wide)
+            if after is not None:
+                after(arguments, answer)
+            return answer
+
+        return call
+
+    return decorate
+
+
+def _verdicts(tests, arguments):
+    return {
+        name: [jnp.all(each.holds(jnp.asarray(arguments[name]), arguments)) for each in requirements]
+        for name, requirements in tests.items()
+        if arguments[name] is not None
+    }
+
+
+def _floats(value, wide):
+    """Numbers as floats: Python ones stay Python (they do not widen float32), NumPy ones are float64 unless mixed."""
+    if isinstance(value, bool | int | float):
+        return float(value)
+    if isinstance(value, jax.Array):
+        return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(float))
+    if isinstance(value, np.ndarray | np.generic):
+        return value.astype(np.float64) if wide or value.dtype.kind != "f" else value
+    return value  # None, an entropy, a sequence of matrices
+
+
+def _refusal(function, name, requirement, arguments, wide):
+    """The sentence: which argument, what it must be, and the first value that is not."""
+    words = requirement.words if isinstance(requirement.words, str) else requirement.words(arguments)
+    with float64() if wide else contextlib.nullcontext():
+        mask = np.asarray(requirement.holds(jnp.asarray(arguments[name]), arguments))
+    value = np.asarray(arguments[name])
+    index = tuple(int(i) for i in np.unravel_index(np.argmin(mask), mask.shape))
+    got = value[index]
+    where = f" at index {', '.join(map(str, index))}" if index else ""
+    return DomainError(
+        f"{name} of {function.__name__} must be {words}; got {np.array2string(got, separator=', ')}{where}"
+    )

@@ -1,0 +1,41 @@
+"""Frozen dataclasses as pytrees.
+
+`jax.tree_util.register_dataclass` (up to jax 0.10 at least) compares the structure of two registered dataclasses by
+their static fields alone, not by their class. Programs compiled by `jit` are looked up by that comparison, so that now
+and then one entropy would silently be answered by the program of another. Custom nodes compare classes too.
+"""
+
+import dataclasses
+
+import jax
+
+__all__ = ["pytree"]
+
+
+def pytree(cls: type) -> type:
+    """Register a frozen dataclass; fields with ``metadata={"static": True}`` are part of the program, others leaves.
+
+    Fields are put back as they are, without another call to ``__init__``: what JAX puts there while it works is not to
+    be validated.
+    """
+    fields = dataclasses.fields(cls)
+    static = tuple(field.name for field in fields if field.metadata.get("static"))
+    leaves = tuple(field.name for field in fields if not field.metadata.get("static"))
+
+    def settings(tree):
+        return tuple(getattr(tree, name) for name in static)
+
+    def flatten(tree):
+        return tuple(getattr(tree, name) for name in leaves), settings(tree)
+
+    def flatten_with_keys(tree):
+        return tuple((jax.tree_util.GetAttrKey(name), getattr(tree, name)) for name in leaves), settings(tree)
+
+    def unflatten(values, children):
+        tree = object.__new__(cls)
+        for name, value in (*zip(static, values, strict=True), *zip(leaves, children, strict=True)):
+            object.__setattr__(tree, name, value)
+        return tree
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls

@@ -1,0 +1,53 @@
+"""The progress bar of a run: on a terminal only, and only once the run has lasted a moment."""
+
+import math
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["Display"]
+
+_PATIENCE = 1.0  # seconds before a bar appears, where the user did not ask for one
+
+
+class Display:
+    """Shows steps, value and certified distance of a run. `wanted` is None (if it lasts), a flag, or a rich console."""
+
+    def __init__(self, wanted: bool | Console | None, title: str, total: int | None):
+        console = wanted if isinstance(wanted, Console) else Console(stderr=True)
+        self._patience = _PATIENCE if wanted is None else 0.0
+        self._allowed = wanted is not False and console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._title, self._total = title, total
+        self._task = None
+        self._shown = -math.inf
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._bar.stop()
+
+    def update(self, steps: int, seconds: float, value: float, bound: float) -> None:
+        """Show where the run is; at most ten times a second."""
+        if not self._allowed or seconds < self._patience or seconds - self._shown < 0.1:
+            return
+        self._shown = seconds
+        note = f"value {value:.6g}" + (f", within {bound:.2g}" if math.isfinite(bound) else "")
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=self._total, note=note)
+        self._bar.update(self._task, completed=steps, note=note, refresh=True)

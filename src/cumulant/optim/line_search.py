@@ -1,0 +1,102 @@
+"""How far to go along a direction: the exact minimiser, or Armijo's backtracking."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["Armijo", "ExactLineSearch"]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ExactLineSearch:
+    """The step that minimises ``h(t) = f(x - t g)`` (Peyré 2021, remark 4): successive gradients are orthogonal.
+
+    In closed form on quadratics, ``|g|^2 / <hess f g, g>``. Otherwise a root of ``h'`` is bracketed by doubling and
+    found by Newton steps kept inside the bracket; for convex ``f`` that is the minimiser.
+    """
+
+    def search(self, problem, x, value, gradient, previous):
+        """The step size and the number of trials."""
+        squared = jnp.vdot(gradient, gradient)
+        if problem.quadratic:
+            curvature = jnp.vdot(gradient, problem.hessian_apply(x, gradient))
+            return jnp.where(squared > 0, squared / jnp.where(curvature > 0, curvature, 1.0), 0.0), 1
+
+        def slope(t):  # h'(t), which starts at -|g|^2
+            return -jnp.vdot(problem.gradient(x - t * gradient), gradient)
+
+        def falling(carry):
+            t, trials = carry
+            return (slope(t) < 0) & (trials < 60)
+
+        high, trials = jax.lax.while_loop(falling, lambda c: (2 * c[0], c[1] + 1), (previous, 1))
+
+        def bend(carry):
+            low, high, t, k = carry
+            at, curvature = jax.jvp(slope, (t,), (jnp.ones_like(t),))
+            low, high = jnp.where(at < 0, t, low), jnp.where(at < 0, high, t)
+            newton = t - at / jnp.where(curvature > 0, curvature, 1.0)
+            inside = (curvature > 0) & (newton > low) & (newton < high)
+            return low, high, jnp.where(inside, newton, (low + high) / 2), k + 1
+
+        def wide(carry):
+            low, high, _, k = carry
+            return (high - low > 4 * jnp.finfo(high.dtype).eps * high) & (k < 100)
+
+        _, _, t, k = jax.lax.while_loop(wide, bend, (jnp.zeros_like(high), high, high / 2, 0))
+        return jnp.where(squared > 0, t, 0.0), trials + k
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Armijo:
+    """Backtracking: shrink ``t`` by ``beta`` until ``f(x - t g) <= f(x) - alpha t |g|^2`` (Armijo 1966).
+
+    On an ``L``-smooth function the accepted step is at least ``min(initial, 2 beta (1 - alpha) / L)``; see
+    `rates.armijo_step` and `rates.armijo_reductions`. A trial value that is not finite counts as a failure.
+
+    Parameters
+    ----------
+    alpha : float
+        The share of the promised decrease that is asked for, strictly between 0 and 1/2.
+    beta : float
+        The factor of each reduction, strictly between 0 and 1.
+    initial : float
+        The first trial of the first step.
+    warm : bool
+        Start each later search from the last accepted step over ``beta``, rather than from `initial`.
+    """
+
+    alpha: float = 0.3
+    beta: float = 0.5
+    initial: float = 1.0
+    warm: bool = dataclasses.field(default=True, metadata={"static": True})
+
+    def __post_init__(self):
+        for name, top in (("alpha", 0.5), ("beta", 1.0)):
+            number = getattr(self, name)
+            if isinstance(number, int | float) and not 0 < number < top:
+                raise ValueError(f"{name} of Armijo must be strictly between 0 and {top:g}; got {number}")
+        if isinstance(self.initial, int | float) and not self.initial > 0:
+            raise ValueError(f"initial of Armijo, the first trial step, must be positive; got {self.initial}")
+
+    def search(self, problem, x, value, gradient, previous):
+        """The accepted step size and the number of reductions."""
+        squared = jnp.vdot(gradient, gradient)
+        # Near the minimum the promised decrease is below the rounding of the value itself, and no step could pass the
+        # test.
+        fuzz = 4 * jnp.finfo(value.dtype).eps * jnp.abs(value)
+
+        def refused(carry):
+            t, reductions = carry
+            trial = problem.value(x - t * gradient)
+            # Negated, so that a trial that is not a number is refused.
+            return ~(trial <= value - self.alpha * t * squared + fuzz) & (reductions < 200)
+
+        return jax.lax.while_loop(refused, lambda c: (c[0] * self.beta, c[1] + 1), (previous, 0))
+
+    def first_trial(self, accepted):
+        """Where the next search starts."""
+        return accepted / self.beta if self.warm else jnp.full_like(accepted, self.initial)

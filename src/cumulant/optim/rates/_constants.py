@@ -1,0 +1,26 @@
+"""Checks that the constants given to a rate make sense."""
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["constants", "steps"]
+
+
+def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
+    """Refuse constants that no function has: ``L <= 0``, ``mu`` outside ``[0, L]``, a negative or infinite quantity."""
+    if L is not None and not (np.isfinite(L) and L > 0):
+        raise ValueError(f"L, the smoothness constant, must be positive and finite; got {L}")
+    if mu is not None and not (mu >= 0 and (L is None or mu <= L)):
+        raise ValueError(f"mu, the strong convexity constant, must be between 0 and L; got mu = {mu}, L = {L}")
+    for name, value in others.items():
+        if not np.all(np.isfinite(value) & (np.asarray(value) >= 0)):
+            raise ValueError(f"{name} must be finite and not negative; got {value}")
+
+
+def steps(k: Any) -> np.ndarray:
+    """Step counts as floats."""
+    k = np.asarray(k, dtype=np.float64)
+    if not np.all(k >= 0):
+        raise ValueError(f"k, the number of steps, must not be negative; got {k}")
+    return k

@@ -1,0 +1,77 @@
+"""What stochastic mirror descent guarantees, in expectation, on the likelihood of an exponential family.
+
+Both bounds are on ``D_A(theta*; theta_n) = KL(p_theta_n || p_theta*)``, the reverse of the risk (Le Priol 2021,
+section 5.6).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cumulant.optim.rates._constants import constants, steps
+
+__all__ = ["smd_gap", "smd_optimum_variance", "smd_optimum_variance_start"]
+
+
+def smd_gap(n: Any, gamma: Any, C: float, D0: float) -> Any:
+    """``E D_n <= P D0 + (1 - P) C``, ``P = prod_{i <= n} (1 - gamma_i)``: for any steps in (0, 1], on a likelihood.
+
+    ``C = min f - E min f_X = E A*(T) - A*(mu*)`` is the optimality gap of single observations,
+    `families.risk.gap_constant`. Proof: ``D_n = D_{A*}(mu_n; mu*)`` is convex in ``mu_n = (1 - gamma) mu_{n-1} +
+    gamma T``. It implies ``P D0 + C``, the form that follows from assumption 5.35 of Le Priol 2021; it does not go to
+    zero, however small the steps.
+
+    Parameters
+    ----------
+    n : int or array of int
+        Numbers of steps.
+    gamma : float or array
+        A constant step, or the sizes of steps 1, 2, ...
+    """
+    constants(C=C, D0=D0)
+    n, gamma = steps(n), np.asarray(gamma, dtype=np.float64)
+    if not np.all((gamma > 0) & (gamma <= 1)):
+        raise ValueError(f"gamma must be in (0, 1]; got {gamma}")
+    if gamma.ndim == 0:
+        kept = (1 - gamma) ** n
+    else:
+        kept = np.concatenate([[1.0], np.cumprod(1 - gamma)])[n.astype(int)]
+    return (kept * D0 + (1 - kept) * C)[()]
+
+
+def smd_optimum_variance_start(relative_smoothness: float = 1.0, relative_strong_convexity: float = 1.0) -> int:
+    """The first ``N0`` whose step ``(2 N0 + 1) / (alpha (N0 + 1)^2)`` is at most ``1 / (2 beta)``.
+
+    >>> smd_optimum_variance_start()
+    3
+    """
+    constants(relative_smoothness, relative_strong_convexity)
+    start = 0
+    while 2 * start + 1 > relative_strong_convexity * (start + 1) ** 2 / (2 * relative_smoothness):
+        start += 1
+    return start
+
+
+def smd_optimum_variance(N: Any, C: float, D0: float, start: int, relative_strong_convexity: float = 1.0) -> Any:
+    """``E D_N <= (N0^2 D_{N0} + 4 C (N - N0) / alpha^2) / N^2`` with steps ``(2 n + 1) / (alpha (n + 1)^2)`` from ``n = N0`` on.
+
+    Under the variance assumption at the optimum, ``E D_{A*}(mu - 2 gamma g(theta*); mu) <= 2 gamma^2 C`` (Le Priol
+    2021, 5.33): one step gives ``E D_{n+1} <= (1 - gamma alpha) D_n + gamma^2 C`` for ``gamma <= 1 / (2 beta)``.
+    ``C`` is 1 for the normal law of known variance, and infinite for families with a barrier, such as the normal law
+    of known mean.
+
+    Parameters
+    ----------
+    N : int or array of int
+        Counts from `start`: the iterate after ``N - start`` steps.
+    D0 : float
+        ``D_A(theta*; theta)`` at the start.
+    start : int
+        ``N0``, at least `smd_optimum_variance_start`.
+    """
+    constants(C=C, D0=D0)
+    alpha = relative_strong_convexity
+    N = steps(N)
+    if not np.all(max(start, 1) <= N):
+        raise ValueError(f"N must be at least start = {start} and positive; got {N}")
+    return ((start**2 * D0 + 4 * C * (N - start) / alpha**2) / N**2)[()]

@@ -1,0 +1,191 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from cumulant.errors import DomainError, TooWide
+from cumulant.graphical import BayesNet
+
+
+@pytest.fixture(scope="module")
+def net():
+    """Four variables given out of topological order; "d" has two parents, not in the order of the axes."""
+    rng = np.random.default_rng(0)
+    return BayesNet(
+        {
+            "d": rng.dirichlet(np.ones(4), size=(2, 3)),
+            "b": rng.dirichlet(np.ones(3), size=2),
+            "a": rng.dirichlet(np.ones(2)),
+            "c": rng.dirichlet(np.ones(2), size=2),
+        },
+        parents={"d": ("c", "b"), "b": ("a",), "c": ("a",)},
+    )
+
+
+def joint_by_hand(net):
+    """``p(d, b, a, c)`` by the definition, one state at a time."""
+    t = net.tables
+    p = np.zeros((4, 3, 2, 2))
+    for d, b, a, c in product(*map(range, p.shape)):
+        p[d, b, a, c] = t["a"][a] * t["b"][a, b] * t["c"][a, c] * t["d"][c, b, d]
+    return p
+
+
+def test_the_table_is_the_product_of_the_conditionals(net):
+    assert net.variables == ("d", "b", "a", "c")
+    assert net.states == (4, 3, 2, 2)
+    assert_allclose(net.table(), joint_by_hand(net), rtol=1e-13)
+    assert_allclose(net.table().sum(), 1.0, rtol=1e-13)
+
+
+def test_log_prob_is_that_of_the_table(net):
+    x = np.array(list(product(*map(range, net.states))))
+    assert_allclose(net.log_prob(x), np.log(joint_by_hand(net)).ravel(), rtol=1e-12)
+    assert net.log_prob(x.reshape(4, 3, 4, 4)).shape == (4, 3, 4)
+    assert net.log_prob([0, 1, 1, 0]).shape == ()
+
+
+def test_marginals_and_conditionals_are_those_of_the_table(net):
+    p = joint_by_hand(net)
+    assert_allclose(net.marginals()["b"], p.sum(axis=(0, 2, 3)), rtol=1e-13)
+    assert_allclose(net.marginal(["a", "d"]), p.sum(axis=(1, 3)).T, rtol=1e-13)
+    assert_allclose(net.marginal(["c", "d", "b"]), p.sum(axis=2).transpose(2, 0, 1), rtol=1e-13)
+    assert_allclose(net.conditional("a", {"d": 3, "c": 1}), p[3, :, :, 1].sum(0) / p[3, :, :, 1].sum(), rtol=1e-13)
+    assert_allclose(net.conditional(["c", "a"], {"b": 2}), (p[:, 2].sum(0) / p[:, 2].sum()).T, rtol=1e-13)
+
+
+def test_entropy_and_divergence_are_those_of_the_table(net):
+    other = net.do({"b": [0.2, 0.3, 0.5]})
+    p, q = (
+        joint_by_hand(net),
+        joint_by_hand(BayesNet({**net.tables, "b": np.tile([0.2, 0.3, 0.5], (2, 1))}, net.parents)),
+    )
+    assert_allclose(net.entropy(), stats.entropy(p.ravel()), rtol=1e-12)
+    assert_allclose(net.kl(other), stats.entropy(p.ravel(), q.ravel()), rtol=1e-11)
+    assert net.kl(net) == 0.0
+
+
+def test_the_divergence_does_not_depend_on_the_order_of_the_variables(net):
+    shuffled = BayesNet({name: net.tables[name] for name in "acbd"}, net.parents)
+    assert abs(net.kl(shuffled)) < 1e-14
+    other = net.do({"a": [0.5, 0.5]})
+    assert_allclose(net.kl(other), shuffled.kl(other), rtol=1e-12)
+
+
+def test_draws_have_the_frequencies_of_the_table(net):
+    n = 40_000
+    x = net.sample(n, rng=1)
+    assert x.shape == (n, 4)
+    counts = np.zeros(net.states)
+    np.add.at(counts, tuple(x.T), 1)
+    assert stats.chisquare(counts.ravel(), n * net.table().ravel()).pvalue > 1e-3
+    assert np.array_equal(x, net.sample(n, rng=1))
+    assert not np.array_equal(x, net.sample(n, rng=2))
+
+
+def test_a_state_of_probability_zero_is_never_drawn():
+    third = np.full(3, 1 / 3)
+    net = BayesNet({"x": [*(third / third.sum()), 0.0]})
+    assert net.sample(100_000, rng=0).max() == 2
+    assert net.log_prob([3]) == -np.inf
+
+
+def test_do_is_the_truncated_product(net):
+    done = net.do({"b": 2})
+    p = joint_by_hand(net)
+    cut = p / net.tables["b"].T[None, :, :, None]  # drop p(b | a), keep the rest
+    expected = np.zeros_like(p)
+    expected[:, 2] = cut[:, 2]
+    assert_allclose(done.table(), expected, rtol=1e-12)
+    assert_allclose(done.marginals()["a"], net.marginals()["a"], rtol=1e-13)
+    assert set(done.graph.edges) == {("a", "c"), ("c", "d"), ("b", "d")}
+
+
+def test_do_by_a_distribution_is_the_mixture_of_do_by_states(net):
+    weights = [0.2, 0.3, 0.5]
+    mixture = sum(w * net.do({"b": b}).table() for b, w in enumerate(weights))
+    assert_allclose(net.do({"b": weights}).table(), mixture, rtol=1e-12)
+
+
+def test_the_scm_of_a_network_has_its_distribution_before_and_after_do(net):
+    n = 40_000
+    for model, tables in ((net.scm(), net), (net.scm().do({"c": 1}), net.do({"c": 1}))):
+        draws = model.sample(n, rng=3)
+        for name, expected in tables.marginals().items():
+            found = np.bincount(draws[name], minlength=expected.size) / n
+            assert (np.abs(found - expected) <= 4 * np.sqrt(expected * (1 - expected) / n)).all()
+
+
+def test_a_wide_network_refuses_to_enumerate_and_still_samples():
+    chain = BayesNet(
+        {i: np.full((3, 3), 1 / 3) if i else np.full(3, 1 / 3) for i in range(40)}, {i: [i - 1] for i in range(1, 40)}
+    )
+    for question in (
+        chain.table,
+        chain.marginals,
+        chain.entropy,
+        lambda: chain.kl(chain),
+        lambda: chain.conditional(0, {1: 0}),
+    ):
+        with pytest.raises(TooWide, match=r"40 variables.*sample"):
+            question()
+    assert chain.sample(10, rng=0).shape == (10, 40)
+    assert_allclose(chain.log_prob(np.zeros(40, dtype=int)), -40 * np.log(3))
+
+
+def test_the_room_can_be_set():
+    net = BayesNet({"a": [0.5, 0.5], "b": [0.5, 0.5]})
+    with pytest.raises(TooWide, match="max_states = 3"):
+        net.table(max_states=3)
+
+
+@pytest.mark.parametrize(
+    ("tables", "parents", "words"),
+    [
+        ({}, {}, "at least one"),
+        ({"a": [0.5, 0.6]}, {}, "'a' must add up to 1; row 0 adds up to 1.1"),
+        ({"a": [1.5, -0.5]}, {}, "smallest entry is -0.5"),
+        ({"a": [0.5, np.nan]}, {}, "'a' must hold probabilities"),
+        ({"a": 1.0}, {}, "last axis"),
+        ({"a": [0.5, 0.5]}, {"a": ["b"]}, "'b', which is not one of the variables"),
+        ({"a": [0.5, 0.5]}, {"b": ["a"]}, "'b', which has no table"),
+        ({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"b": ["a"]}, r"shape \(2, 2\) for its parents"),
+        ({"a": np.full((2, 2), 0.5), "b": np.full((2, 2), 0.5)}, {"a": ["b"], "b": ["a"]}, "cycle; it has"),
+        ({"a": np.full((2, 2), 0.5)}, {"a": ["a"]}, "itself"),
+        ({"a": [0.5, 0.5], "b": np.full((2, 2, 2), 0.5)}, {"b": ["a", "a"]}, "different variables"),
+    ],
+)
+def test_impossible_networks_are_refused(tables, parents, words):
+    with pytest.raises(ValueError, match=words):
+        BayesNet(tables, parents)
+
+
+def test_impossible_questions_are_refused(net):
+    with pytest.raises(ValueError, match="last axis"):
+        net.log_prob([0, 1])
+    with pytest.raises(TypeError, match="whole numbers"):
+        net.log_prob([0.0, 1.0, 1.0, 0.0])
+    with pytest.raises(DomainError, match="state 4 of 'd' does not exist: it has 4 states"):
+        net.log_prob([4, 0, 0, 0])
+    with pytest.raises(ValueError, match="'e' is not a variable"):
+        net.do({"e": 0})
+    with pytest.raises(ValueError, match="from 0 to 2; got 3"):
+        net.do({"b": 3})
+    with pytest.raises(ValueError, match="3 probabilities"):
+        net.do({"b": [0.5, 0.5]})
+    with pytest.raises(ValueError, match="both asked for and given"):
+        net.conditional("a", {"a": 0})
+    with pytest.raises(ValueError, match="named once"):
+        net.marginal(["a", "a"])
+    with pytest.raises(ValueError, match="same variables"):
+        net.kl(BayesNet({"a": [0.5, 0.5]}))
+    with pytest.raises(TypeError, match="BayesNet"):
+        net.kl("net")
+    with pytest.raises(DomainError, match="probability zero"):
+        BayesNet({"a": [1.0, 0.0], "b": [0.5, 0.5]}).conditional("b", {"a": 1})
+
+
+def test_the_graph_is_that_of_the_parents(net):
+    assert set(net.graph.edges) == {("c", "d"), ("b", "d"), ("a", "b"), ("a", "c")}

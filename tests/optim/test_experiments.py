@@ -1,0 +1,30 @@
+"""The two experiments on optimisation, in their quick form."""
+
+import pytest
+
+from cumulant.experiments import implicit_bias, mirror_descent
+
+
+@pytest.mark.parametrize(
+    "experiment", [implicit_bias, mirror_descent], ids=lambda module: module.__name__.rpartition(".")[2]
+)
+def test_every_claim_is_reproduced_or_corrected(experiment):
+    report = experiment.run(quick=True)
+    assert report.pictures == ()
+    for claim in report.claims:
+        assert claim.verdict in ("reproduced", "corrected"), claim
+        assert claim.ours
+    assert experiment.TITLE
+    assert "Peyré" in experiment.SOURCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "experiment", [implicit_bias, mirror_descent], ids=lambda module: module.__name__.rpartition(".")[2]
+)
+def test_the_whole_experiment_draws_its_picture(experiment, tmp_path):
+    pytest.importorskip("matplotlib")
+    report = experiment.run(output=tmp_path, rng=1)
+    assert all(claim.verdict != "not reproduced" for claim in report.claims)
+    (picture,) = report.pictures
+    assert picture.stat().st_size > 10_000

@@ -1,0 +1,41 @@
+"""`import cumulant` costs nothing: each part is loaded when it is first used."""
+
+import statistics
+import subprocess
+import sys
+
+HEAVY = ("jax", "numba", "sklearn", "matplotlib", "scipy", "networkx", "numpy")
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_loads_nothing_heavy():
+    loaded = python("import sys, cumulant; print(*sorted(m for m in sys.modules if '.' not in m))").split()
+    assert "cumulant" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_importing_takes_less_than_three_tenths_of_a_second():
+    code = "import time; start = time.perf_counter(); import cumulant; print(time.perf_counter() - start)"
+    assert statistics.median(float(python(code)) for _ in range(5)) < 0.3
+
+
+def test_the_parts_are_there_when_asked_for():
+    code = "import cumulant; print(cumulant.graphical.BayesNet.__name__, cumulant.Certificate.__name__)"
+    assert python(code).split() == ["BayesNet", "Certificate"]
+    assert python("import cumulant; print(*dir(cumulant))").split().count("graphical") == 1
+
+
+def test_importing_everything_changes_no_setting_of_jax_or_numpy():
+    parts = "families, geometry, graphical, optim, plotting, report, experiments"
+    code = (
+        "import jax, numpy as np\n"
+        "before = dict(jax.config.values), np.geterr(), np.get_printoptions()\n"
+        f"from cumulant import {parts}\n"
+        "assert (dict(jax.config.values), np.geterr(), np.get_printoptions()) == before\n"
+        "assert jax.numpy.asarray(1.0).dtype == 'float32'\n"
+        "import sys; assert 'matplotlib' not in sys.modules\n"
+    )
+    python(code)
