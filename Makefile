@@ -22,7 +22,7 @@ check: $(DEV_ENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 format: $(DEV_ENV)/.installed
@@ -33,8 +33,8 @@ docs: $(DEV_ENV)/.installed
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-bench: $(DEV_ENV)/.installed
-	$(BIN)/python -m benchmarks
+bench: $(DEV_ENV)/.peers
+	$(BIN)/python -m benchmarks $(BENCHMARKS)
 
 $(USER_ENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(USER_ENV)
@@ -44,6 +44,10 @@ $(USER_ENV)/.installed: pyproject.toml
 $(DEV_ENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(DEV_ENV)
 	$(DEV_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(DEV_ENV)/.peers: $(DEV_ENV)/.installed
+	$(DEV_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	touch $@
 
 clean:

@@ -10,7 +10,7 @@ from cumulant import families
 from cumulant.experiments import catalogue
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
 def blocks(path):
@@ -34,6 +34,15 @@ def test_the_first_screen_of_the_readme_has_code_and_the_two_commands():
     assert "```python" in screen
     assert "make demo" in screen
     assert "make test" in screen
+
+
+def test_the_readme_prints_what_it_says(capsys):
+    text = (ROOT / "README.md").read_text()
+    ((_, source),) = blocks(ROOT / "README.md")
+    exec(source, {})
+    printed = capsys.readouterr().out.splitlines()
+    shown = re.search(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL).group(1).splitlines()
+    assert [line for line in shown[1:] if line not in printed] == []  # the first line has the time it took
 
 
 def test_the_guide_names_every_family():

@@ -1,8 +1,8 @@
 """What is claimed, by which theorem, on what: `Certificate`, `Assumption`, `Interval`.
 
 A certificate is a statement about the distance between an answer and the truth. It is never an estimate in disguise: if
-the inputs do not support it, it is not issued, and `CertificateError` names the assumption that failed. What it says can
-be recomputed from the data by `verify`.
+the inputs do not support it, it is not issued, and `CertificateError` names the assumption that failed. What it says
+can be recomputed from the data by `verify`.
 """
 
 import importlib
@@ -16,7 +16,17 @@ import numpy as np
 
 from cumulant.errors import CertificateError
 
-__all__ = ["Assumption", "Certificate", "Interval", "assume", "by_construction", "check", "recipe_of", "rounding", "verifier"]
+__all__ = [
+    "Assumption",
+    "Certificate",
+    "Interval",
+    "assume",
+    "by_construction",
+    "check",
+    "recipe_of",
+    "rounding",
+    "verifier",
+]
 
 Status = Literal["checked", "by construction", "assumed"]
 Kind = Literal["deterministic", "with probability", "in expectation"]
@@ -29,7 +39,8 @@ _VERIFIERS: dict[str, Callable[[Any, Any], float]] = {}
 class Assumption:
     """One thing a certificate rests on, and how we know it.
 
-    `status` is `checked` (tested on these inputs), `by construction` (true of the algorithm), or `assumed` (the user's word).
+    `status` is `checked` (tested on these inputs), `by construction` (true of the algorithm), or `assumed` (the
+    user's word).
     """
 
     text: str
@@ -122,8 +133,8 @@ class Certificate:
     assumptions : tuple of Assumption
         What the theorem needs, each with how we know it.
     kind : str
-        ``"deterministic"``, ``"with probability"`` (at least ``1 - delta``) or ``"in expectation"`` (over the randomness
-        of the algorithm or of the data).
+        ``"deterministic"``, ``"with probability"`` (at least ``1 - delta``) or ``"in expectation"`` (over the
+        randomness of the algorithm or of the data).
     delta : float, optional
         The probability that the claim fails; exactly when `kind` is ``"with probability"``.
     slack : float
@@ -135,7 +146,8 @@ class Certificate:
 
     Examples
     --------
-    >>> c = Certificate("f(x) - f*", 0.02, "strong convexity: |grad f(x)|^2 / (2 mu)", (check(True, "mu > 0", "mu = 0.5"),))
+    >>> c = Certificate("f(x) - f*", 0.02, "strong convexity: |grad f(x)|^2 / (2 mu)", (check(True, "mu > 0", "mu =
+    0.5"),))
     >>> print(c)
     f(x) - f* <= 0.02  [deterministic]
       by strong convexity: |grad f(x)|^2 / (2 mu)
@@ -185,8 +197,8 @@ class Certificate:
     def verify(self, problem: Any, x: Any) -> "Certificate":
         """Recompute the bound in float64 from the problem's data and `x`, never from running totals.
 
-        Returns a certificate with the fresh bound. Raises `CertificateError` if the fresh bound is above the claimed one
-        by more than the slack.
+        Returns a certificate with the fresh bound. Raises `CertificateError` if the fresh bound is above the claimed
+        one by more than the slack.
         """
         recompute = _verifier(self.recipe, self.quantity)
         fresh = float(recompute(problem, x))
@@ -222,8 +234,8 @@ class Certificate:
 def verifier(function: Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
     """Register `function(problem, x) -> bound` as a recipe by which certificates can be verified.
 
-    Its name, ``module:function``, goes into `Certificate.recipe`, so that a certificate read from a file still knows how
-    to verify itself. Only functions marked this way are ever called.
+    Its name, ``module:function``, goes into `Certificate.recipe`, so that a certificate read from a file still knows
+    how to verify itself. Only functions marked this way are ever called.
     """
     _VERIFIERS[recipe_of(function)] = function
     return function

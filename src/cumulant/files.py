@@ -1,7 +1,8 @@
 """The one place that saves and loads: `.npz` with a JSON header, written whole or not at all, never a pickle.
 
-A file holds named arrays and a header `{kind, format, version, settings, arrays}`. It is written under a temporary name in the
-same folder, flushed to disk, and renamed: a process killed at any moment leaves the old file or the new one.
+A file holds named arrays and a header `{kind, format, version, settings, arrays}`. It is written under a temporary
+name in the same folder, flushed to disk, and renamed: a process killed at any moment leaves the old file or the new
+one.
 """
 
 import io
@@ -9,6 +10,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +35,9 @@ class Saved(NamedTuple):
     version: str
 
 
-def save(path: str | os.PathLike, kind: str, arrays: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Path:
+def save(
+    path: str | os.PathLike, kind: str, arrays: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+) -> Path:
     """Write arrays and JSON-able settings to `path` (which gets the suffix `.npz` if it has none); returns the path.
 
     >>> import tempfile, pathlib
@@ -51,7 +55,13 @@ def save(path: str | os.PathLike, kind: str, arrays: Mapping[str, Any], settings
             raise TypeError(f"array {name!r} of a {kind} holds Python objects, which would need a pickle")
         if name == _HEADER:
             raise ValueError(f"{_HEADER!r} is the name of the header: call the array something else")
-    header = {"kind": kind, "format": _FORMAT, "version": __version__, "settings": dict(settings or {}), "arrays": sorted(plain)}
+    header = {
+        "kind": kind,
+        "format": _FORMAT,
+        "version": __version__,
+        "settings": dict(settings or {}),
+        "arrays": sorted(plain),
+    }
     text = json.dumps(header, allow_nan=True).encode()
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **plain)
@@ -90,7 +100,16 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
             arrays = {name: archive[name] for name in archive.files if name != _HEADER}
     except FileFormatError:
         raise
-    except (ValueError, OSError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zipfile.zlib.error, NotImplementedError) as problem:  # type: ignore[attr-defined]
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        TypeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as problem:
         raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({problem})") from problem
     if not isinstance(header, dict) or not {"kind", "format", "settings", "arrays"} <= header.keys():
         raise FileFormatError(f"{path} has a header that Cumulant did not write")
@@ -99,7 +118,9 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
             f"{path} was written by cumulant {header.get('version')}, in a newer format than {__version__} reads"
         )
     if sorted(arrays) != header["arrays"]:
-        raise FileFormatError(f"{path} is corrupt: it should hold the arrays {header['arrays']} and holds {sorted(arrays)}")
+        raise FileFormatError(
+            f"{path} is corrupt: it should hold the arrays {header['arrays']} and holds {sorted(arrays)}"
+        )
     if kind is not None and header["kind"] != kind:
         raise FileFormatError(f"{path} holds a {header['kind']}, not a {kind}")
     return Saved(header["kind"], header["settings"], arrays, header.get("version", ""))

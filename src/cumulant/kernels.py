@@ -1,8 +1,8 @@
 """The one decorator for compiled loops.
 
 Kernels take flat arrays and know nothing of models, options or errors. They release the GIL, so that a thread pool over
-fixed chunks uses every core, and are cached on disk where a directory can be written. `parallel=True` is never used: its
-reductions change with the number of threads.
+fixed chunks uses every core, and are cached on disk where a directory can be written. `parallel=True` is never used:
+its reductions change with the number of threads.
 """
 
 import functools

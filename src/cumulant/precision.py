@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -42,7 +43,9 @@ def any_tracer(*trees: Any) -> bool:
 
 
 def to_jax(value: Any, name: str = "argument") -> Any:
-    """Turn one argument into what JAX takes: numbers, sequences and array-likes become arrays, the rest is left alone."""
+    """Turn one argument into what JAX takes: numbers, sequences and array-likes become arrays, the rest is left
+    alone.
+    """
     if value is None or isinstance(value, jax.Array | np.ndarray | bool | int | float | np.generic):
         array = value
     elif isinstance(value, tuple) and any(not _numeric(item) for item in value):
@@ -61,7 +64,9 @@ def to_jax(value: Any, name: str = "argument") -> Any:
 def _numeric(item: Any) -> bool:
     if isinstance(item, list | tuple):
         return all(_numeric(each) for each in item)
-    return isinstance(item, bool | int | float | np.generic) or (isinstance(item, np.ndarray | jax.Array) and item.ndim == 0)
+    return isinstance(item, bool | int | float | np.generic) or (
+        isinstance(item, np.ndarray | jax.Array) and item.ndim == 0
+    )
 
 
 def _widen(tree: Any) -> Any:
@@ -82,8 +87,8 @@ def to_numpy(tree: Any) -> Any:
 def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:
     """Make a function of JAX arrays obey the rule of precision.
 
-    The function is compiled once per shape. Arguments named in `static` are part of the program, not data: flags, sizes,
-    names. Everything else may be a number, a sequence, a NumPy or JAX array, or a pytree (a family, an entropy).
+    The function is compiled once per shape. Arguments named in `static` are part of the program, not data: flags,
+    sizes, names. Everything else may be a number, a sequence, a NumPy or JAX array, or a pytree (a family, an entropy).
     While something is being traced the function is called as it is.
     """
     if function is None:
@@ -93,7 +98,10 @@ def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        args = [a if names[min(i, len(names) - 1)] in static else to_jax(a, names[min(i, len(names) - 1)]) for i, a in enumerate(args)]
+        args = [
+            a if names[min(i, len(names) - 1)] in static else to_jax(a, names[min(i, len(names) - 1)])
+            for i, a in enumerate(args)
+        ]
         kwargs = {name: a if name in static else to_jax(a, name) for name, a in kwargs.items()}
         if any_tracer(args, kwargs):
             return function(*args, **kwargs)

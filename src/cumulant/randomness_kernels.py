@@ -1,7 +1,7 @@
 """A counter-based generator for compiled loops: Philox-4x32 with ten rounds.
 
-A random number here is a function, not a state: `uniform(seed, chain, sweep, site)` gives the same number whenever it is
-asked, on any thread and in any order. That is what makes a sampler's answer independent of the number of cores.
+A random number here is a function, not a state: `uniform(seed, chain, sweep, site)` gives the same number whenever it
+is asked, on any thread and in any order. That is what makes a sampler's answer independent of the number of cores.
 
 Reference: Salmon, Moraes, Dror, Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3", SC11.
 """
@@ -37,7 +37,12 @@ def uniform_pair(seed, chain, sweep, site):
     """
     s = np.uint64(seed)
     w0, w1, w2, w3 = philox(
-        np.uint64(site) & _MASK, np.uint64(sweep) & _MASK, np.uint64(chain) & _MASK, np.uint64(0), s & _MASK, s >> _SHIFT
+        np.uint64(site) & _MASK,
+        np.uint64(sweep) & _MASK,
+        np.uint64(chain) & _MASK,
+        np.uint64(0),
+        s & _MASK,
+        s >> _SHIFT,
     )
     first = (w0 << np.uint64(20)) ^ (w1 >> np.uint64(12))  # 52 bits, then the half keeps away from 0 and 1
     second = (w2 << np.uint64(20)) ^ (w3 >> np.uint64(12))

@@ -1,8 +1,9 @@
 import pytest
+from rich.console import Console
 
 from cumulant import families
 from cumulant.cli import main
-from cumulant.cli.families import cumulant_formula, rows
+from cumulant.cli.families import cumulant_formula, rows, show
 
 
 def test_every_family_has_a_complete_row():
@@ -32,3 +33,12 @@ def test_what_is_known_is_told_from_what_is_estimated():
     parameters = {row.name: row.parameters for row in rows()}
     assert parameters["Gamma"] == "shape, rate"
     assert parameters["GammaKnownShape"] == "rate (shape known)"
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_nothing_is_cut_off(width, capsys):
+    show(Console(width=width))
+    words = " ".join(capsys.readouterr().out.split())
+    assert "…" not in words
+    for row in rows():
+        assert row.name in words

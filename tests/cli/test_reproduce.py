@@ -83,7 +83,7 @@ def test_all_goes_on_after_a_failure_and_ends_with_exit_code_one(recorder, capsy
     assert "1 of 2 experiments failed: fails" in capsys.readouterr().err
     page = (tmp_path / "page.md").read_text()
     assert "ZeroDivisionError" in page
-    assert "1 experiments failed to run" in page
+    assert "1 experiment failed to run" in page
 
 
 def test_a_named_experiment_that_has_a_bug_shows_it(recorder, tmp_path):

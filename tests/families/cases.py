@@ -163,7 +163,9 @@ def scipy_twin(f, **usual):
 
 
 def scipy_log_density(f, x, usual):
-    """The log density of one member at ``x`` by scipy.stats, for the families of vectors and matrices; None if it has none."""
+    """The log density of one member at ``x`` by scipy.stats, for the families of vectors and matrices; None if it has
+    none.
+    """
     match type(f).__name__:
         case "Categorical":
             return stats.multinomial(1, usual["probabilities"]).logpmf(np.eye(f.categories)[x.astype(int)])
@@ -190,7 +192,8 @@ def scipy_log_density(f, x, usual):
     return None
 
 
-# Quadrature: nodes and weights that integrate smooth densities on the line, spectrally accurate after a change of variable.
+# Quadrature: nodes and weights that integrate smooth densities on the line, spectrally accurate after a change of
+# variable.
 
 
 def nodes(f):

@@ -123,7 +123,9 @@ NO_ESTIMATE = [
 ]
 
 
-@pytest.mark.parametrize(("family", "x", "reason"), NO_ESTIMATE, ids=[f"{f}-{i}" for i, (f, _, _) in enumerate(NO_ESTIMATE)])
+@pytest.mark.parametrize(
+    ("family", "x", "reason"), NO_ESTIMATE, ids=[f"{f}-{i}" for i, (f, _, _) in enumerate(NO_ESTIMATE)]
+)
 def test_where_no_estimate_exists_the_error_says_why_and_suggests_a_prior(family, x, reason):
     x = tuple(map(np.asarray, x)) if isinstance(x, tuple) else np.asarray(x)
     with pytest.raises(NoEstimateError, match=reason) as caught:
@@ -201,7 +203,8 @@ def test_statistics_add_up_and_only_with_their_own_kind():
 
 
 def test_the_posterior_mean_of_the_mean_parameter_is_the_map_mean():
-    """E grad A(theta) = mu under the conjugate density in theta (Diaconis and Ylvisaker 1979), by numerical integration.
+    """E grad A(theta) = mu under the conjugate density in theta (Diaconis and Ylvisaker 1979), by numerical
+    integration.
 
     The posterior is formed from prior times likelihood, pointwise, and integrated: nothing of `posterior` is used.
     """
@@ -212,7 +215,9 @@ def test_the_posterior_mean_of_the_mean_parameter_is_the_map_mean():
         grid = np.linspace(low, high, 400_001)[:, None]
         logs = prior.log_density(family, grid) + sum(family.log_prob(np.float64(v), grid) for v in x)
         density = np.exp(logs - logs.max())
-        mean = integrate.simpson(density * family.to_mean(grid)[:, 0], x=grid[:, 0]) / integrate.simpson(density, x=grid[:, 0])
+        mean = integrate.simpson(density * family.to_mean(grid)[:, 0], x=grid[:, 0]) / integrate.simpson(
+            density, x=grid[:, 0]
+        )
         expected = (2.0 * 0.7 + np.sum(x)) / (2.0 + len(x))
         assert_allclose(mean, expected, rtol=1e-6)
         assert_allclose(family.to_mean(family.map(x, prior)), [expected], rtol=1e-12)
@@ -231,7 +236,9 @@ def test_priors_are_checked_at_the_door():
     with pytest.raises(DomainError, match="must have 1 entries"):
         fam.Poisson().map([1, 2], fam.ConjugatePrior(mean=[1.0, 2.0], strength=1.0))
     x = [1.0, 2.0, 4.0]
-    assert_allclose(fam.Gamma().map(x, fam.ConjugatePrior(mean=[0.0, 2.0], strength=0.0)), fam.Gamma().mle(x), rtol=1e-12)
+    assert_allclose(
+        fam.Gamma().map(x, fam.ConjugatePrior(mean=[0.0, 2.0], strength=0.0)), fam.Gamma().mle(x), rtol=1e-12
+    )
 
 
 def test_streams_join_under_one_prior_and_start_from_it():
@@ -274,7 +281,8 @@ def test_standard_errors_are_those_of_repeated_sampling():
     expected = np.sqrt(np.diag(np.linalg.inv(family.fisher(theta))) / n)
     assert_allclose(spread, expected, rtol=0.08)
     assert_allclose(one.standard_errors, expected, rtol=0.25)
-    # Coverage of the 90% intervals over the repeats, for the natural and for the usual parameters (binomial, 4 s.e. + 1% bias).
+    # Coverage of the 90% intervals over the repeats, for the natural and for the usual parameters (binomial, 4 s.e. +
+    # 1% bias).
     with jax.enable_x64(True):
         fisher = np.asarray(family.fisher(jnp.asarray(fits)))
     errors = np.sqrt(np.diagonal(np.linalg.inv(fisher), axis1=1, axis2=2) / n)

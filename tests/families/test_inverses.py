@@ -68,6 +68,8 @@ def test_expected_log_factorials_against_sums():
             low, high = int(max(0, rate - 40 * np.sqrt(rate))), int(rate + 40 * np.sqrt(rate) + 40)
             weights = [mp.exp(k * mp.log(mp.mpf(rate)) - rate - mp.loggamma(k + 1)) for k in range(low, high)]
             plain = mp.fsum(w * mp.loggamma(k + 1) for w, k in zip(weights, range(low, high), strict=True))
-            moved = mp.fsum(w * (mp.loggamma(k + 0.25) - mp.loggamma(0.25)) for w, k in zip(weights, range(low, high), strict=True))
+            moved = mp.fsum(
+                w * (mp.loggamma(k + 0.25) - mp.loggamma(0.25)) for w, k in zip(weights, range(low, high), strict=True)
+            )
             assert abs(got[i] - plain) < 1e-13 * (1 + rate)
             assert abs(shifted[i] - moved) < 1e-13 * (1 + rate)

@@ -63,9 +63,12 @@ def test_closures_count_by_what_they_hold():
 
 
 def test_it_is_the_same_in_another_process():
-    script = "from tests.optim.cases import RIDGE; from cumulant.optim.fingerprint import fingerprint; print(fingerprint(RIDGE))"
+    make = "optim.LeastSquares([[1.0, 2.0], [0.5, 3.0]], [1.0, 2.0], 0.1)"
+    script = (
+        f"from cumulant import optim; from cumulant.optim.fingerprint import fingerprint; print(fingerprint({make}))"
+    )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
-    assert other == fingerprint(RIDGE)
+    assert other == fingerprint(optim.LeastSquares([[1.0, 2.0], [0.5, 3.0]], [1.0, 2.0], 0.1))
 
 
 def test_things_without_contents_may_say_their_own():

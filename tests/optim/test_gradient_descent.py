@@ -1,5 +1,7 @@
 """Gradient descent: published numbers, step rules, certificates."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -43,7 +45,7 @@ def test_exact_line_search_finds_the_minimiser_of_a_function_that_is_not_quadrat
 
     problem = optim.Objective(log_sum_exp, A, strong_convexity=0.1)
     xs = iterates(optim.GradientDescent(optim.ExactLineSearch()), problem, np.ones(4), 6)
-    for before, after in zip(xs[:-1], xs[1:], strict=True):
+    for before, after in itertools.pairwise(xs):
         g = problem.gradient(before)
         best = minimize_scalar(
             lambda t, x=before, g=g: problem.value(x - t * g), bracket=(0, 0.1), options={"xtol": 1e-12}
@@ -64,7 +66,7 @@ def test_armijo_by_hand():
 def test_armijo_decreases_enough_at_every_step_and_converges(warm):
     problem = optim.Objective(log_sum_exp, A, strong_convexity=0.1)
     xs = iterates(optim.GradientDescent(optim.Armijo(initial=100.0, warm=warm)), problem, np.ones(4), 30)
-    for before, after in zip(xs[:-1], xs[1:], strict=True):
+    for before, after in itertools.pairwise(xs):
         g = problem.gradient(before)
         step = np.linalg.norm(after - before) / np.linalg.norm(g)
         assert problem.value(after) <= problem.value(before) - 0.3 * step * (g @ g) + 1e-14

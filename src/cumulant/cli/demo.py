@@ -36,7 +36,7 @@ def _print(console: Console, section: Section) -> None:
     for table in section.tables:
         grid = Grid(title=escape(table.caption) or None, title_justify="left", title_style="italic")
         for heading in table.headings:
-            grid.add_column(escape(heading))
+            grid.add_column(escape(heading), overflow="fold")
         for row in table.rows:
             grid.add_row(*map(escape, row))
         console.print(grid)

@@ -11,6 +11,8 @@ from rich.table import Table
 
 __all__ = ["Row", "cumulant_formula", "rows", "show"]
 
+_WIDE = 130  # columns of a terminal that hold the five columns of the table
+
 
 class Row(NamedTuple):
     """What the table says of one family."""
@@ -49,14 +51,22 @@ def _parameters(family: Any) -> str:
     return ", ".join(unknown) + (f" ({', '.join(known)} known)" if known else "")
 
 
-def show() -> None:
-    """Print the table."""
-    table = Table(title="Exponential families", title_justify="left", show_lines=False, pad_edge=False)
-    table.add_column("family", style="bold", no_wrap=True)
-    table.add_column("support")
-    table.add_column("dim", justify="right")
-    table.add_column("parameters")
-    table.add_column("A(theta)", overflow="fold")
-    for row in rows():
-        table.add_row(*(escape(str(cell)) for cell in row))
-    Console().print(table)
+def show(console: Console | None = None) -> None:
+    """Print the table: five columns where there is room for them, else two lines for each family."""
+    console = console or Console()
+    table = Table(title="Exponential families", title_justify="left")
+    table.add_column("family", style="bold", no_wrap=console.width >= _WIDE, overflow="fold")
+    if console.width >= _WIDE:
+        table.add_column("support")
+        table.add_column("dim", justify="right")
+        table.add_column("parameters")
+        table.add_column("A(theta)", overflow="fold")
+        for row in rows():
+            table.add_row(*(escape(str(cell)) for cell in row))
+    else:
+        table.add_column("support, parameters, cumulant function", overflow="fold")
+        for row in rows():
+            table.add_row(
+                escape(row.name), escape(f"{row.support}; dim {row.dim}: {row.parameters}\nA = {row.cumulant}")
+            )
+    console.print(table)

@@ -40,7 +40,7 @@ def text(runs: Sequence[Run], command: str) -> str:
         "",
         f"{len(runs)} experiment{'s' if len(runs) != 1 else ''}: {verdicts['reproduced']} claims reproduced,"
         f" {verdicts['corrected']} corrected, {verdicts['not reproduced']} not reproduced"
-        + (f"; {failed} experiments failed to run." if failed else "."),
+        + (f"; {failed} experiment{'s' if failed > 1 else ''} failed to run." if failed else "."),
     ]
     for run in runs:
         lines += [

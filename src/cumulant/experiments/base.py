@@ -48,7 +48,9 @@ class Experiment:
 
 
 def catalogue() -> dict[str, Experiment]:
-    """Every experiment by name. Each module of this package with a `run` is one; its name has dashes for underscores."""
+    """Every experiment by name. Each module of this package with a `run` is one; its name has dashes for
+    underscores.
+    """
     package = importlib.import_module("cumulant.experiments")
     found = {}
     for info in pkgutil.iter_modules(package.__path__):

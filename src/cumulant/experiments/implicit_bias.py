@@ -1,5 +1,6 @@
 """Section 6.4 of the course: which solution of ``A x = y`` a descent picks, and how its parametrisation decides it."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def _plain() -> Claim:
 
 def _powers(quick: bool) -> Claim:
     x0, worst = np.array([0.3, 0.4]), 0.0
-    for b in (2.0, 4.0) if quick else (2.0, 3.0, 4.0):
+    for b in (2.0,) if quick else (2.0, 3.0, 4.0):
         entropy, factor = equivalent_entropy(PowerMap(b))
         through = reparametrised_flow(LINE, PowerMap(b), PowerMap(b).start(x0), [0.05]).last
         worst = max(worst, float(np.max(np.abs(through - mirror_flow(LINE, entropy, x0, [0.05 * factor]).last))))
@@ -85,7 +86,7 @@ def _sparse(quick: bool) -> Claim:
     starts = (1e-2, 1e-8) if quick else (1e-1, 1e-2, 1e-4, 1e-8)
     wrong = [implicit_bias(A, Y, np.full(2, start), Shannon()).x[0] for start in starts]
     limit = small_start_limit(A, Y, Shannon()).x
-    falling = all(later < earlier for earlier, later in zip(wrong[:-1], wrong[1:], strict=True))
+    falling = all(later < earlier for earlier, later in itertools.pairwise(wrong))
     return Claim(
         "with x = z^2 and a small start the limit has least l1 norm; the approach is slow",
         "(0, 1) as the start goes to zero",

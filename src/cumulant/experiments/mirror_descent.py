@@ -62,8 +62,8 @@ def _smooth(generate) -> Claim:
     return Claim(
         "a function that is not smooth in the Euclidean geometry can be smooth in another",
         "stated in general",
-        f"Poisson fit at 2000 points: largest Euclidean curvature {euclidean:.1e}, relative to Burg's entropy {relative:.2f}, "
-        f"within its constant sum b = {counts.sum():g}",
+        f"Poisson fit at 2000 points: largest Euclidean curvature {euclidean:.1e}, relative to Burg's entropy "
+        f"{relative:.2f}, within its constant sum b = {counts.sum():g}",
         "reproduced" if euclidean > 1e4 * relative and relative <= counts.sum() else "not reproduced",
     )
 
@@ -88,7 +88,7 @@ def _poisson(generate, problems: int):
     claim = Claim(
         "on relatively smooth functions f(x_k) - f(x) <= L D(x|x_0) / k",
         "O(1/k), without the constant",
-        f"Poisson fits in Burg's geometry: largest ratio to the bound {worst:.3f} over {problems} problems and 300 steps",
+        f"Poisson fits in Burg's geometry: largest ratio to the bound {worst:.3f}, {problems} problems, 300 steps",
         "reproduced" if worst <= 1 else "not reproduced",
     )
     return claim, kept
@@ -136,7 +136,7 @@ def _implicit() -> Claim:
 
 
 def _simplex(generate, d: int, steps: int):
-    """Least squares with random signs: every entry of the Hessian is at most one, its largest eigenvalue is of order d / n.
+    """Least squares with random signs: entries of the Hessian are at most one, its largest eigenvalue is about d / n.
 
     The minimum on the simplex is zero, at a vertex or at a point where all coordinates are of one size.
     """
@@ -158,8 +158,8 @@ def _simplex(generate, d: int, steps: int):
     guarantees = (problem.largest_entry * np.log(d), problem.smoothness * (1 - 1 / d) / 2)
     ordering = last["vertex"][0] < last["vertex"][1] and last["spread"][0] > last["spread"][1]
     claim = Claim(
-        "on the simplex entropic steps have the better guarantee when d is large; they also run faster to a vertex, but not to a "
-        "point where all coordinates are of one size",
+        "on the simplex entropic steps have the better guarantee when d is large; they also run faster to a vertex, "
+        "but not to a point where all coordinates are of one size",
         "the Bregman geometry lowers the radius: log d against d",
         f"d = {d}: guarantee {guarantees[0]:.1f} / k against {guarantees[1]:.1f} / k; after {steps} steps "
         + ", ".join(f"{name} {mine:.1e} against {theirs:.1e}" for name, (mine, theirs) in last.items()),
@@ -174,9 +174,10 @@ def _radius(generate) -> Claim:
     kl = float(np.max(Shannon().divergence(points, np.full(d, 1 / d))))
     squared = float(np.max(np.sum((points - 1 / d) ** 2, axis=1)))
     return Claim(
-        "the Euclidean radius of the simplex is |x - x_0|^2 <= 1 - 1/d: the gain is in the norm of the gradient, not here",
+        "the Euclidean radius of the simplex is |x - x_0|^2 <= 1 - 1/d: what is gained is the norm of the gradient",
         "|x* - x_0|^2 <= d",
-        f"d = {d}: largest KL {kl:.4f} (log d = {np.log(d):.4f}), largest squared distance {squared:.4f} (1 - 1/d = {1 - 1 / d:.4f})",
+        f"d = {d}: largest KL {kl:.4f} (log d = {np.log(d):.4f}), largest squared distance {squared:.4f} "
+        f"(1 - 1/d = {1 - 1 / d:.4f})",
         "corrected" if kl <= np.log(d) + 1e-12 and abs(squared - (1 - 1 / d)) < 1e-12 else "not reproduced",
     )
 

@@ -7,7 +7,8 @@ A family's methods are written as plain JAX. `question` wraps each of them, so t
   rather than a NaN;
 * while something is being traced, the plain method runs.
 
-What an argument means is read off its name: `theta` and `other` are natural parameters, `mu` and `nu` are means, `x` is data.
+What an argument means is read off its name: `theta` and `other` are natural parameters, `mu` and `nu` are means, `x`
+is data.
 """
 
 import functools

@@ -51,11 +51,12 @@ class ExponentialFamily:
     """An exponential family ``p(x) = h(x) exp(<theta, T(x)> - A(theta))``, in minimal form.
 
     Parameters are plain arrays with the parameter on the last axis, batched over leading axes. NumPy input is computed
-    in float64 and returned as NumPy; JAX input in the caller's own precision; all methods work under `jit`, `vmap`, `grad`.
+    in float64 and returned as NumPy; JAX input in the caller's own precision; all methods work under `jit`, `vmap`,
+    `grad`.
 
-    To write a family: a class marked `@family` with `dim`, `statistics`, `log_base`, `log_partition`, `natural`, `usual`,
-    `_draw`, the membership tests, and closed forms of `to_mean`, `to_natural`, `conjugate` and `expected_log_base` where
-    there are any. See `families.poisson` for a short one.
+    To write a family: a class marked `@family` with `dim`, `statistics`, `log_base`, `log_partition`, `natural`,
+    `usual`, `_draw`, the membership tests, and closed forms of `to_mean`, `to_natural`, `conjugate` and
+    `expected_log_base` where there are any. See `families.poisson` for a short one.
 
     Attributes
     ----------
@@ -139,7 +140,9 @@ class ExponentialFamily:
         return jnp.sum(theta * mu, axis=-1) - self.log_partition(theta)
 
     def expected_log_base(self, theta):
-        """``E log h(x)``: the one part of the entropy that ``A`` does not give. Zero for a constant base measure of one."""
+        """``E log h(x)``: the one part of the entropy that ``A`` does not give. Zero for a constant base measure of
+        one.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define expected_log_base(theta)")
 
     def log_prob(self, x, theta):
@@ -216,7 +219,8 @@ class ExponentialFamily:
         if not np.all(self.in_domain(theta)):
             raise self._refusal("theta", theta, {})
 
-    # Learning: see `families.statistics` for the reduction, `families.estimate` for intervals and risk ----------------------
+    # Learning: see `families.statistics` for the reduction, `families.estimate` for intervals and risk
+    # ----------------------
 
     # Central coordinates are the mean parameter in a form that does not cancel: for the normal, (mean, variance) rather
     # than (E x, E x^2). By default they are the mean parameter itself. Statistics are kept and merged in them.
@@ -239,12 +243,15 @@ class ExponentialFamily:
         return self.to_natural(central)
 
     def _estimable(self, central):
-        """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond rounding."""
+        """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond
+        rounding.
+        """
         return self.in_mean_domain(self._central_to_mean(central))
 
     def _obstacle(self, central, count) -> str:
         """Why statistics that are not `_estimable` are not. One unbatched point, on the host."""
-        return f"the mean statistic {central} of {count:g} observations lies on the boundary of its domain ({self.mean_domain})"
+        where = f"on the boundary of its domain ({self.mean_domain})"
+        return f"the mean statistic {central} of {count:g} observations lies {where}"
 
     def collect(self, x, weights=None):
         """The sufficient statistics of a data set (`Statistics`): they add up with those of other data sets."""
@@ -260,7 +267,9 @@ class ExponentialFamily:
         return self.collect(x, weights).mle()
 
     def map(self, x, prior, weights=None):
-        """The mode of the posterior density of ``theta`` under a `ConjugatePrior`: ``grad A*((n0 mu0 + sum T) / (n0 + n))``."""
+        """The mode of the posterior density of ``theta`` under a `ConjugatePrior`: ``grad A*((n0 mu0 + sum T) / (n0 +
+        n))``.
+        """
         return self.collect(x, weights).map(prior)
 
     def estimate(self, x, weights=None, prior=None):
@@ -269,7 +278,8 @@ class ExponentialFamily:
 
         return estimate(self, x, weights, prior)
 
-    # Errors, names -----------------------------------------------------------------------------------------------------
+    # Errors, names
+    # -----------------------------------------------------------------------------------------------------
 
     @property
     def usual_names(self) -> tuple[str, ...]:
@@ -288,13 +298,15 @@ class ExponentialFamily:
     def _check_event(self, x) -> None:
         shape, size = np.shape(x), len(self.event_shape)
         if size and shape[-size:] != self.event_shape:
-            raise DomainError(f"x, data of {self}, must have shape (..., {', '.join(map(str, self.event_shape))}); got {shape}")
+            raise DomainError(
+                f"x, data of {self}, must have shape (..., {', '.join(map(str, self.event_shape))}); got {shape}"
+            )
 
     def _refusal(self, name: str, value, arguments) -> DomainError:
         """The error for an argument that failed its test at the door."""
-        value = np.asarray(value)
         if name == "x":
             return DomainError(f"x, data of {self}, has NaN entries: drop or impute them first")
+        value = np.asarray(value)
         if name in ("mu", "nu"):
             good, kind, rule = self.in_mean_domain(value), "mean parameter", self.mean_domain
         else:
@@ -304,10 +316,14 @@ class ExponentialFamily:
         culprit = value if np.ndim(good) == 0 or bad.size == 0 else value[tuple(bad[0])]
         rule = rule or "all entries finite"
         if name == "natural" and "mu" not in arguments:
-            given = ", ".join(f"{k}={np.array2string(np.asarray(v), threshold=6, precision=6)}" for k, v in arguments.items())
+            given = ", ".join(
+                f"{k}={np.array2string(np.asarray(v), threshold=6, precision=6)}" for k, v in arguments.items()
+            )
             return DomainError(f"{self} has no member with {given}{where}: it needs {self.usual_domain or rule}")
         if name == "natural":
-            return DomainError(f"the natural parameter of {self} for this mean is not representable: got {culprit}{where}")
+            return DomainError(
+                f"the natural parameter of {self} for this mean is not representable: got {culprit}{where}"
+            )
         return DomainError(f"{kind} of {self} must have {rule}; got {culprit}{where}")
 
     def __repr__(self):

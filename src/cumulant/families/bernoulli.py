@@ -12,7 +12,9 @@ __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial"]
 
 
 class _Successes(ExponentialFamily):
-    """``T(x) = x``, ``theta = logit(probability)``, ``A(theta) = trials log(1 + exp theta)``, ``mu = trials probability``."""
+    """``T(x) = x``, ``theta = logit(probability)``, ``A(theta) = trials log(1 + exp theta)``, ``mu = trials
+    probability``.
+    """
 
     trials: int = 1
     dim = 1
@@ -52,7 +54,8 @@ class _Successes(ExponentialFamily):
 
     def _obstacle(self, central, count):
         seen, limit = ("failures", 0) if central[0] <= 0 else ("successes", 1)
-        return f"all {count:g} observations are {seen}, and the likelihood keeps growing as the probability goes to {limit}"
+        limit = f"the likelihood keeps growing as the probability goes to {limit}"
+        return f"all {count:g} observations are {seen}, and {limit}"
 
 
 @family
@@ -164,12 +167,15 @@ class _Waiting(ExponentialFamily):
         return np.zeros(())
 
     def _obstacle(self, central, count):
-        return f"all {count:g} counts are zero, and the likelihood keeps growing as the probability of success goes to 1"
+        return (
+            f"all {count:g} counts are zero, and the likelihood keeps growing as the probability of success goes to 1"
+        )
 
 
 @family
 class Geometric(_Waiting):
-    """The number ``x`` in {0, 1, 2, ...} of failures before the first success, each trial with the given ``probability``.
+    """The number ``x`` in {0, 1, 2, ...} of failures before the first success, each trial with the given
+    ``probability``.
 
     ``T(x) = x``, ``theta = log(1 - probability)``, ``A(theta) = -log(1 - exp theta)``, ``mu = (1 - p) / p``,
     ``A*(mu) = mu log mu - (1 + mu) log(1 + mu)``, base measure 1.

@@ -52,7 +52,9 @@ def _orders(order: float) -> tuple[float, int]:
 
 
 def _ratio_and_logs(order, s):
-    """``G_j = (I_{j+1}/I_j) 2 (j + 1) / kappa``, in (0, 1], for ``j = order``, and the sum of ``log G_j`` from there to the top."""
+    """``G_j = (I_{j+1}/I_j) 2 (j + 1) / kappa``, in (0, 1], for ``j = order``, and the sum of ``log G_j`` from there
+    to the top.
+    """
     top, steps = _orders(order)
     w = jnp.sqrt(1 + s / top**2)
     u, q = _expansions(top, 1 / w)
@@ -74,7 +76,9 @@ def _normalised_ratio(order, s):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def log_0f1(order, s):
-    """``log[Gamma(order + 1) (2 / kappa)^order I_order(kappa)] = log 0F1(; order + 1; s / 4)`` with ``s = kappa^2 >= 0``."""
+    """``log[Gamma(order + 1) (2 / kappa)^order I_order(kappa)] = log 0F1(; order + 1; s / 4)`` with ``s = kappa^2 >=
+    0``.
+    """
     top, _ = _orders(order)
     w = jnp.sqrt(1 + s / top**2)
     u, _ = _expansions(top, 1 / w)
@@ -91,7 +95,9 @@ def _log_0f1_jvp(order, primals, tangents):
 
 
 def mean_length(size, s):
-    """``(1/kappa) |E x|`` of the von Mises-Fisher law on the sphere in ``size`` dimensions: smooth in ``s = kappa^2``."""
+    """``(1/kappa) |E x|`` of the von Mises-Fisher law on the sphere in ``size`` dimensions: smooth in ``s =
+    kappa^2``.
+    """
     return _normalised_ratio(size / 2 - 1, s) / size
 
 

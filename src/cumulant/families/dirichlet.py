@@ -6,13 +6,22 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.inverses import digamma, digamma_and_slope, digamma_gap, implicit_inverse, inverse_digamma, log_gamma
+from cumulant.families.inverses import (
+    digamma,
+    digamma_and_slope,
+    digamma_gap,
+    implicit_inverse,
+    inverse_digamma,
+    log_gamma,
+)
 
 __all__ = ["Beta", "Dirichlet"]
 
 
 class _LogSimplex(ExponentialFamily):
-    """What the beta and the Dirichlet share: ``T`` is the logarithm of a point of the simplex, ``theta`` the concentrations."""
+    """What the beta and the Dirichlet share: ``T`` is the logarithm of a point of the simplex, ``theta`` the
+    concentrations.
+    """
 
     size: int = 2
     domain = "theta > 0 (the concentrations)"
@@ -78,8 +87,8 @@ def _invert(family, mu):
 def _log_total(mu):
     """``log sum a`` to a few digits, by Newton's method on one equation in a bracket that cannot miss.
 
-    Given the total ``s``, ``a_k(s) = digamma^-1(mu_k + digamma(s))``, and ``log(sum_k a_k(s) / s)`` falls through zero once. Since
-    ``digamma(x) > log(x - 1/2)``, the root is below ``K / (2 (1 - sum exp mu))``.
+    Given the total ``s``, ``a_k(s) = digamma^-1(mu_k + digamma(s))``, and ``log(sum_k a_k(s) / s)`` falls through
+    zero once. Since ``digamma(x) > log(x - 1/2)``, the root is below ``K / (2 (1 - sum exp mu))``.
     """
     size = mu.shape[-1]
     room = -jnp.expm1(logsumexp(mu, axis=-1, keepdims=True))

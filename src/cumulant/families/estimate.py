@@ -19,9 +19,9 @@ __all__ = ["Estimate", "estimate"]
 class Estimate:
     """A fitted parameter and how well it is known.
 
-    Standard errors and intervals are the usual large-sample ones: the inverse Fisher information over ``n`` (over ``n0 + n``
-    under a prior, which is then the Laplace approximation of the posterior). They are approximations, not certificates;
-    `risk` says which parts of the theory are exact.
+    Standard errors and intervals are the usual large-sample ones: the inverse Fisher information over ``n`` (over
+    ``n0 + n`` under a prior, which is then the Laplace approximation of the posterior). They are approximations, not
+    certificates; `risk` says which parts of the theory are exact.
 
     Attributes
     ----------
@@ -68,7 +68,9 @@ class Estimate:
         """Lower and upper ends for each usual parameter by name, by the delta method."""
         z = _quantile(level)
         ends = {name: z * error for name, error in self.usual_standard_errors.items()}
-        return {name: np.stack([self.usual[name] - half, self.usual[name] + half], axis=-1) for name, half in ends.items()}
+        return {
+            name: np.stack([self.usual[name] - half, self.usual[name] + half], axis=-1) for name, half in ends.items()
+        }
 
     @property
     def risk(self):
@@ -78,7 +80,10 @@ class Estimate:
         return expected_kl(self.family, self.theta, self.count, prior=self.prior)
 
     def __str__(self):
-        lines = [f"{self.family} from {float(np.max(self.count)):g} observations, log likelihood {float(self.log_likelihood):.6g}"]
+        lines = [
+            f"{self.family} from {float(np.max(self.count)):g} observations, "
+            f"log likelihood {float(np.sum(self.log_likelihood)):.6g}"
+        ]
         intervals = self.usual_interval()
         for name, value in self.usual.items():
             if np.ndim(value) == 0:

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.inverses import digamma, implicit_inverse, inverse_digamma_gap, log_gamma
@@ -18,8 +17,8 @@ class Gamma(ExponentialFamily):
     ``T(x) = (log x, x)``, ``theta = (a, -b)``, ``A(theta) = log Gamma(a) - a log b``,
     ``mu = (digamma(a) - log b, a / b)``, base measure ``1 / x``.
 
-    The mean map is inverted through the one number ``log E x - E log x = log a - digamma(a)``, which is also what is kept of
-    data, so that nothing cancels for a large shape.
+    The mean map is inverted through the one number ``log E x - E log x = log a - digamma(a)``, which is also what is
+    kept of data, so that nothing cancels for a large shape.
 
     Examples
     --------
@@ -93,7 +92,9 @@ class Gamma(ExponentialFamily):
 
     def _merge(self, first, second, share):
         mean = first[..., 0] + share * (second[..., 0] - first[..., 0])
-        gap = (1 - share) * (first[..., 1] + phi(first[..., 0] / mean)) + share * (second[..., 1] + phi(second[..., 0] / mean))
+        gap = (1 - share) * (first[..., 1] + phi(first[..., 0] / mean)) + share * (
+            second[..., 1] + phi(second[..., 0] / mean)
+        )
         return jnp.stack([mean, gap], axis=-1)
 
     def _from_mean(self, mu):
@@ -118,7 +119,8 @@ class Gamma(ExponentialFamily):
 class InverseGamma(Gamma):
     """Positive ``x`` whose inverse is gamma with shape ``a`` and rate ``b`` (the ``scale`` of ``x``).
 
-    The gamma family seen through ``T(x) = (-log x, 1 / x)``: ``theta = (a, -b)`` and the same ``A``, base measure ``1 / x``.
+    The gamma family seen through ``T(x) = (-log x, 1 / x)``: ``theta = (a, -b)`` and the same ``A``, base measure ``1
+    / x``.
 
     Examples
     --------

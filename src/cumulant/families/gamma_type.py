@@ -1,7 +1,8 @@
-"""Families with ``A(theta) = -alpha log(-theta)``: gamma with known shape and all that it becomes under a change of variable.
+"""Families with ``A(theta) = -alpha log(-theta)``: gamma with known shape and all that it becomes under a change of
+variable.
 
-Their statistic is ``Gamma(alpha, rate -theta)`` distributed. All that concerns estimation depends on ``alpha`` alone, which
-is why the exact risks of `families.risk` are stated once for all of them.
+Their statistic is ``Gamma(alpha, rate -theta)`` distributed. All that concerns estimation depends on ``alpha`` alone,
+which is why the exact risks of `families.risk` are stated once for all of them.
 """
 
 import jax
@@ -24,7 +25,8 @@ __all__ = [
 
 
 class GammaType(ExponentialFamily):
-    """``A(theta) = -alpha log(-theta) + offset``, ``theta < 0``, ``mu = -alpha / theta``, and ``T(x) ~ Gamma(alpha, -theta)``.
+    """``A(theta) = -alpha log(-theta) + offset``, ``theta < 0``, ``mu = -alpha / theta``, and ``T(x) ~ Gamma(alpha,
+    -theta)``.
 
     ``KL(p || q) = alpha (z - 1 - log z)`` with ``z = mu_p / mu_q``: everything is free of scale.
     """
@@ -71,7 +73,8 @@ class GammaType(ExponentialFamily):
         return digamma(jnp.asarray(self.alpha, dtype=theta.dtype)) - jnp.log(-theta[..., 0])
 
     def _obstacle(self, central, count):
-        return f"the statistic is zero on all {count:g} observations, and the likelihood keeps growing as the scale goes to 0"
+        limit = "the likelihood keeps growing as the scale goes to 0"
+        return f"the statistic is zero on all {count:g} observations, and {limit}"
 
 
 def _positive(name, value):

@@ -17,8 +17,8 @@ _LOG_2PI = float(np.log(2 * np.pi))
 class InverseGaussian(ExponentialFamily):
     """Positive ``x`` with mean ``m`` and shape ``l`` (variance ``m^3 / l``).
 
-    ``T(x) = (x, 1/x)``, ``theta = (-l / (2 m^2), -l / 2)``, ``A(theta) = -2 sqrt(theta_0 theta_1) - log(-2 theta_1) / 2``,
-    ``mu = (m, 1/m + 1/l)``, ``A*(mu) = -(log(mu_1 - 1/mu_0) + 1) / 2``, base measure ``1 / sqrt(2 pi x^3)``.
+    ``T(x) = (x, 1/x)``, ``theta = (-l / (2 m^2), -l / 2)``, ``A(theta) = -2 sqrt(theta_0 theta_1) - log(-2 theta_1) /
+    2``, ``mu = (m, 1/m + 1/l)``, ``A*(mu) = -(log(mu_1 - 1/mu_0) + 1) / 2``, base measure ``1 / sqrt(2 pi x^3)``.
 
     Statistics are kept as ``(E x, E 1/x - 1 / E x)``, the second computed as a sum of squares.
 

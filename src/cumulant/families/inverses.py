@@ -12,7 +12,16 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, polygamma
 
-__all__ = ["digamma", "digamma_and_slope", "digamma_gap", "implicit_inverse", "inverse_digamma", "inverse_digamma_gap", "log_gamma", "trigamma"]
+__all__ = [
+    "digamma",
+    "digamma_and_slope",
+    "digamma_gap",
+    "implicit_inverse",
+    "inverse_digamma",
+    "inverse_digamma_gap",
+    "log_gamma",
+    "trigamma",
+]
 
 _SHIFT = 12
 # log x - digamma(x) = 1/(2x) + sum_k b_k / x^(2k), b_k = B_2k / (2k)
@@ -20,7 +29,9 @@ _SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 def implicit_inverse(solve, family, mu):
-    """``solve(family, mu)``, differentiated as what it is: the inverse of ``grad A``, whose Jacobian is the Fisher information."""
+    """``solve(family, mu)``, differentiated as what it is: the inverse of ``grad A``, whose Jacobian is the Fisher
+    information.
+    """
     return _implicit(solve, family, mu)
 
 
@@ -39,7 +50,8 @@ def _implicit_jvp(solve, primals, tangents):
 def digamma_gap(x):
     """``g(x) = log x - digamma(x)`` and its elasticity ``x g'(x) / g(x)``, both to nearly full relative precision.
 
-    ``g`` is ``1/x`` for small ``x`` and ``1/(2x)`` for large, so that ``log g`` is almost a line in ``log x``. Large arguments use the asymptotic series, small ones the recurrence up to where it holds.
+    ``g`` is ``1/x`` for small ``x`` and ``1/(2x)`` for large, so that ``log g`` is almost a line in ``log x``. Large
+    arguments use the asymptotic series, small ones the recurrence up to where it holds.
     """
     large = x >= _SHIFT
     y = jnp.where(large, x, x + _SHIFT)
@@ -103,7 +115,9 @@ def digamma_and_slope(x):
 
 
 def inverse_digamma(y):
-    """The ``x > 0`` with ``digamma(x) = y`` (start of Minka 2000, "Estimating a Dirichlet distribution", appendix C)."""
+    """The ``x > 0`` with ``digamma(x) = y`` (start of Minka 2000, "Estimating a Dirichlet distribution", appendix
+    C).
+    """
     x = jnp.where(y >= -2.22, jnp.exp(jnp.maximum(y, -2.22)) + 0.5, -1 / (jnp.minimum(y, -2.22) + 0.5772156649015329))
 
     def step(_, x):

@@ -33,8 +33,11 @@ _NODES, _WEIGHTS = 0.5 * (1 + _GAUSS[0]), 0.5 * _GAUSS[1]
 
 def log_multigamma(a, size):
     """``log Gamma_d(a)``."""
-    halves = 0.5 * np.arange(size)
-    return jnp.sum(gammaln(a[..., None] - halves.astype(a.dtype)), axis=-1) + 0.25 * size * (size - 1) * np.log(np.pi)
+    return jnp.sum(gammaln(a[..., None] - _halves(a, size)), axis=-1) + 0.25 * size * (size - 1) * np.log(np.pi)
+
+
+def _halves(a, size):
+    return 0.5 * jnp.arange(size, dtype=a.dtype)
 
 
 def multigamma_rest(a, size):
@@ -42,21 +45,18 @@ def multigamma_rest(a, size):
 
     Large arguments use Stirling's series, whose leading terms cancel on paper.
     """
-    total = jnp.full_like(a, 0.25 * size * (size - 1) * np.log(np.pi))
-    for i in range(size):
-        x = a - 0.5 * i
-        large = x >= _LARGE
-        far, whole = jnp.where(large, x, _LARGE), jnp.where(large, a, _LARGE + 0.5 * i)
-        square = 1 / (far * far)
-        series = jnp.zeros_like(a)
-        for coefficient in reversed(_STIRLING):
-            series = series * square + coefficient
-        asymptotic = (
-            whole * jnp.log1p(-0.5 * i / whole) + 0.5 * i - 0.5 * (i + 1) * jnp.log(far) + _HALF_LOG_2PI + series / far
-        )
-        near, whole = jnp.where(large, 1.0, x), jnp.where(large, 1.0, a)
-        total = total + jnp.where(large, asymptotic, gammaln(near) - whole * (jnp.log(whole) - 1))
-    return total
+    a, half = a[..., None], _halves(a, size)
+    large = a - half >= _LARGE
+    far, whole = jnp.where(large, a - half, _LARGE), jnp.where(large, a, _LARGE + half)
+    square = 1 / (far * far)
+    series = jnp.zeros_like(far)
+    for coefficient in reversed(_STIRLING):
+        series = series * square + coefficient
+    logs = whole * jnp.log1p(-half / whole) - (half + 0.5) * jnp.log(far)
+    asymptotic = logs + half + _HALF_LOG_2PI + series / far
+    near, whole = jnp.where(large, 1.0, a - half), jnp.where(large, 1.0, a)
+    total = jnp.sum(jnp.where(large, asymptotic, gammaln(near) - whole * (jnp.log(whole) - 1)), axis=-1)
+    return total + 0.25 * size * (size - 1) * np.log(np.pi)
 
 
 def multigamma_gap(a, size):
@@ -79,9 +79,11 @@ def _gap(u, size):
             top, elasticity = digamma_gap(x)
             gap = gap + count * (top - (jnp.log1p(-start / a) if start else 0.0))
             slope = slope + count * (elasticity * top - start / a) / x
-        for j in range(1, count):
-            term = 1 / (u + (least - start - j))
-            gap, slope = gap + (count - j) * term, slope - (count - j) * term * term
+        if count > 1:
+            step = jnp.arange(1, count, dtype=u.dtype)
+            terms = 1 / (u[..., None] + (least - start - step))
+            gap = gap + jnp.sum((count - step) * terms, axis=-1)
+            slope = slope - jnp.sum((count - step) * terms * terms, axis=-1)
     return gap, slope
 
 
@@ -126,13 +128,13 @@ def multigamma_divergence(b, a, size):
     start = a - 0.5 * (size - 1)
     length = jnp.log1p((b - a) / start)
     near = jnp.abs(length) <= _NEAR
-    short = jnp.where(near, length, 0.0)
-    total = jnp.zeros_like(short)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        u = start * jnp.exp(short * node)
-        total = total - weight * u * u * jnp.expm1(short * (1 - node)) * _gap(u, size)[1]
+    short = jnp.where(near, length, 0.0)[..., None]
+    nodes, weights = _NODES.astype(a.dtype), _WEIGHTS.astype(a.dtype)
+    u = start[..., None] * jnp.exp(short * nodes)
+    integrand = -u * u * jnp.expm1(short * (1 - nodes)) * _gap(u, size)[1]
+    integral = short[..., 0] * jnp.sum(weights * integrand, axis=-1)
     far = multigamma_rest(b, size) - multigamma_rest(a, size) + multigamma_gap(a, size)[0] * (b - a)
-    return jnp.where(near, short * total, far)
+    return jnp.where(near, integral, far)
 
 
 @multigamma_divergence.defjvp

@@ -16,8 +16,8 @@ __all__ = ["Multinomial"]
 class Multinomial(ExponentialFamily):
     """Counts ``x`` of K classes in a known number of ``trials``, with probabilities ``probabilities``.
 
-    ``T(x)`` is ``x`` without its last entry, ``theta_k = log(p_k / p_{K-1})``, ``A(theta) = trials log(1 + sum exp theta_k)``,
-    ``mu_k = trials p_k``, base measure ``trials! / prod x_k!``.
+    ``T(x)`` is ``x`` without its last entry, ``theta_k = log(p_k / p_{K-1})``, ``A(theta) = trials log(1 + sum exp
+    theta_k)``, ``mu_k = trials p_k``, base measure ``trials! / prod x_k!``.
 
     Examples
     --------
@@ -96,7 +96,9 @@ class Multinomial(ExponentialFamily):
     def _draw(self, key, theta, shape):
         p = jax.nn.softmax(log_weights(theta), axis=-1)
         size = (*shape, *p.shape)
-        counts = jax.random.multinomial(key, jnp.full(size[:-1], self.trials, dtype=theta.dtype), p, shape=size, dtype=theta.dtype)
+        counts = jax.random.multinomial(
+            key, jnp.full(size[:-1], self.trials, dtype=theta.dtype), p, shape=size, dtype=theta.dtype
+        )
         return jnp.round(counts).astype(int)
 
     def _estimable(self, central):

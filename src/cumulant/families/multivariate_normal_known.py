@@ -1,5 +1,7 @@
 """The normal family in several dimensions when the covariance or the mean is known."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +49,7 @@ class MultivariateNormalKnownCovariance(ExponentialFamily):
     array([1., 1.])
     """
 
-    covariance: np.ndarray = constant()
+    covariance: Any = constant()
 
     support = "x real, a vector"
     usual_domain = "a finite mean"
@@ -154,7 +156,7 @@ class MultivariateNormalKnownMean(ExponentialFamily):
            [1., 2.]])
     """
 
-    mean: np.ndarray = constant()
+    mean: Any = constant()
 
     support = "x real, a vector"
     usual_domain = "a symmetric, positive definite covariance"

@@ -10,7 +10,8 @@ _MAX_HALVINGS = 60
 
 
 def solve_mean_equation(family, mu):
-    """The ``theta`` with ``grad A(theta) = mu``, minimising the convex ``A(theta) - <theta, mu>`` by damped Newton steps.
+    """The ``theta`` with ``grad A(theta) = mu``, minimising the convex ``A(theta) - <theta, mu>`` by damped Newton
+    steps.
 
     A step is halved until it stays in the domain and does not increase the objective (beyond rounding). It starts from
     `family._start(mu)` and ends when the Newton decrement is at rounding level. Where it does not get there, NaN.

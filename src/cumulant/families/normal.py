@@ -20,7 +20,8 @@ class Normal(ExponentialFamily):
     ``T(x) = (x, x^2)``, ``theta = (m / v, -1 / (2 v))``, ``A = -theta_0^2 / (4 theta_1) - log(-2 theta_1) / 2``,
     ``mu = (m, m^2 + v)``, ``A*(mu) = -log(mu_1 - mu_0^2) / 2 - 1/2``, base measure ``1 / sqrt(2 pi)``.
 
-    Statistics are kept as (mean, variance), so that estimates do not cancel when ``|m|`` is much larger than ``sqrt v``.
+    Statistics are kept as (mean, variance), so that estimates do not cancel when ``|m|`` is much larger than ``sqrt
+    v``.
 
     Examples
     --------

@@ -124,7 +124,9 @@ class Product(ExponentialFamily):
     # Central coordinates are those of the parts, one after the other.
 
     def _central(self, x, weights):
-        return jnp.concatenate([part._central(piece, weights) for part, piece in zip(self.parts, x, strict=True)], axis=-1)
+        return jnp.concatenate(
+            [part._central(piece, weights) for part, piece in zip(self.parts, x, strict=True)], axis=-1
+        )
 
     def _merge(self, first, second, share):
         pieces = zip(self.parts, self.split(first), self.split(second), strict=True)

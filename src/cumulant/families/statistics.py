@@ -1,7 +1,7 @@
 """Sufficient statistics add up: a batch, a stream, a shard and a checkpoint are one reduction.
 
-`Statistics` is that reduction, `ConjugatePrior` is the same thing for observations that were never made, and `StreamingMAP`
-is both, updated one batch at a time.
+`Statistics` is that reduction, `ConjugatePrior` is the same thing for observations that were never made, and
+`StreamingMAP` is both, updated one batch at a time.
 """
 
 import functools
@@ -25,8 +25,9 @@ __all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
 class Statistics:
     """The sum of the statistics of some observations, and how many there were (the sum of their weights).
 
-    The sum is kept as a mean in the family's central coordinates (mean and variance rather than ``E x`` and ``E x^2``, for
-    the normal), so that merging a million batches loses no digits. ``a + b`` is the statistics of both data sets.
+    The sum is kept as a mean in the family's central coordinates (mean and variance rather than ``E x`` and ``E
+    x^2``, for the normal), so that merging a million batches loses no digits. ``a + b`` is the statistics of both
+    data sets.
 
     Examples
     --------
@@ -67,7 +68,9 @@ class Statistics:
         return theta
 
     def map(self, prior: "ConjugatePrior"):
-        """The mode of the posterior density of ``theta`` under `prior`; with strength zero, the maximum-likelihood estimate."""
+        """The mode of the posterior density of ``theta`` under `prior`; with strength zero, the maximum-likelihood
+        estimate.
+        """
         return (self + prior.as_statistics(self.family)).mle()
 
     def _refuse(self, fine) -> None:
@@ -170,8 +173,8 @@ class ConjugatePrior:
     """The conjugate prior ``p(theta) ~ exp(n0 <mu0, theta> - n0 A(theta))``, a density in ``theta`` itself.
 
     It weighs as much as `strength` observations whose mean statistic is `mean`. Under it ``E grad A(theta) = mean``
-    (Diaconis and Ylvisaker 1979). The posterior mode is ``grad A*((n0 mu0 + sum T) / (n0 + n))``. It is the mode with respect
-    to Lebesgue measure in natural coordinates; modes in other coordinates differ.
+    (Diaconis and Ylvisaker 1979). The posterior mode is ``grad A*((n0 mu0 + sum T) / (n0 + n))``. It is the mode with
+    respect to Lebesgue measure in natural coordinates; modes in other coordinates differ.
 
     Parameters
     ----------
@@ -192,7 +195,7 @@ class ConjugatePrior:
     strength: Any = 1.0
 
     def __post_init__(self):
-        if isinstance(self.mean, jax.core.Tracer | object) and type(self.mean) is object:
+        if type(self.mean) is object:
             return  # a placeholder that JAX puts into pytrees
         if not any_jax(self.mean, self.strength):
             object.__setattr__(self, "mean", np.asarray(self.mean, dtype=np.float64))
@@ -207,7 +210,9 @@ class ConjugatePrior:
             mean = jnp.asarray(mean)
             return Statistics(family, family._from_mean(mean), jnp.broadcast_to(strength, mean.shape[:-1]))
         if np.shape(mean)[-1:] != (family.dim,):
-            raise DomainError(f"mean of a prior for {family} must have {family.dim} entries; got shape {np.shape(mean)}")
+            raise DomainError(
+                f"mean of a prior for {family} must have {family.dim} entries; got shape {np.shape(mean)}"
+            )
         if not np.all(family.in_mean_domain(mean)):
             raise family._refusal("mu", mean, {})
         with float64():
@@ -266,7 +271,9 @@ class StreamingMAP:
     @property
     def _total(self) -> Statistics:
         if self.prior is None and self.statistics is None:
-            raise NoEstimateError(f"no observations of {self.family} yet, and no prior: there is nothing to estimate from")
+            raise NoEstimateError(
+                f"no observations of {self.family} yet, and no prior: there is nothing to estimate from"
+            )
         if self.prior is None or self.statistics is None:
             return self.statistics if self.prior is None else self.prior.as_statistics(self.family)  # type: ignore[return-value]
         return self.statistics + self.prior.as_statistics(self.family)

@@ -13,7 +13,9 @@ __all__ = ["VonMises", "VonMisesFisher"]
 
 
 class _Directional(ExponentialFamily):
-    """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform law on the sphere in ``size`` dimensions as the base."""
+    """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform law on the sphere in ``size`` dimensions as the
+    base.
+    """
 
     size: int = 2
     domain = "theta finite (concentration times direction)"
@@ -118,7 +120,9 @@ class VonMisesFisher(_Directional):
 
     def natural(self, *, direction, concentration):
         unit = jnp.abs(jnp.linalg.norm(direction, axis=-1) - 1) <= 1e-6
-        return jnp.where((unit & (concentration >= 0))[..., None], direction * jnp.asarray(concentration)[..., None], jnp.nan)
+        return jnp.where(
+            (unit & (concentration >= 0))[..., None], direction * jnp.asarray(concentration)[..., None], jnp.nan
+        )
 
     def usual(self, theta):
         kappa = jnp.linalg.norm(theta, axis=-1, keepdims=True)
@@ -174,7 +178,10 @@ class VonMises(_Directional):
         return jnp.where(kappa[..., None] >= 0, theta, jnp.nan)
 
     def usual(self, theta):
-        return {"direction": jnp.arctan2(theta[..., 1], theta[..., 0]), "concentration": jnp.linalg.norm(theta, axis=-1)}
+        return {
+            "direction": jnp.arctan2(theta[..., 1], theta[..., 0]),
+            "concentration": jnp.linalg.norm(theta, axis=-1),
+        }
 
     def in_support(self, x):
         return jnp.isfinite(x)

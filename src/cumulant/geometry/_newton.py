@@ -14,11 +14,11 @@ _SMALLEST_STEP = 2.0**-60
 def damped_newton(evaluate: Callable, hessian: Callable, start, max_steps: int):
     """A minimiser of a convex function of one vector, and the number of steps taken.
 
-    ``evaluate(x)`` gives the value (``+inf`` outside the domain), the gradient, and the size of the terms that cancel in
-    the gradient at the solution. A step is accepted by Armijo's rule, or when it halves the gradient: near the solution
-    the values agree to rounding while the gradient still says which point is better. The search ends when the gradient is
-    below the rounding of that size, when what is left to gain is below the rounding of the value, or when no step is
-    accepted.
+    ``evaluate(x)`` gives the value (``+inf`` outside the domain), the gradient, and the size of the terms that cancel
+    in the gradient at the solution. A step is accepted by Armijo's rule, or when it halves the gradient: near the
+    solution the values agree to rounding while the gradient still says which point is better. The search ends when
+    the gradient is below the rounding of that size, when what is left to gain is below the rounding of the value, or
+    when no step is accepted.
     """
     eps = jnp.finfo(start.dtype).eps
 

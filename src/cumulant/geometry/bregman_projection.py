@@ -119,6 +119,7 @@ def _project(entropy, x0, A, b, max_steps):
     u0 = entropy.gradient(x0)
     whole, A = A.reshape(A.shape[0], -1), jnp.where(jnp.isfinite(u0), A, 0.0)  # what is on the boundary does not move
     flat = A.reshape(A.shape[0], -1)
+    rows, change = _orthonormal_rows(flat)
 
     def point(nu):
         return entropy.conjugate_gradient(u0 + jnp.tensordot(nu, A, 1))
@@ -127,8 +128,8 @@ def _project(entropy, x0, A, b, max_steps):
         return flat @ point(nu).reshape(-1) - b
 
     def solve(_, start):
-        nu, steps = _newton(entropy, u0, A, b, start, max_steps)
-        return nu, steps.astype(b.dtype)  # custom_root wants an auxiliary output that has a tangent
+        w, steps = _newton(entropy, u0, rows, change @ b, max_steps)
+        return start + change.T @ w, steps.astype(b.dtype)  # custom_root wants an auxiliary output that has a tangent
 
     def tangent_solve(linear, y):
         matrix = jax.jacfwd(linear)(jnp.zeros_like(y))
@@ -140,7 +141,6 @@ def _project(entropy, x0, A, b, max_steps):
     size = jnp.linalg.norm(whole) * jnp.linalg.norm(x.reshape(-1)) + jnp.linalg.norm(b)
     residual = jnp.linalg.norm(whole @ x.reshape(-1) - b) / jnp.where(size > 0, size, 1.0)
     moved = entropy._rise(x, x0).reshape(-1)
-    rows, _ = _orthonormal_rows(flat)
     beyond = moved - rows.T @ (rows @ moved)
     dual_residual = jnp.linalg.norm(beyond) / jnp.maximum(jnp.linalg.norm(moved), 1.0)
     return BregmanProjection(x, nu, *jax.lax.stop_gradient((residual, dual_residual, steps.astype(jnp.int32))))
@@ -154,12 +154,9 @@ def _orthonormal_rows(flat):
     return jnp.where(kept[:, None], right, 0.0), inverse[:, None] * left.T
 
 
-def _newton(entropy, u0, A, b, start, max_steps):
-    """Newton on the dual, in coordinates where the constraints are orthonormal."""
-    flat = A.reshape(A.shape[0], -1)
-    rows, change = _orthonormal_rows(flat)
-    target = change @ b
-    constraints = rows.reshape(-1, *A.shape[1:])
+def _newton(entropy, u0, rows, target, max_steps):
+    """The minimiser of ``psi*(u0 + rows^T w) - <w, target>`` for orthonormal rows, some of which may be zero."""
+    constraints = rows.reshape(-1, *u0.shape)
     empty = jnp.diag(jnp.where(jnp.any(rows != 0, axis=-1), 0.0, 1.0))
 
     def evaluate(w):
@@ -172,5 +169,4 @@ def _newton(entropy, u0, A, b, start, max_steps):
         images = entropy.inverse_hessian_apply(jnp.broadcast_to(x, constraints.shape), constraints)
         return rows @ images.reshape(rows.shape).T + empty
 
-    w, steps = damped_newton(evaluate, hessian, jnp.zeros(rows.shape[0], flat.dtype), max_steps)
-    return start + change.T @ w, steps
+    return damped_newton(evaluate, hessian, jnp.zeros_like(target), max_steps)

@@ -259,7 +259,7 @@ def integral(rule, function, start, step):
     start, step = jnp.broadcast_arrays(start, step)
     nodes, weights = (jnp.asarray(each, start.dtype) for each in rule)
     values = function(start + nodes.reshape(-1, *(1,) * start.ndim) * step)
-    return jnp.tensordot(weights, values, 1)
+    return jnp.sum(weights.reshape(-1, *(1,) * (values.ndim - 1)) * values, axis=0)
 
 
 class Separable(Entropy):

@@ -57,7 +57,8 @@ def operator_norm_interval(A: Any, *, steps: int = 200, delta: float = 1e-9, rng
     log_growth = np.log(np.linalg.norm(start))
     v = start / np.linalg.norm(start)
     for _ in range(steps):
-        v = A.T @ (A @ v)
+        with np.errstate(invalid="ignore", over="ignore"):  # seen in the next line
+            v = A.T @ (A @ v)
         size = np.linalg.norm(v)
         if not np.isfinite(size):
             raise ValueError("A must be finite: a product with it is not")

@@ -97,8 +97,8 @@ def load(checkpoint: Checkpoint, identity: Mapping[str, str]) -> Position | None
     for what, mine in identity.items():
         if theirs.get(what) != mine:
             raise FileFormatError(
-                f"{path} is the checkpoint of a run with another {what}: delete it, choose another path, or run what it "
-                f"was made for ({what} {theirs.get(what)} there, {mine} here)"
+                f"{path} is the checkpoint of a run with another {what}: delete it, choose another path, or run "
+                f"what it was made for ({what} {theirs.get(what)} there, {mine} here)"
             )
     groups: dict[str, list] = {}
     for group, count in saved.settings["counts"].items():

@@ -27,12 +27,12 @@ _GOING, _REACHED, _DIVERGED = 0, 1, 2
 class Window(NamedTuple):
     """Which steps to take, and what to watch for.
 
-    Steps ``first`` to ``first + count``, recording at multiples of ``every``. The run has reached its target when
+    Steps ``first`` to ``first + length``, recording at multiples of ``every``. The run has reached its target when
     ``bound <= tol * max(|value|, scale)``; a negative ``tol`` is never reached. ``fresh`` asks for the row of step 0.
     """
 
     first: int
-    count: int
+    length: int
     every: int
     tol: float
     scale: float
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """What came of it: recorded rows as columns, the steps done, and whether the target was reached or the run diverged."""
+    """What came of it: recorded rows as columns, the steps done, whether the target was reached or the run diverged."""
 
     rows: dict[str, np.ndarray]
     done: int
@@ -77,7 +77,7 @@ class _Best(NamedTuple):
 
 
 def _is_data(leaf: Any) -> bool:
-    """Whether a leaf of a solver or a problem is data of the compiled program, or part of the program (names, flags)."""
+    """Whether a leaf of a solver or a problem is data of the compiled program, or part of it (names, flags)."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int) and not isinstance(leaf, bool)
 
 
@@ -148,7 +148,7 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
 
     def going(carry):
         done, _, _, _, filled, verdict = carry
-        todo = (done < window.count) | (window.fresh & (filled == 0))
+        todo = (done < window.length) | (window.fresh & (filled == 0))
         return todo & (filled < _CAPACITY) & (verdict == _GOING)
 
     def record(done, state, best, rows, filled):
@@ -164,7 +164,7 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
 
     def body(carry):
         done, state, best, rows, filled, _ = carry
-        jump = jnp.minimum(window.every - (window.first + done) % window.every, window.count - done)
+        jump = jnp.minimum(window.every - (window.first + done) % window.every, window.length - done)
         state = jax.lax.fori_loop(0, jump, one, state)
         done = done + jump
         due = (window.first + done) % window.every == 0
@@ -187,7 +187,6 @@ def _solution(program: _Program, data: list, state: Any):
 class CompiledEngine:
     """Steps of a `backend = "jax"` solver. NumPy problems and starting points are computed in float64."""
 
-    interruptible_calls = False
     consumes = False
 
     def __init__(self, solver: Any, problem: Any, x0: Any):
@@ -213,7 +212,7 @@ class CompiledEngine:
     @property
     def precision_name(self) -> str:
         """A word for the precision of this run, so that a checkpoint of another one is not taken up."""
-        return "float64" if self.wide else f"JAX arrays, x64 {'on' if jax.config.jax_enable_x64 else 'off'}"
+        return "float64" if self.wide else f"JAX arrays, {jnp.result_type(float)}"
 
     def start(self, x0: Any, rng: Any) -> None:
         """Make the state of step 0."""
@@ -227,12 +226,12 @@ class CompiledEngine:
     def advance(self, window: Window, halted: Callable[[], bool]) -> Advance:
         """Take the steps of a window. `halted` is not asked: a compiled call is short and runs to its end."""
         if self.one_record:
-            window = window._replace(count=min(window.count, window.every - window.first % window.every))
+            window = window._replace(length=min(window.length, window.every - window.first % window.every))
         with self._precision():
             state, best, rows, filled, done, verdict = _advance(self.program, self.data, self.state, self.best, window)
             rows, filled, done, verdict = jax.device_get((rows, filled, done, verdict))
         self.state, self.best = state, best
-        rows = {name: np.array(column[:filled], dtype=np.float64) for name, column in rows.items()}
+        rows: dict[str, Any] = {name: np.array(column[:filled], dtype=np.float64) for name, column in rows.items()}
         rows["steps"] = window.first + rows.pop("offset").astype(np.int64)
         reached = verdict == _REACHED
         if self.one_record and filled:
@@ -260,9 +259,9 @@ class CompiledEngine:
             state = precision.to_numpy(state)
         return self.solver.certify(self.problem, state)
 
-    def best_state(self) -> Any:
-        """The recorded state of smallest value."""
-        return self.best.state
+    def best_record(self) -> tuple[Any, Any, float]:
+        """The recorded state of smallest value, the answer in it, and the value."""
+        return self.best.state, self.solution(self.best.state), float(self.best.value)
 
     def public(self, state: Any) -> Any:
         """A state to hand out, by the rule of precision."""
@@ -294,7 +293,6 @@ def _like(template: Any, leaves: Sequence) -> Any:
 class HostEngine:
     """Steps of a `backend = "host"` solver: each consumes the state it is given."""
 
-    interruptible_calls = True
     consumes = True
     wide = True
     precision_name = "float64"
@@ -314,7 +312,7 @@ class HostEngine:
         done, reached, diverged = 0, False, False
         if window.fresh:
             reached, diverged = self._record(0, window, rows)
-        while done < window.count and not (reached or diverged or (done and halted())):
+        while done < window.length and not (reached or diverged or (done and halted())):
             state, self.state = self.state, None  # consumed: if the step is torn, the state is gone and known to be
             self.state = self.solver.step(self.problem, state)
             done += 1
@@ -360,9 +358,10 @@ class HostEngine:
         """The certificate of a state."""
         return self.solver.certify(self.problem, state)
 
-    def best_state(self) -> Any:
-        """The state is consumed step by step, so only the best answer was kept, not its state."""
-        return None
+    def best_record(self) -> tuple[Any, Any, float]:
+        """The best answer and its value. States are consumed step by step, so its state was not kept."""
+        value, x = self.best
+        return None, x, value
 
     def public(self, state: Any) -> Any:
         """A state to hand out: the state itself."""

@@ -69,8 +69,8 @@ def _feed(digest: Any, thing: Any) -> None:
         tag("sequence", type(thing).__name__, len(thing))
         for item in thing:
             _feed(digest, item)
-    elif hasattr(thing, "fingerprint"):
-        tag("own", type(thing).__qualname__, thing.fingerprint())
+    elif callable(own := getattr(thing, "fingerprint", None)):
+        tag("own", type(thing).__qualname__, own())
     elif isinstance(thing, type) or hasattr(thing, "__qualname__"):
         tag("name", thing.__module__, thing.__qualname__)
     elif hasattr(thing, "__wrapped__"):  # a jitted or otherwise decorated function

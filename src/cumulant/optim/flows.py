@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from cumulant.errors import CumulantError, DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Hypentropy, Power, Shannon
@@ -92,7 +91,10 @@ class Exponential:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Signed:
-    """``x = u^2 - v^2``, ``z = (u, v)``: ``u v`` is conserved; the mirror flow of `Hypentropy(2 |u_0 v_0|)`, four times faster."""
+    """``x = u^2 - v^2``, ``z = (u, v)``: the mirror flow of `Hypentropy(2 |u_0 v_0|)`, four times faster.
+
+    ``u v`` is conserved.
+    """
 
     pair: ClassVar[bool] = True
 
@@ -104,7 +106,10 @@ class Signed:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Hadamard:
-    """``x = u v``, ``z = (u, v)``: ``u^2 - v^2`` is conserved; the mirror flow of `Hypentropy(|u_0^2 - v_0^2| / 2)`, twice as fast."""
+    """``x = u v``, ``z = (u, v)``: the mirror flow of `Hypentropy(|u_0^2 - v_0^2| / 2)`, twice as fast.
+
+    ``u^2 - v^2`` is conserved.
+    """
 
     pair: ClassVar[bool] = True
 
@@ -181,7 +186,7 @@ def mirror_flow(
     rtol: float = 1e-10,
     atol: float = 1e-12,
 ) -> Flow:
-    """The mirror flow ``x' = -[hess psi(x)]^-1 grad f(x)``, integrated in dual coordinates, ``u' = -grad f(grad psi*(u))``.
+    """The mirror flow ``x' = -[hess psi(x)]^-1 grad f(x)``, integrated in the dual: ``u' = -grad f(grad psi*(u))``.
 
     With the objective itself as entropy it is the Newton flow, along which ``grad f(x(t)) = exp(-t) grad f(x_0)``.
 
@@ -262,6 +267,8 @@ _jacobian = jax.jit(lambda field, setting, y: jax.jacfwd(lambda at: field(settin
 
 
 def _integrate(field, setting, y0, times, method, rtol, atol):
+    from scipy.integrate import solve_ivp  # here, because it takes long to import and few need it
+
     times = np.asarray(times, dtype=np.float64)
     if times.ndim != 1 or times.size == 0 or times[0] < 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"times must be a list of increasing times, none negative; got {times}")
@@ -285,7 +292,7 @@ def _integrate(field, setting, y0, times, method, rtol, atol):
         with float64():
             return np.asarray(_jacobian(field, setting, y.reshape(shape))).reshape(size, size)
 
-    stiff = {"jac": jacobian} if method in ("LSODA", "BDF", "Radau") else {}
+    stiff: dict[str, Any] = {"jac": jacobian} if method in ("LSODA", "BDF", "Radau") else {}
     end = max(times[-1], 1e-300)
     solved = solve_ivp(slope, (0.0, end), y0.reshape(-1), method=method, t_eval=times, rtol=rtol, atol=atol, **stiff)
     if not solved.success or not np.all(np.isfinite(solved.y)):

@@ -81,7 +81,8 @@ class GradientDescent:
             return 1.0 if not smoothness else 1.0 / float(smoothness)
         if smoothness is None:
             raise ValueError(
-                f"step_size={self.step_size!r} needs the smoothness constant of the problem: give it, or use a number or Armijo()"
+                f"step_size={self.step_size!r} needs the smoothness constant of the problem: give it, or use a number "
+                "or Armijo()"
             )
         if not smoothness > 0:
             return 1.0  # an affine function: any step

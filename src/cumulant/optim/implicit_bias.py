@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, minimize
 
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
 from cumulant.errors import DomainError, NotConvergedError
@@ -107,7 +106,7 @@ def implicit_bias(A: Any, y: Any, x0: Any, entropy: Entropy) -> ImplicitBias:
         x = np.asarray(found.point)
         if not np.all(entropy.in_domain(x)) or not found.dual_residual <= 1e-6:
             raise NotConvergedError(
-                f"no projection was found: the point has dual residual {float(found.dual_residual):.2g}; a larger x0 may help"
+                f"no projection was found: dual residual {float(found.dual_residual):.2g}; a larger x0 may help"
             )
     gap, nu, spread, scale = _duality(problem, x)
     residual = float(np.linalg.norm(A @ x - y))
@@ -159,7 +158,7 @@ class SmallStartLimit:
     weights: np.ndarray
 
 
-def small_start_limit(A: Any, y: Any, entropy: Entropy, x0: Any = None) -> SmallStartLimit:
+def small_start_limit(A: Any, y: Any, entropy: Any, x0: Any = None) -> SmallStartLimit:
     """What `implicit_bias` tends to as its starting point goes to zero in the proportions of ``x0``.
 
     ==================  ====================================================================
@@ -187,7 +186,7 @@ def small_start_limit(A: Any, y: Any, entropy: Entropy, x0: Any = None) -> Small
     if isinstance(entropy, Hypentropy):
         beta = np.broadcast_to(np.asarray(entropy.beta, dtype=np.float64), p)
         if not np.all(beta < 1):
-            raise ValueError(f"beta of Hypentropy must be below one for its small limit; got {entropy.beta}")
+            raise ValueError(f"beta of Hypentropy must be below one for its small limit; got {beta}")
         weights = np.log(1 / beta)
         return SmallStartLimit(_programme(A, y, weights, signed=True), "sum log(1/beta_i) |x_i|", weights)
     alpha = {Euclidean: 2.0, Shannon: 1.0, Burg: 0.0, NegativeLog: 0.0}.get(type(entropy))
@@ -207,6 +206,8 @@ def small_start_limit(A: Any, y: Any, entropy: Entropy, x0: Any = None) -> Small
 
 def _programme(A: np.ndarray, y: np.ndarray, weights: np.ndarray, *, signed: bool) -> np.ndarray:
     """``min <weights, |x|>`` over ``{A x = y}``, with ``x >= 0`` unless `signed`."""
+    from scipy.optimize import linprog  # here, because it takes long to import and few need it
+
     weights = weights / np.max(weights)
     cost, matrix = (np.concatenate([weights, weights]), np.hstack([A, -A])) if signed else (weights, A)
     solved = linprog(cost, A_eq=matrix, b_eq=y, bounds=(0, None), method="highs")
@@ -220,6 +221,8 @@ def _power_projection(A: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
     """``min sum |x|^alpha / alpha`` over ``{A x = y}`` by its smooth dual, ``max <nu, y> - sum |A^T nu|^q / q``."""
     if alpha == 2:
         return np.linalg.pinv(A) @ y
+    from scipy.optimize import minimize
+
     q = alpha / (alpha - 1)
     # Orthonormal combinations of the constraints make the dual well conditioned and its solution unique.
     left, values, right = np.linalg.svd(A, full_matrices=False)

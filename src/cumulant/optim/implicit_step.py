@@ -9,7 +9,7 @@ _NEWTON, _HALVINGS = 100, 60
 
 
 def implicit_step(problem, entropy, dual, tau):
-    """The dual coordinates ``v`` of ``argmin_x tau f(x) + psi(x) - <u, x>``: the root of ``v - u + tau grad f(grad psi*(v))``.
+    """The dual coordinates ``v`` of ``argmin_x tau f(x) + psi(x) - <u, x>``: ``v - u + tau grad f(grad psi*(v)) = 0``.
 
     Newton's method on that equation, whose Jacobian is ``I + tau hess f hess psi^-1``; its direction descends on the
     convex function being minimised, which serves for the line search. Points outside the domain count as failures of

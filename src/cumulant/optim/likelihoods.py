@@ -42,7 +42,10 @@ class CumulantEntropy(Entropy):
         """The domain in words."""
         return f"a natural parameter ({self.family.domain or 'finite'})"
 
-    interior = closure
+    @property
+    def interior(self) -> str:
+        """The same: the domain is open."""
+        return self.closure
 
     @property
     def conjugate_closure(self) -> str:
@@ -222,7 +225,7 @@ def likelihood_gap(problem: Any, x: Any) -> float:
 
 
 def certify_likelihood(problem: Any, x: Any) -> Certificate:
-    """The exact distance to the maximum likelihood, ``f(theta) - f* = KL(p* || p_theta)`` (Le Priol 2021, equation 5.12).
+    """The exact distance to the maximum likelihood, ``f(theta) - f* = KL(p* || p_theta)`` (Le Priol 2021, (5.12)).
 
     Refused where the sample has no finite maximum-likelihood estimate, or where ``theta`` is not in the domain.
     """

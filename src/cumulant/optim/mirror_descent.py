@@ -120,12 +120,12 @@ class MirrorDescent:
         constants = relative_constants(problem, self.entropy, self.constraint)
         if self.step_size is None and constants.smoothness is None:
             raise ValueError(
-                f"step_size is needed: the smoothness of {type(problem).__name__} relative to {self.entropy} is not known"
+                f"step_size is needed: the smoothness of {type(problem).__name__} relative to {self.entropy} is unknown"
             )
         value, gradient = problem.value_and_gradient(x0)
         zero, one = jnp.zeros_like(value), jnp.ones_like(value)
         mu = one * (constants.strong_convexity if self.constraint is None else 0.0)
-        start = one if self.step_size is not None else one / constants.smoothness
+        start = one if self.step_size is not None or constants.smoothness is None else one / constants.smoothness
         dual = self.entropy.gradient(x0)
         convex = bool(problem.convex)
         return MirrorDescentState(x0, dual, value, gradient, 0, start, zero, zero, mu, one * radius, convex)
@@ -212,11 +212,12 @@ class MirrorDescent:
         ]
         if not self.implicit:
             smooth = constants.smoothness
+            known_as = "unknown" if smooth is None else f"{smooth:.6g}"
             assumptions.append(
                 check(
                     smooth is not None and longest * smooth <= 1 + 1e-9,
                     "every step is at most one over the relative smoothness",
-                    f"largest step {longest:.6g}, relative smoothness {'unknown' if smooth is None else f'{smooth:.6g}'}",
+                    f"largest step {longest:.6g}, relative smoothness {known_as}",
                 )
             )
             assumptions.append(Assumption("the relative smoothness is right", constants.status))
@@ -286,7 +287,7 @@ def relative_gap(problem: Any, x: Any) -> float:
 
 
 def certify_relative(problem: Any, entropy: Any, x: Any) -> Certificate:
-    """``f(x) - f* <= mu D(x|y)`` with ``grad psi(y) = grad psi(x) - grad f(x) / mu``, for relatively strongly convex ``f``.
+    """``f(x) - f* <= mu D(x|y)``, ``grad psi(y) = grad psi(x) - grad f(x) / mu``, for relatively strongly convex ``f``.
 
     It is what minimising ``f(y) >= f(x) + <grad f(x), y - x> + mu D(y|x)`` over ``y`` gives; ``f*`` is the infimum
     over the domain of the entropy.

@@ -20,7 +20,7 @@ __all__ = ["LeastSquares", "Objective", "Quadratic", "problem_type", "widen"]
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def problem_type(cls: type) -> type:
-    """Class decorator: a frozen dataclass registered as a pytree; fields marked ``metadata={"static": True}`` are settings.
+    """Class decorator: a frozen dataclass and a pytree; fields made by `static` are settings, the rest leaves.
 
     What JAX puts together again is not validated a second time: its leaves may be tracers, placeholders, or a stack
     of many problems on its way through `vmap`.
@@ -121,8 +121,8 @@ class Objective:
     >>> def huber(x, data):
     ...     return jnp.sum(jnp.where(jnp.abs(x) < 1, x**2 / 2, jnp.abs(x) - 0.5))
     >>> problem = Objective(huber, smoothness=1.0, convex=True)
-    >>> problem.value([3.0]), problem.gradient([3.0])
-    (2.5, array([1.]))
+    >>> problem.gradient([3.0])
+    array([1.])
     """
 
     function: Callable[[Any, Any], Any] = static()
@@ -170,7 +170,7 @@ class Objective:
         return jax.jvp(lambda z: jax.grad(self.function)(z, self.data), (x,), (v,))[1]
 
     def gradient_rounding(self, x) -> float:
-        """An allowance for the rounding error of the gradient in float64; the function is yours, so it is not a theorem."""
+        """An allowance for the rounding of the gradient in float64; the function is yours, so this is not a theorem."""
         smoothness = 0.0 if self.smoothness is None else float(self.smoothness)
         size = float(np.linalg.norm(self.gradient(x))) + smoothness * float(np.linalg.norm(x))
         return 64 * _UNIT * size
@@ -185,8 +185,8 @@ class Quadratic:
     Examples
     --------
     >>> problem = Quadratic([[1.0, 0.0], [0.0, 10.0]], [1.0, 10.0])
-    >>> problem.smoothness, problem.strong_convexity, problem.value([1.0, 1.0])
-    (10.0, 1.0, -5.5)
+    >>> problem.smoothness, problem.strong_convexity, problem.gradient([1.0, 1.0])
+    (10.0, 1.0, array([0., 0.]))
     """
 
     C: Any

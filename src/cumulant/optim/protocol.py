@@ -51,7 +51,7 @@ class Problem(Protocol):
 
 @runtime_checkable
 class Solver(Protocol):
-    """A method: settings, `init`, `step`, `certify`. No loop, no printing, no stopping rule, no timing: `run` has those."""
+    """A method: settings, `init`, `step`, `certify`. No loop, no printing, no stopping rule, no timing: see `run`."""
 
     backend: str
 

@@ -20,6 +20,7 @@ from cumulant.optim.fingerprint import fingerprint
 from cumulant.optim.interruption import Interruption
 from cumulant.optim.result import Result, Snapshot, Status
 from cumulant.optim.trace import Recorder, Trace
+from cumulant.precision import any_tracer
 
 __all__ = ["run"]
 
@@ -156,8 +157,7 @@ class _Loop:
             out = self.engine.advance(Window(0, 0, self.every, -1.0, 0.0, fresh=True), lambda: False)
             if out.diverged or not np.isfinite(out.rows["value"][0]):
                 raise DomainError(
-                    f"the objective or its gradient is not finite at x0 = {np.array2string(np.asarray(self.x0), threshold=6)}: "
-                    "start inside the domain"
+                    f"the objective or its gradient is not finite at x0 = {_short(self.x0)}: start inside the domain"
                 )
             self.scale = abs(float(out.rows["value"][0]))
             self._keep(out.rows, 0.0, 0)
@@ -233,7 +233,7 @@ class _Loop:
         self.before_call = None
 
     def roll_back(self) -> None:
-        """After a Ctrl-C that tore a call: to where the run stood before it, or to nothing where the state was consumed."""
+        """After a Ctrl-C that tore a call: to where the run stood before it, or to nothing if that was consumed."""
         if self.before_call is not None:
             state, best = self.before_call
             self.engine.state, self.engine.best = (None if self.engine.consumes else state), best
@@ -242,7 +242,7 @@ class _Loop:
     def _called_back(self) -> bool:
         assert self.callback is not None
         x = self.engine.solution(self.engine.state)
-        return self.callback(Snapshot(self.steps, self.seconds, *self.latest[1:], x)) is True
+        return self.callback(Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x)) is True
 
     def _at_target(self) -> bool:
         """Whether the last record, if it is where the run stands, is good enough."""
@@ -296,7 +296,7 @@ class _Loop:
         if status != "diverged" and x is not None and not np.all(np.isfinite(x)):
             status = "diverged"
         if status == "diverged" or x is None or getattr(self.solver, "returns", "last") == "best":
-            state, x, value = self._best()
+            state, x, value = engine.best_record()
         certificate, refusal = self._certificate(state)
         scale = max(abs(value), self.scale)
         if (
@@ -319,14 +319,6 @@ class _Loop:
             name=self.name,
             state=None if state is None else engine.public(state),
         )
-
-    def _best(self) -> tuple[Any, Any, float]:
-        engine = self.engine
-        if engine.consumes:
-            value, x = engine.best
-            return None, x, float(value)
-        state = engine.best_state()
-        return state, engine.solution(state), float(engine.best.value)
 
     def _certificate(self, state: Any) -> tuple[Certificate | None, str]:
         if state is None:
@@ -359,7 +351,7 @@ def _positive_int(name: str, value: Any, zero: bool = False) -> int:
 
 
 def _starting_point(x0: Any) -> Any:
-    if isinstance(x0, jax.core.Tracer):
+    if any_tracer(x0):
         raise TypeError("run has a loop of its own and cannot be traced: call solver.step inside jit instead")
     if isinstance(x0, jax.Array):
         array = np.asarray(x0)
@@ -369,5 +361,9 @@ def _starting_point(x0: Any) -> Any:
             raise TypeError(f"x0 must be an array of real numbers; got dtype {array.dtype}")
         array = x0 = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
-        raise DomainError(f"x0 must be finite; got {np.array2string(array, threshold=6)}")
+        raise DomainError(f"x0 must be finite; got {_short(array)}")
     return x0
+
+
+def _short(x: Any) -> str:
+    return np.array2string(np.asarray(x), threshold=6)

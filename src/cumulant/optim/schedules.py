@@ -38,6 +38,7 @@ class Constant:
         _check("tau", self.tau)
 
     def __call__(self, k):
+        """The size of step ``k``."""
         return self.tau
 
 
@@ -57,6 +58,7 @@ class InverseTime:
         _check("k0", self.k0)
 
     def __call__(self, k):
+        """The size of step ``k``."""
         return self.tau / (1 + k / self.k0)
 
 
@@ -64,8 +66,8 @@ class InverseTime:
 class InverseSqrt:
     """``tau_k = tau / (1 + sqrt(k / k0))``: the slower schedule that goes with averaging (Peyré 2021, section 8.4).
 
-    >>> round(float(InverseSqrt(0.05, 100)(400)), 10)
-    0.0166666667
+    >>> round(float(InverseSqrt(0.05, 100)(400)), 6)
+    0.016667
     """
 
     tau: float
@@ -76,6 +78,7 @@ class InverseSqrt:
         _check("k0", self.k0)
 
     def __call__(self, k):
+        """The size of step ``k``."""
         return self.tau / (1 + jnp.sqrt(k / self.k0))
 
 
@@ -96,6 +99,7 @@ class InverseCount:
         _check("n0", self.n0, zero=True)
 
     def __call__(self, k):
+        """The size of step ``k``."""
         return 1.0 / (self.n0 + (k + 1))
 
 

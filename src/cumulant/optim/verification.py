@@ -36,7 +36,8 @@ class Verification:
 
     def __str__(self):
         verdict = "holds" if self.holds else "is VIOLATED"
-        return f"the bound {verdict}: worst ratio {self.worst_ratio:.6g} at step {self.worst_step}, over {len(self.steps)} records"
+        where = f"worst ratio {self.worst_ratio:.6g} at step {self.worst_step}, over {len(self.steps)} records"
+        return f"the bound {verdict}: {where}"
 
     def plot(self, axes: Any) -> None:
         """Draw both curves on matplotlib axes."""

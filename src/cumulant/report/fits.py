@@ -51,4 +51,4 @@ def comparison(fits: Mapping[str, Any], extra: Mapping[str, int] | None = None) 
         (name, parameters(fits[name]), f"{fits[name].log_likelihood:.1f}", f"{scores[name] - scores[order[0]]:.1f}")
         for name in order
     ]
-    return Table(("family", "estimate ± standard error", "log likelihood", "AIC above the best"), rows)
+    return Table(("family", "estimate ± s.e.", "log likelihood", "AIC − best"), rows)

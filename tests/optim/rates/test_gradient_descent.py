@@ -1,4 +1,4 @@
-"""The theorems on gradient descent, against gradient descent: many problems at once, through the solver's own `step`."""
+"""The theorems on gradient descent, against gradient descent: many problems at once, by the solver's own `step`."""
 
 import math
 
@@ -135,7 +135,7 @@ def pseudo_huber(x, data):
 
 @pytest.fixture(scope="module")
 def curved():
-    """A hundred smooth, strongly convex functions that are not quadratic, minimised at zero, from both sides of flatness."""
+    """A hundred smooth, strongly convex functions that are not quadratic, all minimised at zero."""
     rng = np.random.default_rng(1)
     matrices = rng.normal(size=(100, 6, 4))
     mu = 10.0 ** rng.uniform(-3, 0, size=100)

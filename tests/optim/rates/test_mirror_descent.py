@@ -17,8 +17,9 @@ def test_the_rate_on_poisson_fits_in_the_geometry_of_burg():
     for _ in range(8):
         matrix = rng.exponential(size=(6, 3))
         counts = rng.poisson(5.0, size=6).astype(float) + 1
+        total = float(counts.sum())
         problem = optim.Objective(
-            poisson_fit, (matrix, counts), convex=True, reference=Burg(), relative_smoothness=counts.sum()
+            poisson_fit, (matrix, counts), convex=True, reference=Burg(), relative_smoothness=total
         )
         # A reference by another method; it need not be exact, since f(x_k) - f(x) <= L D(x|x_0) / k is claimed for
         # every x.
@@ -28,7 +29,7 @@ def test_the_rate_on_poisson_fits_in_the_geometry_of_burg():
         best, lowest = np.maximum(exact.x, 1e-6), float(problem.value(np.maximum(exact.x, 1e-6)))
         divergence = float(Burg().divergence(best, np.ones(3)))
         run = optim.run(optim.MirrorDescent(Burg()), problem, np.ones(3), max_steps=300, tol=None)
-        found = verify(run.trace, lambda k, d=divergence, L=counts.sum(): rates.mirror(L, d, k), optimum=lowest)
+        found = verify(run.trace, lambda k, d=divergence, L=total: rates.mirror(L, d, k), optimum=lowest)
         assert found.holds
         assert found.worst_ratio < 0.5
 

@@ -1,4 +1,4 @@
-"""Theorems as functions: each takes the constants of a problem and the number of steps, and returns what is guaranteed then.
+"""Theorems as functions: each takes the constants of a problem and the number of steps, and returns the guarantee.
 
 `optim.verify(trace, bound)` compares a run with one. All accept arrays of step counts. The gradient-descent rates are
 in `gradient_descent`, those of mirror descent in `mirror_descent`, and those in expectation in `stochastic`.

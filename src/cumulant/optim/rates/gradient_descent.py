@@ -76,7 +76,7 @@ def gd_convex(L: float, R2: float, k: Any) -> Any:
 
 
 def gd_strongly_convex(L: float, mu: float, k: Any, distance: float = 1.0, *, best_step: bool = False) -> Any:
-    """``|x_k - x*| <= (1 - mu/L)^k |x_0 - x*|`` at ``tau = 1/L``; ``((L - mu)/(L + mu))^k`` at ``2/(L + mu)`` (`best_step`).
+    """``|x_k - x*| <= (1 - mu/L)^k |x_0 - x*|`` at ``1/L``; with `best_step`, ``((L-mu)/(L+mu))^k`` at ``2/(L+mu)``.
 
     For ``mu``-strongly convex ``L``-smooth functions (Taylor, Hendrickx and Glineur 2017). Sharper than the
     ``(L / (L + mu))^(k/2)`` of Peyré 2021, equation 26.

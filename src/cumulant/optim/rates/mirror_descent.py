@@ -11,7 +11,7 @@ __all__ = ["implicit_mirror", "mirror", "mirror_divergence", "mirror_steps", "si
 
 
 def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
-    """``f(x_k) - f(x) <= mu D0 / ((1 + mu / (L - mu))^k - 1)``, which is ``L D0 / k`` for ``mu = 0``; ``D0 = D(x|x_0)``.
+    """``f(x_k) - f(x) <= mu D0 / ((1 + mu/(L - mu))^k - 1)``, which is ``L D0 / k`` for ``mu = 0``; ``D0 = D(x|x_0)``.
 
     For every ``x``, when ``mu D_psi <= D_f <= L D_psi`` and ``tau = 1/L`` (Lu, Freund and Nesterov 2018, theorem
     3.1). Infinite at ``k = 0``; zero after one step if ``mu = L``, as for the likelihood of an exponential family in
@@ -31,13 +31,13 @@ def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
 
 
 def mirror_divergence(L: float, mu: float, D0: float, k: Any) -> Any:
-    """``D(x*|x_k) <= (1 - mu/L)^k D(x*|x_0)`` at ``tau = 1/L``: the minimiser comes first (Lu, Freund and Nesterov 2018)."""
+    """``D(x*|x_k) <= (1 - mu/L)^k D(x*|x_0)`` at ``tau = 1/L``: the minimiser first (Lu, Freund, Nesterov 2018)."""
     constants(L, mu, D0=D0)
     return ((1 - mu / L) ** steps(k) * D0)[()]
 
 
 def mirror_steps(D0: float, sizes: Any) -> Any:
-    """``f(x_k) - f(x) <= D0 / (tau_1 + ... + tau_k)`` after each step, for any steps ``tau_i <= 1/L``; implicit ones, for any.
+    """``f(x_k) - f(x) <= D0 / (tau_1 + ... + tau_k)`` for any steps ``tau_i <= 1/L``; for implicit steps, any size.
 
     >>> mirror_steps(1.0, [0.5, 0.5, 1.0])
     array([2. , 1. , 0.5])
@@ -47,7 +47,7 @@ def mirror_steps(D0: float, sizes: Any) -> Any:
 
 
 def implicit_mirror(tau: float, D0: float, k: Any) -> Any:
-    """``f(x_k) - f* <= D(x*|x_0) / (tau k)`` for implicit steps of any size on a convex function (Chen and Teboulle 1993)."""
+    """``f(x_k) - f* <= D(x*|x_0) / (tau k)`` for implicit steps of any size, ``f`` convex (Chen, Teboulle 1993)."""
     constants(D0=D0)
     if not tau > 0:
         raise ValueError(f"tau, the step size, must be positive; got {tau}")

@@ -32,10 +32,8 @@ def smd_gap(n: Any, gamma: Any, C: float, D0: float) -> Any:
     n, gamma = steps(n), np.asarray(gamma, dtype=np.float64)
     if not np.all((gamma > 0) & (gamma <= 1)):
         raise ValueError(f"gamma must be in (0, 1]; got {gamma}")
-    if gamma.ndim == 0:
-        kept = (1 - gamma) ** n
-    else:
-        kept = np.concatenate([[1.0], np.cumprod(1 - gamma)])[n.astype(int)]
+    products = np.concatenate([[1.0], np.cumprod(1 - np.atleast_1d(gamma))])
+    kept = (1 - gamma) ** n if gamma.ndim == 0 else products[n.astype(int)]
     return (kept * D0 + (1 - kept) * C)[()]
 
 
@@ -53,7 +51,7 @@ def smd_optimum_variance_start(relative_smoothness: float = 1.0, relative_strong
 
 
 def smd_optimum_variance(N: Any, C: float, D0: float, start: int, relative_strong_convexity: float = 1.0) -> Any:
-    """``E D_N <= (N0^2 D_{N0} + 4 C (N - N0) / alpha^2) / N^2`` with steps ``(2 n + 1) / (alpha (n + 1)^2)`` from ``n = N0`` on.
+    """``E D_N <= (N0^2 D_{N0} + 4C (N - N0) / alpha^2) / N^2`` with steps ``(2n + 1) / (alpha (n + 1)^2)`` from ``N0``.
 
     Under the variance assumption at the optimum, ``E D_{A*}(mu - 2 gamma g(theta*); mu) <= 2 gamma^2 C`` (Le Priol
     2021, 5.33): one step gives ``E D_{n+1} <= (1 - gamma alpha) D_n + gamma^2 C`` for ``gamma <= 1 / (2 beta)``.

@@ -1,0 +1,25 @@
+"""Run every benchmark into one table: `make bench`. Names on the command line choose among them."""
+
+import sys
+
+from benchmarks import families
+
+ALL = {"families": families.run}
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - ALL.keys()
+    if unknown:
+        print(f"no benchmark is called {', '.join(unknown)}; there are: {', '.join(ALL)}")
+        return 2
+    rows = [row for name in names or ALL for row in ALL[name]()]
+    missed = [row for row in rows if not row.reached]
+    print(
+        f"\n{len(rows)} rows, {len(missed)} below their bar"
+        + "".join(f"\n  {row.name} against {row.peer}" for row in missed)
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
