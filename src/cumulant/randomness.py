@@ -17,7 +17,7 @@ def is_key(rng: Any) -> bool:
     """Whether `rng` is a JAX key, typed (`jax.random.key`) or raw (`jax.random.PRNGKey`), possibly traced."""
     if not isinstance(rng, jax.Array):
         return False
-    return jax.dtypes.issubdtype(rng.dtype, jax.dtypes.prng_key) or (rng.dtype == np.uint32 and rng.shape[-1:] == (2,))
+    return jax.numpy.issubdtype(rng.dtype, jax.dtypes.prng_key) or (rng.dtype == np.uint32 and rng.shape[-1:] == (2,))
 
 
 def seed(rng: Any) -> int:

@@ -111,6 +111,11 @@ def members(f, u):
     return np.asarray(f.natural(**usual_parameters(f, u)))
 
 
+def member(f, seed):
+    """One random member; made from a whole batch, so that every test compiles the same program."""
+    return members(f, cube(seed))[0]
+
+
 def cube(seed, batch=BATCH):
     return np.random.default_rng(seed).uniform(size=(batch, CUBE))
 

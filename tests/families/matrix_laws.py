@@ -79,7 +79,7 @@ def the_entropy_is_the_mean_of_minus_the_log_density(family, draws, theta):
 def statistics_add_up(family, x):
     """In any split, by weights as by repetition; and they are the mean of ``T``. Returns those of all of `x`."""
     n = np.shape(jax.tree.leaves(x)[0])[0]
-    first, second = (jax.tree.map(lambda leaf: leaf[part], x) for part in (slice(n // 2), slice(n // 2, n)))
+    first, second = jax.tree.map(lambda leaf: leaf[: n // 2], x), jax.tree.map(lambda leaf: leaf[n // 2 :], x)
     whole, half = family.collect(x, np.ones(n)), family.collect(first)
     assert_allclose((half + family.collect(second)).central, whole.central, rtol=1e-9, atol=1e-12)
     assert_allclose(whole.mean, np.mean(family.statistics(x), axis=0), rtol=1e-9, atol=1e-10)

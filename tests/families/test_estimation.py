@@ -132,7 +132,7 @@ def test_where_no_estimate_exists_the_error_says_why_and_suggests_a_prior(family
         family.mle(x)
     assert "A prior makes one" in str(caught.value)
     # And it does.
-    prior = fam.ConjugatePrior(mean=family.to_mean(cases.members(family, cases.cube(0, batch=1))[0]), strength=0.5)
+    prior = fam.ConjugatePrior(mean=family.to_mean(cases.member(family, 0)), strength=0.5)
     assert np.all(family.in_domain(family.map(x, prior)))
 
 

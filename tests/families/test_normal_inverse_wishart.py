@@ -72,8 +72,11 @@ def test_round_trips(members):
 
 def test_divergences(members):
     laws.neighbours_have_the_divergence_of_the_quadratic_form(members.family, members.theta, members.other)
-    if members.family.size > 1:
-        laws.derivatives_of_divergences(members.family, members.theta, members.other)
+
+
+@pytest.mark.slow
+def test_derivatives_of_divergences(members):
+    laws.derivatives_of_divergences(members.family, members.theta, members.other)
 
 
 def test_the_density_is_a_product_of_an_inverse_wishart_and_a_normal(members):

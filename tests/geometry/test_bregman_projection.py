@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from cumulant.errors import DomainError, NotConvergedError
-from cumulant.geometry import Burg, Euclidean, Hypentropy, LogDet, Power, Shannon, VonNeumann
+from cumulant.geometry import Burg, Hypentropy, LogDet, Power, Shannon, VonNeumann
 from cumulant.geometry.projections import bregman_affine, kl_affine
 
 ROW = np.array([[1.0, 2.0]])
@@ -42,6 +42,15 @@ def test_limits_of_mirror_descent(entropy, starts, limits):
     assert np.all(answer.steps <= 20)
 
 
+def test_from_a_tiny_start_the_point_is_still_in_the_set():
+    # Burg from (1, 1) / K: with t = K - 2 nu, t^2 + (K - 2) t = K, and x = (2 / (K + t), 1 / t).
+    K = np.array([1e1, 1e6])
+    t = 2 * K / ((K - 2) + np.sqrt((K - 2) ** 2 + 4 * K))
+    answer = bregman_affine(Burg(), np.stack([1 / K, 1 / K], axis=-1), ROW, [2.0])
+    assert_allclose(answer.point, np.stack([2 / (K + t), 1 / t], axis=-1), rtol=1e-9)
+    assert np.all(answer.residual < 1e-15)  # although the dual coordinates are rounded at 1e6 eps
+
+
 def test_limit_of_the_signed_flow():
     answer = bregman_affine(Hypentropy(2e-6), np.zeros(3), [[1.0, -2.0, 0.5]], [1.0])
     assert_allclose(answer.point, (7.06850718e-4, -0.499639937, 2.65490781e-5), rtol=1e-8)
@@ -59,7 +68,7 @@ def test_the_limit_is_where_mirror_descent_goes():
 # Optimality ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entropy", [Euclidean(), Power(1.5), Hypentropy(0.3)], ids=str)
+@pytest.mark.parametrize("entropy", [Burg(), Power(1.5), Hypentropy(0.3)], ids=str)
 @FEW
 @given(seed=st.integers(0, 2**31))
 def test_the_pythagorean_identity_holds_on_the_set(entropy, seed):
@@ -70,6 +79,7 @@ def test_the_pythagorean_identity_holds_on_the_set(entropy, seed):
     b = inside @ A.T  # so that the set meets the domain
     answer = bregman_affine(entropy, x0, A, b)
     assert_allclose(answer.point @ A.T, b, rtol=0, atol=1e-10 * (1 + np.abs(b).max() + np.abs(answer.point).max()))
+    assert np.all(entropy.in_domain(answer.point))
     # D(z|x0) = D(z|p) + D(p|x0) for every z of the set: p is the projection, and the only one.
     total = entropy.divergence(inside, x0)
     parts = entropy.divergence(inside, answer.point) + entropy.divergence(answer.point, x0)
@@ -104,6 +114,15 @@ def test_matrices_the_nearest_one_with_a_given_diagonal(entropy):
     Z = np.array([[1.0, 0.2, 0.1], [0.2, 1.0, 0.0], [0.1, 0.0, 1.0]])
     D = entropy.divergence
     assert_allclose(D(Z, M), D(Z, P) + D(P, M), rtol=1e-11)
+
+
+def test_a_step_that_would_leave_the_domain_of_the_dual_is_shortened():
+    # From here a full Newton step would halve the residual at a point with negative coordinates.
+    rng = np.random.default_rng(307974985)
+    inside, x0 = np.exp(rng.standard_normal((2, 4, 6)))
+    A = rng.standard_normal((3, 6))
+    A[2] = A[0] - 2 * A[1]
+    assert np.all(bregman_affine(Burg(), x0, A, inside @ A.T).point > 0)
 
 
 def test_coordinates_that_start_on_the_boundary_stay_there():

@@ -120,6 +120,11 @@ def test_a_diverged_run_leaves_the_checkpoint_from_before_it_diverged(tmp_path):
     assert optim.run(optim.GradientDescent(50.0), RIDGE, np.ones(4), max_steps=3, checkpoint=path).work == 3
 
 
+def test_a_checkpoint_that_is_further_than_asked_is_not_cut_short(saved):
+    with pytest.raises(ValueError, match="the checkpoint is at step 5 already, beyond the 3 asked for"):
+        optim.run(NoisyDescent(), RIDGE, ZERO, max_work=3, rng=1, checkpoint=saved)
+
+
 def test_it_is_saved_as_often_as_asked(tmp_path, monkeypatch):
     count = []
     save = files.save

@@ -122,3 +122,11 @@ def test_problems_are_pytrees_whose_arrays_are_leaves():
 def test_bad_data_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_problem_that_is_wide_already_keeps_what_it_has_computed():
+    problem = optim.LeastSquares(A, Y, 0.3)
+    assert widen(problem) is problem
+    narrow = optim.LeastSquares(jnp.asarray(A), jnp.asarray(Y), 0.3)
+    assert widen(narrow) is not narrow
+    assert widen(narrow).strong_convexity == pytest.approx(problem.strong_convexity, rel=1e-5)

@@ -11,6 +11,7 @@ from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.optim.engines import engine_for
 from cumulant.optim.protocol import Problem, Solver
+from cumulant.optim.window import Window
 from tests.optim.cases import CASES
 
 NAMES = list(CASES)
@@ -58,8 +59,6 @@ def test_a_step_keeps_the_structure_shapes_and_types_of_the_state(name):
     engine.start(x0, 7)
     before = [(np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in jax.tree.leaves(engine.state)]
     structure = jax.tree.structure(engine.state)
-    from cumulant.optim.engines import Window
-
     engine.advance(Window(0, 2, 1, -1.0, 0.0), lambda: False)
     after = [(np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in jax.tree.leaves(engine.state)]
     assert structure == jax.tree.structure(engine.state)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cumulant import optim
 from cumulant.errors import CertificateError, DomainError
-from cumulant.optim import engines
+from cumulant.optim.compiled_engine import _advance
 from tests.optim.cases import RIDGE, A, BareDescent, NoisyDescent, Y, log_sum_exp
 from tests.optim.host import CoordinateDescent
 
@@ -74,6 +74,20 @@ def test_the_best_iterate_is_returned_where_the_solver_asks_for_it():
     assert best != len(result.trace) - 1  # else the test would show nothing
     assert result.value == result.trace.value[best]
     assert RIDGE.value(result.x) == pytest.approx(result.value, rel=1e-14)
+
+
+def test_what_is_called_converged_is_the_certified_iterate_and_not_another():
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass(frozen=True)
+    class Best(NoisyDescent):
+        def measure(self, problem, state):
+            slope = problem.gradient(state.x)
+            return {"value": problem.value(state.x), "bound": jnp.vdot(slope, slope) / (2 * 0.3)}
+
+    result = optim.run(Best(0.2), RIDGE, ZERO, tol=2e-2, max_steps=500, rng=1)
+    assert result.status == "converged"
+    assert result.certificate.verify(RIDGE, result.x).bound == result.certificate.bound
+    assert result.certificate.upper <= 2e-2 * result.scale
 
 
 def test_without_a_certificate_the_result_says_why():
@@ -245,11 +259,11 @@ def test_float32_data_in_numpy_are_widened_not_the_computation_narrowed():
 def test_the_same_kind_of_run_is_compiled_once():
     rng = np.random.default_rng(0)
     optim.run(optim.GradientDescent(0.1), RIDGE, ZERO, max_steps=5)
-    before = engines._advance._cache_size()
+    before = _advance._cache_size()
     for step, every in ((0.2, 1), (0.05, 3)):
         problem = optim.LeastSquares(rng.normal(size=(12, 4)), rng.normal(size=12), l2=rng.uniform())
         optim.run(optim.GradientDescent(step), problem, rng.normal(size=4), max_steps=17, every=every, tol=1e-3)
-    assert engines._advance._cache_size() == before
+    assert _advance._cache_size() == before
 
 
 def test_two_entropies_without_settings_are_two_programs():

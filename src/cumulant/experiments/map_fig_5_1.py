@@ -41,7 +41,8 @@ def _agreement(family, theta, sizes, simulated, trials, generate):
     """Simulation against the exact risk: each cell within 4 standard errors, or else on ten times the draws."""
     count, worst, flagged = 0, 0.0, []
     for prior, found in simulated.items():
-        exact = risk.risk_mle_gamma(sizes, 0.5) if prior is None else risk.risk_map_gamma(sizes, *prior, 0.5)
+        n0, ratio = (0.0, 1.0) if prior is None else prior  # no prior: the maximum-likelihood estimate
+        exact = risk.risk_map_gamma(sizes, n0, ratio, 0.5)
         good = found.tail_index > 4  # with fewer moments the error bar itself is a poor estimate
         off = (found.value[good] - exact[good]) / found.standard_error[good]
         count, worst = count + off.size, max(worst, float(np.max(np.abs(off))))

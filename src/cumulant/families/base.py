@@ -69,7 +69,7 @@ class ExponentialFamily:
     """
 
     dim: int = 0
-    event_shape: tuple[int, ...] = ()
+    event_shape: tuple = ()
     support: str = ""
     domain: str = ""
     mean_domain: str = ""

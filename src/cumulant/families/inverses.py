@@ -71,6 +71,14 @@ def digamma_gap(x):
     return value, x * slope / value
 
 
+def _log_gamma(x):
+    """``log Gamma(x)`` for ``x > 0``, with the derivatives below."""
+    return gammaln(x)
+
+
+log_gamma = jax.custom_jvp(_log_gamma)
+
+
 @jax.custom_jvp
 def digamma(x):
     """``digamma(x)`` for ``x > 0``; its derivative is one pass too, where JAX's own expands a zeta function."""
@@ -83,14 +91,8 @@ def trigamma(x):
     return digamma_and_slope(x)[1]
 
 
-@jax.custom_jvp
-def log_gamma(x):
-    """``log Gamma(x)`` for ``x > 0``, with the derivatives above."""
-    return gammaln(x)
-
-
 log_gamma.defjvps(lambda dx, answer, x: dx * digamma(x))
-digamma.defjvps(lambda dx, answer, x: dx * trigamma(x))
+digamma.defjvps(lambda dx, answer, x: dx * trigamma(x))  # pyright: ignore[reportFunctionMemberAccess]
 trigamma.defjvps(lambda dx, answer, x: dx * polygamma(2, x))
 
 

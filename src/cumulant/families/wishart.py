@@ -34,7 +34,8 @@ __all__ = ["InverseWishart", "Wishart"]
 class Wishart(ExponentialFamily):
     """Positive definite matrices ``x`` of `size` ``d``, with ``n > d - 1`` degrees of freedom and scale ``V``.
 
-    The usual parameters are ``dof`` ``n`` and ``scale`` ``V``. For a whole ``n``, the law of the sum of ``z z^T`` over ``n`` normal vectors ``z`` with covariance ``V``; ``E x = n V``.
+    The usual parameters are ``dof`` ``n`` and ``scale`` ``V``. For a whole ``n``, the law of the sum of ``z z^T`` over
+    ``n`` normal vectors ``z`` with covariance ``V``; ``E x = n V``.
 
     ``T(x) = (log det x, vech(x))``, ``theta = (n / 2, vech(-B))`` with ``B = V^-1 / 2``,
     ``A(theta) = log Gamma_d(n / 2) - n / 2 log det B``, ``mu = (digamma_d(n / 2) - log det B, vech(n V))``,

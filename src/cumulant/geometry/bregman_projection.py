@@ -62,12 +62,18 @@ def _shapes(arguments: dict) -> None:
 
 def _converged(arguments: dict, answer: BregmanProjection) -> None:
     eps = np.finfo(np.asarray(answer.point).dtype).eps
-    bad = ~(np.asarray(answer.residual) <= np.sqrt(eps))
-    if np.any(bad):
-        worst, steps = float(np.max(np.asarray(answer.residual))), int(np.max(np.asarray(answer.steps)))
+    residual, dual_residual = np.max(np.asarray(answer.residual)), np.max(np.asarray(answer.dual_residual))
+    steps = int(np.max(np.asarray(answer.steps)))
+    if not residual <= np.sqrt(eps):
         raise NotConvergedError(
             f"bregman_affine found no point of the domain of {arguments['entropy']} with A x = b: "
-            f"relative residual {worst:.3g} after {steps} steps. Either there is none, or max_steps is too small"
+            f"relative residual {residual:.3g} after {steps} steps. Either there is none, or max_steps is too "
+            "small, or x0 spans too many orders of magnitude for this precision"
+        )
+    if not dual_residual <= eps**0.375:
+        raise NotConvergedError(
+            f"bregman_affine found a point with A x = b, but not the nearest: dual residual {dual_residual:.3g} after "
+            f"{steps} steps. Either max_steps is too small, or x0 spans too many orders of magnitude for this precision"
         )
 
 
@@ -137,6 +143,8 @@ def _project(entropy, x0, A, b, max_steps):
 
     nu, steps = jax.lax.custom_root(equation, jnp.zeros_like(b), solve, tangent_solve, has_aux=True)
     x = point(nu)
+    raw, fixed = jax.lax.stop_gradient((x, (entropy, x, change @ b)))
+    x = x + (_polish(*fixed, rows) - raw)  # no more than rounding, and without a derivative
 
     size = jnp.linalg.norm(whole) * jnp.linalg.norm(x.reshape(-1)) + jnp.linalg.norm(b)
     residual = jnp.linalg.norm(whole @ x.reshape(-1) - b) / jnp.where(size > 0, size, 1.0)
@@ -154,10 +162,31 @@ def _orthonormal_rows(flat):
     return jnp.where(kept[:, None], right, 0.0), inverse[:, None] * left.T
 
 
+def _hessian(entropy, x, rows):
+    """``rows hess psi(x)^-1 rows^T``, with ones for rows that are zero, and ``hess psi(x)^-1 rows^T`` itself."""
+    constraints = rows.reshape(-1, *x.shape)
+    images = entropy.inverse_hessian_apply(jnp.broadcast_to(x, constraints.shape), constraints).reshape(rows.shape)
+    return rows @ images.T + jnp.diag(jnp.where(jnp.any(rows != 0, axis=-1), 0.0, 1.0)), images
+
+
+def _polish(entropy, x, target, rows):
+    """Two Newton steps on the point itself.
+
+    Far from ``x0`` the dual coordinates of ``x`` are small differences of large numbers, and the point they give misses
+    the set by their rounding. A step along ``hess psi^-1 A^T`` puts it there; the dual coordinates change by no more.
+    """
+    for _ in range(2):
+        miss = rows @ x.reshape(-1) - target
+        matrix, images = _hessian(entropy, x, rows)
+        new = x - (jnp.linalg.solve(matrix, miss) @ images).reshape(x.shape)
+        better = jnp.linalg.norm(rows @ new.reshape(-1) - target) < jnp.linalg.norm(miss)
+        x = jnp.where(better & entropy.in_domain(new), new, x)
+    return x
+
+
 def _newton(entropy, u0, rows, target, max_steps):
     """The minimiser of ``psi*(u0 + rows^T w) - <w, target>`` for orthonormal rows, some of which may be zero."""
     constraints = rows.reshape(-1, *u0.shape)
-    empty = jnp.diag(jnp.where(jnp.any(rows != 0, axis=-1), 0.0, 1.0))
 
     def evaluate(w):
         u = u0 + jnp.tensordot(w, constraints, 1)
@@ -165,8 +194,6 @@ def _newton(entropy, u0, rows, target, max_steps):
         return entropy.conjugate(u) - w @ target, rows @ x - target, jnp.linalg.norm(x) + jnp.linalg.norm(target)
 
     def hessian(w):
-        x = entropy.conjugate_gradient(u0 + jnp.tensordot(w, constraints, 1))
-        images = entropy.inverse_hessian_apply(jnp.broadcast_to(x, constraints.shape), constraints)
-        return rows @ images.reshape(rows.shape).T + empty
+        return _hessian(entropy, entropy.conjugate_gradient(u0 + jnp.tensordot(w, constraints, 1)), rows)[0]
 
     return damped_newton(evaluate, hessian, jnp.zeros_like(target), max_steps)

@@ -214,7 +214,7 @@ def _gap_shapes(arguments: dict) -> None:
 def _entropy_gap(f, x, u):
     inside = f.in_conjugate_domain(u)
     origin = f.gradient(
-        jnp.ones_like(u) if f.event_ndim == 1 else jnp.broadcast_to(jnp.eye(u.shape[-1], dtype=u.dtype), u.shape)
+        jnp.ones_like(u) if f.event_ndim == 1 else jnp.broadcast_to(np.eye(u.shape[-1], dtype=u.dtype), u.shape)
     )
     safe = jnp.where(inside.reshape(*inside.shape, *(1,) * f.event_ndim), u, origin)
     return jnp.where(inside, f.divergence(x, f.conjugate_gradient(safe)), jnp.inf)

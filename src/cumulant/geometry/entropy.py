@@ -257,7 +257,7 @@ NEAR = 0.15  # in units of the distance to the nearest singularity of psi'': the
 def integral(rule, function, start, step):
     """The integral over ``0 < r < 1`` of ``function(start + r step)`` times the weight of the rule."""
     start, step = jnp.broadcast_arrays(start, step)
-    nodes, weights = (jnp.asarray(each, start.dtype) for each in rule)
+    nodes, weights = (each.astype(start.dtype) for each in rule)
     values = function(start + nodes.reshape(-1, *(1,) * start.ndim) * step)
     return jnp.sum(weights.reshape(-1, *(1,) * (values.ndim - 1)) * values, axis=0)
 

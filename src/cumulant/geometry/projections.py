@@ -76,7 +76,7 @@ def simplex(x, radius=1.0):
         jnp.max(x, axis=-1, keepdims=True)
     )  # the answer does not change; the sums get smaller
     ordered = -jnp.sort(-x, axis=-1)
-    levels = (jnp.cumsum(ordered, axis=-1) - radius) / jnp.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    levels = (jnp.cumsum(ordered, axis=-1) - radius) / np.arange(1, x.shape[-1] + 1, dtype=x.dtype)
     active = jnp.sum(ordered > levels, axis=-1, keepdims=True)
     level = jnp.take_along_axis(levels, active - 1, axis=-1)
     return jnp.where(x > level, x - level, 0.0)

@@ -166,7 +166,7 @@ def _fits(value, arguments):
     structure = arguments["structure"]
     if structure == "symmetric":
         return SYMMETRIC.holds(value, arguments)
-    return value == jnp.tril(value) if structure == "triangular" else jnp.ones((), bool)
+    return value == jnp.tril(value) if structure == "triangular" else np.ones((), bool)
 
 
 _STRUCTURED = Requirement(lambda a: "lower triangular" if a["structure"] == "triangular" else a["structure"], _fits)
@@ -191,7 +191,7 @@ def negative_log_det(V, step=1.0, weight=1.0, structure: Literal["symmetric", "d
     if structure == "diagonal":
         return _log_root(V, _column(s))
     diagonal = _log_root(jnp.diagonal(V, axis1=-2, axis2=-1), _column(s))
-    return jnp.where(jnp.eye(V.shape[-1], dtype=bool), diagonal[..., None, :], V)
+    return jnp.where(np.eye(V.shape[-1], dtype=bool), diagonal[..., None, :], V)
 
 
 @door(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)

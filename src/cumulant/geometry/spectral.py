@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from cumulant.geometry._door import is_symmetric
@@ -234,7 +235,7 @@ class LogDet(_Matrix):
 
 def _or_identity(x, fine):
     """The matrices that are fine, and identities for the others, whose eigenvalues nobody will read."""
-    return jnp.where(fine[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
+    return jnp.where(fine[..., None, None], x, np.eye(x.shape[-1], dtype=x.dtype))
 
 
 def _cholesky(x):
@@ -249,7 +250,7 @@ def _log_det(x):
 
 def _inverse(x):
     factor = _cholesky(x)
-    half = solve_triangular(factor, jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape), lower=True)
+    half = solve_triangular(factor, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape), lower=True)
     return transpose(half) @ half
 
 

@@ -308,7 +308,11 @@ def certify_relative(problem: Any, entropy: Any, x: Any) -> Certificate:
         "f(x) - f*",
         bound,
         "relative strong convexity: mu D(x|y), grad psi(y) = grad psi(x) - grad f(x) / mu",
-        (Assumption(text, constants.status, f"mu = {mu:.6g}"), exists),
+        (
+            Assumption(text, constants.status, f"mu = {mu:.6g}"),
+            exists,
+            assume("the rounding of the gradient is within the slack", "64 units in the last place"),
+        ),
         slack=error * moved + rounding(bound, terms=64),
         recipe=recipe_of(relative_gap),
     )

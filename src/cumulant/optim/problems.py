@@ -55,10 +55,13 @@ def widen(tree: Any) -> Any:
     def wide(leaf):
         if isinstance(leaf, jax.Array | np.ndarray | np.generic):
             array = np.asarray(leaf)
-            return array.astype(np.float64) if array.dtype.kind == "f" else array
+            return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
         return leaf
 
-    return jax.tree.map(wide, tree)
+    widened = jax.tree.map(wide, tree)
+    # A problem that is wide already is returned as it is, with the singular values it has computed.
+    unchanged = all(a is b for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(widened), strict=True))
+    return tree if unchanged else widened
 
 
 def is_concrete(*values: Any) -> bool:

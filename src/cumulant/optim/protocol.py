@@ -22,6 +22,9 @@ and, where they help,
 * ``returns = "best"``: to answer with the recorded iterate of smallest value instead of the last (JAX backend; a host
   solver keeps its best itself, since its states are consumed).
 
+Numbers among the settings of a JAX solver are data of the compiled program, so that a sweep over step sizes compiles
+once; strings, flags and functions, and fields registered as static, are part of it.
+
 A state is a pytree whose leaves are arrays and numbers (for the host also `numpy.random.Generator`), all of it:
 whatever randomness a solver uses is in there, which is what makes a resumed run equal to an uninterrupted one. The
 floating-point leaves of a healthy state are finite: infinity or NaN in one of them is how `run` knows that a run

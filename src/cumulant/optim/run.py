@@ -15,11 +15,12 @@ from cumulant.errors import CertificateError, DomainError
 from cumulant.optim import checkpoint as checkpoints
 from cumulant.optim.checkpoint import Checkpoint, Position
 from cumulant.optim.display import Display
-from cumulant.optim.engines import Window, engine_for
+from cumulant.optim.engines import engine_for
 from cumulant.optim.fingerprint import fingerprint
 from cumulant.optim.interruption import Interruption
 from cumulant.optim.result import Result, Snapshot, Status
 from cumulant.optim.trace import Recorder, Trace
+from cumulant.optim.window import Window
 from cumulant.precision import any_tracer
 
 __all__ = ["run"]
@@ -167,6 +168,11 @@ class _Loop:
             self.latest = tuple(position.trace[name][-1] for name in ("steps", "value", "bound"))
             self.steps, self.scale, self.patience = position.steps, position.scale, position.patience
             self.clock -= position.seconds
+            if self.budget is not None and self.steps > self.budget:
+                raise ValueError(
+                    f"the checkpoint is at step {self.steps} already, beyond the {self.budget} asked for: "
+                    "ask for more steps, delete it or choose another path"
+                )
         self.started = self.healthy = True
 
     def go(self, interruption: Interruption, display: Display) -> Status | None:
@@ -295,7 +301,8 @@ class _Loop:
         value = float(table["value"][-1])
         if status != "diverged" and x is not None and not np.all(np.isfinite(x)):
             status = "diverged"
-        if status == "diverged" or x is None or getattr(self.solver, "returns", "last") == "best":
+        wants_best = getattr(self.solver, "returns", "last") == "best" and status != "converged"  # else it is certified
+        if status == "diverged" or x is None or wants_best:
             state, x, value = engine.best_record()
         certificate, refusal = self._certificate(state)
         scale = max(abs(value), self.scale)
@@ -323,7 +330,7 @@ class _Loop:
     def _certificate(self, state: Any) -> tuple[Certificate | None, str]:
         if state is None:
             return None, "no certificate: the state it needs was consumed by a step that did not end well"
-        if self.certificate is not None:
+        if self.certificate is not None and state is self.engine.state:
             return self.certificate, ""
         try:
             return self.engine.certify(state), ""
