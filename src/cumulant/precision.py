@@ -28,7 +28,7 @@ def float64() -> Iterator[None]:
 
     What is computed inside must be turned into NumPy (`to_numpy`) before the context ends.
     """
-    # Not `ensure_compile_time_eval`: it would also run every `zeros_like` of a program compiled inside while tracing it,
+    # Not `ensure_compile_time_eval`: it would also run each `zeros_like` of a program compiled inside while tracing it,
     # and freeze the answer into a constant.
     with jax.enable_x64(True), jax.core.eval_context():
         yield

@@ -18,6 +18,7 @@ from cumulant.errors import DomainError
 from cumulant.families._calling import question
 from cumulant.families.newton import solve_mean_equation
 from cumulant.precision import any_jax, any_tracer, float64, to_numpy
+from cumulant.pytrees import pytree
 
 __all__ = ["ExponentialFamily", "constant", "family"]
 
@@ -39,12 +40,7 @@ def constant() -> Any:
 def family(cls: type) -> type:
     """Class decorator: a frozen dataclass that JAX knows as a pytree; fields made by `constant()` are its leaves."""
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-    fields = [(f.name, bool(f.metadata.get("array"))) for f in dataclasses.fields(cls)]
-    return jax.tree_util.register_dataclass(
-        cls,
-        data_fields=[name for name, is_array in fields if is_array],
-        meta_fields=[name for name, is_array in fields if not is_array],
-    )
+    return pytree(cls, static=[f.name for f in dataclasses.fields(cls) if not f.metadata.get("array")])
 
 
 class ExponentialFamily:

@@ -16,11 +16,12 @@ from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily
 from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+from cumulant.pytrees import pytree
 
 __all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """The sum of the statistics of some observations, and how many there were (the sum of their weights).
@@ -167,7 +168,7 @@ def _check_data(family, x, inside, fair) -> None:
         raise ValueError("weights must be finite and not negative, and not all zero")
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class ConjugatePrior:
     """The conjugate prior ``p(theta) ~ exp(n0 <mu0, theta> - n0 A(theta))``, a density in ``theta`` itself.

@@ -117,6 +117,8 @@ def door(
                     answer, fine = to_numpy(bundle(data, settings))
             else:
                 answer, fine = bundle(data, settings)
+            if any_tracer(answer, fine):  # constants of a program that is being traced
+                return answer
             for name, verdicts in fine.items():
                 for requirement, ok in zip(tests[name], verdicts, strict=True):
                     if not ok:
@@ -155,8 +157,9 @@ def _refusal(function, name, requirement, arguments, wide):
     with float64() if wide else contextlib.nullcontext():
         mask = np.asarray(requirement.holds(jnp.asarray(arguments[name]), arguments))
     value = np.asarray(arguments[name])
+    value = np.broadcast_to(value, mask.shape) if mask.ndim > value.ndim else value
     index = tuple(int(i) for i in np.unravel_index(np.argmin(mask), mask.shape))
-    got = value[index]
+    got = value[index]  # a number, or a whole vector or matrix where the requirement is of those
     where = f" at index {', '.join(map(str, index))}" if index else ""
     return DomainError(
         f"{name} of {function.__name__} must be {words}; got {np.array2string(got, separator=', ')}{where}"

@@ -14,8 +14,8 @@ import numpy as np
 from cumulant.errors import NotConvergedError
 from cumulant.geometry._door import FINITE, door
 from cumulant.geometry._newton import damped_newton
-from cumulant.geometry._pytree import pytree
 from cumulant.geometry.entropy import HAS_GRADIENT, Entropy
+from cumulant.pytrees import pytree
 
 __all__ = ["BregmanProjection", "bregman_affine"]
 

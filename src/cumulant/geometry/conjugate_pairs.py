@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 
-from cumulant.geometry._pytree import pytree
 from cumulant.geometry.duality import ConvexFunction
+from cumulant.pytrees import pytree
 
 __all__ = ["LogSumExp", "Logistic", "Norm", "SquaredError"]
 

@@ -17,9 +17,9 @@ from cumulant.certificates import Certificate, assume, by_construction, check, r
 from cumulant.errors import NotConvergedError
 from cumulant.geometry._door import FINITE, NOT_NAN, door, vectors
 from cumulant.geometry._newton import damped_newton
-from cumulant.geometry._pytree import pytree
 from cumulant.geometry.entropy import Entropy
 from cumulant.precision import precise
+from cumulant.pytrees import pytree
 
 __all__ = ["ConvexFunction", "FenchelDual", "Pair", "bregman", "conjugate", "fenchel_dual", "fenchel_gap"]
 

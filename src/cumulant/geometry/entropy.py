@@ -17,7 +17,7 @@ from jax.custom_derivatives import SymbolicZero
 from scipy.special import roots_jacobi
 
 from cumulant.geometry._door import Requirement, door
-from cumulant.geometry._pytree import pytree
+from cumulant.pytrees import pytree
 
 __all__ = ["Entropy", "Separable", "entropy_type"]
 

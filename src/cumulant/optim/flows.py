@@ -15,6 +15,7 @@ import numpy as np
 from cumulant.errors import CumulantError, DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Hypentropy, Power, Shannon
 from cumulant.precision import float64
+from cumulant.pytrees import pytree
 
 __all__ = [
     "Exponential",
@@ -54,7 +55,7 @@ class FlowEntropy(NamedTuple):
 # The maps -------------------------------------------------------------------------------------------------------------
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class PowerMap:
     """``x = z^b``, ``z > 0``: the mirror flow of `Power(2/b)`, ``b^2`` times faster (b = 2: Shannon)."""
@@ -74,7 +75,7 @@ class PowerMap:
         return _positive(x0) ** (1 / self.b)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Exponential:
     """``x = exp z``: the mirror flow of Burg's entropy."""
@@ -88,7 +89,7 @@ class Exponential:
         return np.log(_positive(x0))
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Signed:
     """``x = u^2 - v^2``, ``z = (u, v)``: the mirror flow of `Hypentropy(2 |u_0 v_0|)`, four times faster.
@@ -103,7 +104,7 @@ class Signed:
         return z[0] ** 2 - z[1] ** 2
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Hadamard:
     """``x = u v``, ``z = (u, v)``: the mirror flow of `Hypentropy(|u_0^2 - v_0^2| / 2)`, twice as fast.
@@ -118,7 +119,7 @@ class Hadamard:
         return z[0] * z[1]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class PositiveSemidefinite:
     """``X = Z Z^T``: ``X' = -(X S + S X)``, ``S = G + G^T``, ``G = grad f(X)``. Not a mirror flow in general."""

@@ -3,13 +3,13 @@
 import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
 from cumulant.optim.line_search import Armijo, ExactLineSearch
 from cumulant.optim.problems import widen
+from cumulant.pytrees import pytree
 
 __all__ = ["GradientDescent", "certify_strong_convexity", "strong_convexity_bound"]
 
@@ -24,7 +24,7 @@ class GradientDescentState(NamedTuple):
     strong_convexity: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class GradientDescent:
     """``x_next = x - tau grad f(x)``.

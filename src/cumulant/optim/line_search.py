@@ -5,10 +5,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from cumulant.pytrees import pytree
+
 __all__ = ["Armijo", "ExactLineSearch"]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class ExactLineSearch:
     """The step that minimises ``h(t) = f(x - t g)`` (Peyré 2021, remark 4): successive gradients are orthogonal.
@@ -49,7 +51,7 @@ class ExactLineSearch:
         return jnp.where(squared > 0, t, 0.0), trials + k
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class Armijo:
     """Backtracking: shrink ``t`` by ``beta`` until ``f(x - t g) <= f(x) - alpha t |g|^2`` (Armijo 1966).

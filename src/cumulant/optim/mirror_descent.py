@@ -17,6 +17,7 @@ from cumulant.optim.implicit_step import implicit_step
 from cumulant.optim.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
 from cumulant.optim.problems import widen
 from cumulant.optim.schedules import as_schedule
+from cumulant.pytrees import pytree
 
 __all__ = ["MirrorDescent", "relative_constants", "relative_gap", "simplex_gap"]
 
@@ -37,7 +38,7 @@ class MirrorDescentState(NamedTuple):
     convex: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class MirrorDescent:
     """``grad psi(x_next) = grad psi(x) - tau grad f(x)``, iterated in the dual variable ``u = grad psi(x)``.

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.precision import any_tracer, precise
+from cumulant.pytrees import pytree
 
 __all__ = ["LeastSquares", "Objective", "Quadratic", "problem_type", "widen"]
 
@@ -25,23 +26,7 @@ def problem_type(cls: type) -> type:
     What JAX puts together again is not validated a second time: its leaves may be tracers, placeholders, or a stack
     of many problems on its way through `vmap`.
     """
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    fields = dataclasses.fields(cls)
-    settings = tuple(field.name for field in fields if field.metadata.get("static"))
-    data = tuple(field.name for field in fields if not field.metadata.get("static"))
-
-    def flatten(problem):
-        leaves = tuple((jax.tree_util.GetAttrKey(name), getattr(problem, name)) for name in data)
-        return leaves, tuple(getattr(problem, name) for name in settings)
-
-    def unflatten(fixed, leaves):
-        problem = object.__new__(cls)
-        for name, value in (*zip(settings, fixed, strict=True), *zip(data, leaves, strict=True)):
-            object.__setattr__(problem, name, value)
-        return problem
-
-    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
-    return cls
+    return pytree(dataclasses.dataclass(frozen=True, eq=False)(cls))
 
 
 def static(default: Any = dataclasses.MISSING) -> Any:

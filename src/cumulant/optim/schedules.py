@@ -6,16 +6,15 @@ Each is a frozen dataclass whose numbers are data, so that a sweep over them com
 import dataclasses
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+
+from cumulant.pytrees import pytree
 
 __all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "as_schedule"]
 
 
 def _schedule(cls: type) -> type:
-    cls = dataclasses.dataclass(frozen=True)(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
-    return jax.tree_util.register_dataclass(cls, data_fields=names, meta_fields=[])
+    return pytree(dataclasses.dataclass(frozen=True)(cls))
 
 
 def _check(name: str, value: Any, zero: bool = False) -> None:

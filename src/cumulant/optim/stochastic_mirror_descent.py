@@ -12,6 +12,7 @@ from cumulant.certificates import check
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.likelihoods import SampleLikelihood, certify_likelihood
 from cumulant.optim.schedules import InverseCount, as_schedule
+from cumulant.pytrees import pytree
 
 __all__ = ["StochasticMirrorDescent"]
 
@@ -26,7 +27,7 @@ class StochasticMirrorDescentState(NamedTuple):
     best_exists: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class StochasticMirrorDescent:
     """``mu_n = mu_{n-1} - gamma_n (mu_{n-1} - T(x_n))``, ``theta_n = grad A*(mu_n)``: one observation a step.
