@@ -19,7 +19,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["any_jax", "any_tracer", "float64", "precise", "to_jax", "to_numpy"]
+__all__ = ["any_jax", "any_tracer", "as_jax", "float64", "precise", "to_jax", "to_numpy"]
 
 
 @contextmanager
@@ -42,6 +42,15 @@ def any_jax(*trees: Any) -> bool:
 def any_tracer(*trees: Any) -> bool:
     """Whether any leaf is being traced, so that no value can be looked at."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def as_jax(tree: Any) -> Any:
+    """Every leaf as a JAX array in the caller's precision.
+
+    Compiled programs must not be given NumPy leaves beside JAX ones: a float64 constant that was compiled for with the
+    flag on is then passed as it is to the program compiled with the flag off.
+    """
+    return jax.tree.map(jnp.asarray, tree)
 
 
 def to_jax(value: Any, name: str = "argument") -> Any:
@@ -108,7 +117,8 @@ def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -
         if any_tracer(args, kwargs):
             return function(*args, **kwargs)
         if any_jax(args, kwargs):
-            return compiled(*args, **kwargs)
+            args = [a if names[min(i, len(names) - 1)] in static else as_jax(a) for i, a in enumerate(args)]
+            return compiled(*args, **{name: a if name in static else as_jax(a) for name, a in kwargs.items()})
         with float64():
             return to_numpy(compiled(*map(_widen, args), **{name: _widen(a) for name, a in kwargs.items()}))
 

@@ -10,6 +10,7 @@ import numpy as np
 from cumulant import families, optim
 from cumulant.geometry import Burg, Euclidean, Shannon
 from cumulant.optim.gradient_descent import certify_strong_convexity
+from cumulant.pytrees import pytree
 from tests.optim.host import CoordinateDescent
 
 RNG = np.random.default_rng(5)
@@ -34,7 +35,7 @@ class BareState(NamedTuple):
     x: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class BareDescent:
     """Gradient descent with nothing but the three required methods."""
@@ -58,7 +59,7 @@ class NoisyState(NamedTuple):
     step: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclasses.dataclass(frozen=True)
 class NoisyDescent:
     """Gradient descent with random noise: a solver that draws, and that asks for its best iterate."""

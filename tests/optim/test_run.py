@@ -16,6 +16,7 @@ from rich.console import Console
 from cumulant import optim
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.compiled_engine import _advance
+from cumulant.pytrees import pytree
 from tests.optim.cases import RIDGE, A, BareDescent, NoisyDescent, Y, log_sum_exp
 from tests.optim.host import CoordinateDescent
 
@@ -77,7 +78,7 @@ def test_the_best_iterate_is_returned_where_the_solver_asks_for_it():
 
 
 def test_what_is_called_converged_is_the_certified_iterate_and_not_another():
-    @jax.tree_util.register_dataclass
+    @pytree
     @dataclasses.dataclass(frozen=True)
     class Best(NoisyDescent):
         def measure(self, problem, state):
@@ -317,7 +318,7 @@ def test_bad_starting_points_and_solvers_are_refused():
 
 
 def test_a_setting_that_cannot_be_part_of_a_program_is_refused_with_a_reason():
-    @jax.tree_util.register_dataclass
+    @pytree
     @dataclasses.dataclass(frozen=True)
     class Listed(BareDescent):
         names: object = None
@@ -327,7 +328,7 @@ def test_a_setting_that_cannot_be_part_of_a_program_is_refused_with_a_reason():
 
 
 def test_a_refused_certificate_does_not_stop_a_run_early():
-    @jax.tree_util.register_dataclass
+    @pytree
     @dataclasses.dataclass(frozen=True)
     class Boaster(BareDescent):
         def measure(self, problem, state):

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
 
 __all__ = ["observations", "question"]
 
@@ -56,7 +56,7 @@ def question(method: Callable, *, checks: bool = True) -> Callable:
         if any_tracer(arguments, self):
             return method(self, **jax.tree.map(jnp.asarray, arguments))
         if any_jax(arguments):
-            answer, fine = bundle(self, arguments)
+            answer, fine = bundle(*as_jax((self, arguments)))
         else:
             with float64():
                 answer, fine = to_numpy(bundle(self, arguments))

@@ -17,7 +17,7 @@ from cumulant import randomness
 from cumulant.errors import DomainError
 from cumulant.families._calling import question
 from cumulant.families.newton import solve_mean_equation
-from cumulant.precision import any_jax, any_tracer, float64, to_numpy
+from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_numpy
 from cumulant.pytrees import pytree
 
 __all__ = ["ExponentialFamily", "constant", "family"]
@@ -204,7 +204,7 @@ class ExponentialFamily:
         if any_jax(theta):
             if not any_tracer(theta, self):
                 self._require_domain(theta)
-            return _draw(self, randomness.key(rng), theta, shape)
+            return _draw(*as_jax((self, randomness.key(rng), theta)), shape)
         theta = np.asarray(theta, dtype=np.float64)
         self._require_domain(theta)
         key = randomness.key(rng)

@@ -15,7 +15,7 @@ import numpy as np
 from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily
-from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
@@ -90,7 +90,7 @@ def _answer(function, *statistics: Statistics):
     if any_tracer(statistics):
         return function(*statistics)
     if any_jax([(s.central, s.count) for s in statistics]):
-        return _compiled(function)(*statistics)
+        return _compiled(function)(*as_jax(statistics))
     with float64():
         return to_numpy(_compiled(function)(*statistics))
 
@@ -137,7 +137,7 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
     if any_tracer(x, weights, family):
         central, count, _, _ = _collect(family, x, weights)
     elif any_jax(x, weights):
-        central, count, inside, fair = _compiled(_collect)(family, x, weights)
+        central, count, inside, fair = _compiled(_collect)(*as_jax((family, x, weights)))
         _check_data(family, x, inside, fair)
     else:
         with float64():
