@@ -146,8 +146,8 @@ class Certificate:
 
     Examples
     --------
-    >>> c = Certificate("f(x) - f*", 0.02, "strong convexity: |grad f(x)|^2 / (2 mu)", (check(True, "mu > 0", "mu =
-    0.5"),))
+    >>> strong = check(True, "mu > 0", "mu = 0.5")
+    >>> c = Certificate("f(x) - f*", 0.02, "strong convexity: |grad f(x)|^2 / (2 mu)", (strong,))
     >>> print(c)
     f(x) - f* <= 0.02  [deterministic]
       by strong convexity: |grad f(x)|^2 / (2 mu)

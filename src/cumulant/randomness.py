@@ -38,7 +38,7 @@ def seed(rng: Any) -> int:
 def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator: `rng` itself if it is one, else seeded by the int, else from fresh entropy.
 
-    >>> generator(0).integers(10)
+    >>> int(generator(0).integers(10))
     8
     """
     if isinstance(rng, np.random.Generator):

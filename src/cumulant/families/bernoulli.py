@@ -95,8 +95,8 @@ class Binomial(_Successes):
     Examples
     --------
     >>> fam = Binomial(trials=10)
-    >>> fam.usual(fam.mle([2, 4]))
-    {'probability': np.float64(0.3)}
+    >>> fam.usual(fam.mle([2, 3]))
+    {'probability': np.float64(0.25)}
     """
 
     trials: int

@@ -182,7 +182,7 @@ class Beta(_LogSimplex):
     --------
     >>> fam = Beta()
     >>> fam.log_prob(0.3, fam.natural(a=2.0, b=5.0))
-    np.float64(0.770524803...)
+    np.float64(0.770524801...)
     """
 
     support = "0 < x < 1"
