@@ -95,8 +95,8 @@ class Binomial(_Successes):
     Examples
     --------
     >>> fam = Binomial(trials=10)
-    >>> fam.usual(fam.mle([2, 3]))
-    {'probability': np.float64(0.25)}
+    >>> fam.usual(fam.mle([4, 6]))
+    {'probability': np.float64(0.5)}
     """
 
     trials: int
