@@ -53,7 +53,7 @@ class Members:
         return marginal + np.array(given)
 
 
-@pytest.fixture(scope="module", params=[NormalInverseWishart(3), NormalInverseGamma()], ids=lambda f: type(f).__name__)
+@pytest.fixture(scope="module", params=[NormalInverseWishart(2), NormalInverseGamma()], ids=lambda f: type(f).__name__)
 def members(request):
     return Members(request.param)
 

@@ -29,14 +29,14 @@ class Members:
     def __init__(self, family):
         self.family, rng = family, np.random.default_rng(11)
         self.peer = {Wishart: scipy.stats.wishart, InverseWishart: scipy.stats.invwishart}[type(family)]
-        self.scale = laws.positive_definite(rng, 3, (3,))
+        self.scale = laws.positive_definite(rng, 2, (3,))
         self.theta = family.natural(dof=_DOF, scale=self.scale)
-        self.other = family.natural(dof=[3.5, 6.0, 60.0], scale=self.scale + 0.3 * laws.positive_definite(rng, 3, (3,)))
-        self.x = laws.positive_definite(rng, 3, (3,))
+        self.other = family.natural(dof=[3.5, 6.0, 60.0], scale=self.scale + 0.3 * laws.positive_definite(rng, 2, (3,)))
+        self.x = laws.positive_definite(rng, 2, (3,))
         self.data = np.stack([self.peer.rvs(7.5, self.scale[1], random_state=rng) for _ in range(40)])
 
 
-@pytest.fixture(scope="module", params=[Wishart(3), InverseWishart(3)], ids=lambda family: type(family).__name__)
+@pytest.fixture(scope="module", params=[Wishart(2), InverseWishart(2)], ids=lambda family: type(family).__name__)
 def members(request):
     return Members(request.param)
 
@@ -62,8 +62,8 @@ def _entropy(members, b):
     if type(members.family) is Wishart:
         return scipy.stats.wishart(_DOF[b], members.scale[b]).entropy()
     inverse = np.linalg.inv(members.scale[b])
-    mean_log_det = digamma((_DOF[b] - np.arange(3)) / 2).sum() + np.linalg.slogdet(2 * inverse)[1]
-    return scipy.stats.wishart(_DOF[b], inverse).entropy() - 4 * mean_log_det
+    mean_log_det = digamma((_DOF[b] - np.arange(2)) / 2).sum() + np.linalg.slogdet(2 * inverse)[1]
+    return scipy.stats.wishart(_DOF[b], inverse).entropy() - 3 * mean_log_det
 
 
 def test_densities_and_entropies_against_scipy(members):
@@ -84,11 +84,11 @@ def test_draws_have_the_right_moments_and_marginals(members):
     n = 20_000
     theta = members.theta[1:]
     draws = members.family.sample(theta, n, rng=3)
-    assert draws.shape == (n, 2, 3, 3)
+    assert draws.shape == (n, 2, 2, 2)
     assert np.all(members.family.in_support(draws))
     wishart = draws if type(members.family) is Wishart else np.linalg.inv(draws)
     scale = members.scale[1:] if type(members.family) is Wishart else np.linalg.inv(members.scale[1:])
-    a = np.array([1.0, -0.5, 2.0])
+    a = np.array([1.0, -0.5])
     for b, dof in enumerate(_DOF[1:]):
         expected = dof * scale[b]
         error = np.sqrt(dof * (scale[b] ** 2 + np.outer(np.diagonal(scale[b]), np.diagonal(scale[b]))) / n)
@@ -98,7 +98,7 @@ def test_draws_have_the_right_moments_and_marginals(members):
         assert scipy.stats.kstest(projected, scipy.stats.chi2(dof).cdf).pvalue > 1e-3
         inverse = np.einsum("i,nij,j->n", a, np.linalg.inv(wishart[:, b]), a)
         assert (
-            scipy.stats.kstest((a @ np.linalg.inv(scale[b]) @ a) / inverse, scipy.stats.chi2(dof - 2).cdf).pvalue > 1e-3
+            scipy.stats.kstest((a @ np.linalg.inv(scale[b]) @ a) / inverse, scipy.stats.chi2(dof - 1).cdf).pvalue > 1e-3
         )
 
 
@@ -108,7 +108,7 @@ def test_statistics_add_up_and_the_estimate_solves_the_likelihood_equations(memb
     wishart = members.data if type(members.family) is Wishart else np.linalg.inv(members.data)
     scale = usual["scale"] if type(members.family) is Wishart else np.linalg.inv(usual["scale"])
     assert_allclose(usual["dof"] * scale, wishart.mean(axis=0), rtol=1e-8)
-    log_det = digamma((usual["dof"] - np.arange(3)) / 2).sum() + np.linalg.slogdet(2 * scale)[1]
+    log_det = digamma((usual["dof"] - np.arange(2)) / 2).sum() + np.linalg.slogdet(2 * scale)[1]
     assert_allclose(log_det, np.linalg.slogdet(wishart)[1].mean(), rtol=1e-8)
     peer = members.peer.logpdf(np.moveaxis(members.data, 0, -1), usual["dof"], usual["scale"]).sum()
     moved = [
@@ -129,19 +129,19 @@ def test_no_estimate_from_equal_matrices(members):
 def test_refusals(members):
     family = members.family
     with pytest.raises(DomainError, match="dof > size - 1"):
-        family.natural(dof=2.0, scale=np.eye(3))
+        family.natural(dof=1.0, scale=np.eye(2))
     with pytest.raises(DomainError, match="symmetric, positive definite scale"):
-        family.natural(dof=5.0, scale=np.diag([1.0, -1.0, -1.0]))
+        family.natural(dof=5.0, scale=-np.eye(2))
     with pytest.raises(DomainError, match="symmetric, positive definite scale"):
-        family.natural(dof=5.0, scale=np.eye(3) + np.eye(3, k=1))
-    with pytest.raises(ValueError, match=r"scale must have shape \(..., 3, 3\)"):
-        family.natural(dof=5.0, scale=np.eye(2))
+        family.natural(dof=5.0, scale=np.eye(2) + np.eye(2, k=1))
+    with pytest.raises(ValueError, match=r"scale must have shape \(..., 2, 2\)"):
+        family.natural(dof=5.0, scale=np.eye(3))
     with pytest.raises(DomainError, match="Jensen's inequality"):
-        family.to_natural(np.concatenate([[0.0], vech(np.eye(3))]))
+        family.to_natural(np.concatenate([[0.0], vech(np.eye(2))]))
     with pytest.raises(DomainError, match="symmetric, positive definite matrix"):
-        family.mle(np.stack([np.eye(3), -np.eye(3)]))
-    with pytest.raises(DomainError, match=r"shape \(..., 3, 3\)"):
-        family.log_prob(np.eye(2), members.theta[0])
+        family.mle(np.stack([np.eye(2), -np.eye(2)]))
+    with pytest.raises(DomainError, match=r"shape \(..., 2, 2\)"):
+        family.log_prob(np.eye(3), members.theta[0])
     with pytest.raises(ValueError, match="size must be a whole number"):
         type(family)(1.5)
 
@@ -172,7 +172,7 @@ def test_the_inverse_of_a_wishart_matrix_is_inverse_wishart():
     assert_allclose(InverseWishart(3).log_prob(np.linalg.inv(x), inverse), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("size", [2, 10])
+@pytest.mark.parametrize("size", [2, 5])
 def test_means_near_every_boundary_are_inverted(size):
     """From just above ``d - 1`` degrees of freedom to 1e12, and means a relative 1e-9 inside their boundary."""
     rng = np.random.default_rng(size)

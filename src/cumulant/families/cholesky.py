@@ -1,81 +1,40 @@
-"""Positive definite matrices in batches, through their Cholesky factors.
+"""Positive definite matrices in batches, through their Cholesky factors and the inverses of these.
 
-Matrices are ``(..., d, d)``. A factor ``L`` is lower triangular with ``L L^T`` the matrix, and NaN where the matrix is
-not positive definite. The functions are plain JAX, used inside compiled programs.
+Matrices are ``(..., d, d)``. `factorise` gives ``L``, lower triangular with ``L L^T`` the matrix, and ``R = L^-1``;
+both have NaN where the matrix is not positive definite. The functions are plain JAX, used inside compiled programs.
+
+Batches are factored by recursion on blocks, with the batch on the last axis: faster than a LAPACK call for each
+matrix, and safe where two such batches in one program are not (on the CPU, batched LAPACK calls of jaxlib 0.10 that
+run at the same time wait for each other's threads, for ever).
 """
-
-import math
 
 import jax
 import jax.numpy as jnp
-from jax.lax.linalg import triangular_solve
 
+from cumulant.families.rows import in_chunks
 from cumulant.families.special import log1p_excess
 
 __all__ = [
-    "cholesky",
     "correlation_pivots",
     "diagonal",
-    "inverse_from",
-    "log_det_from",
+    "factorise",
+    "gram",
+    "inverse_of_lower",
+    "log_det",
     "positive_definite",
-    "solve_lower",
-    "solve_transposed",
     "symmetric_part",
+    "times",
     "trace_excess",
+    "transpose",
     "whiten",
 ]
 
-# Many small matrices are factored by vector operations over the batch, four to ten times faster than a call for each.
-_SMALL = 3
-_MANY = 1024
+_LARGE = 40  # above this size the recursion is a long program to compile, and LAPACK one matrix after the other is fast
 
 
-def _unrolls(matrix) -> bool:
-    return matrix.shape[-1] <= _SMALL and math.prod(matrix.shape[:-2]) >= _MANY
-
-
-def cholesky(matrix):
-    """The lower factor of symmetric matrices; only the lower triangle is read."""
-    size = matrix.shape[-1]
-    if not _unrolls(matrix):
-        return jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    rows = [[jnp.zeros_like(matrix[..., 0, 0])] * size for _ in range(size)]
-    for j in range(size):
-        pivot = matrix[..., j, j] - sum(rows[j][k] ** 2 for k in range(j))
-        rows[j][j] = jnp.sqrt(jnp.where(pivot > 0, pivot, jnp.nan))
-        for i in range(j + 1, size):
-            rows[i][j] = (matrix[..., i, j] - sum(rows[i][k] * rows[j][k] for k in range(j))) / rows[j][j]
-    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def solve_lower(factor, right):
-    """``L^-1 B`` for ``B`` of shape ``(..., d, m)`` and the batch of `factor`."""
-    return _solve(factor, right, transposed=False)
-
-
-def solve_transposed(factor, right):
-    """``L^-T B`` for ``B`` of shape ``(..., d, m)`` and the batch of `factor`."""
-    return _solve(factor, right, transposed=True)
-
-
-def _solve(factor, right, *, transposed):
-    size = factor.shape[-1]
-    if not _unrolls(factor):
-        return triangular_solve(factor, right, left_side=True, lower=True, transpose_a=transposed)
-    rows: dict = {}
-    for i in reversed(range(size)) if transposed else range(size):
-        known = ((factor[..., k, i] if transposed else factor[..., i, k])[..., None] * rows[k] for k in rows)
-        rows[i] = (right[..., i, :] - sum(known)) / factor[..., i, i][..., None]
-    return jnp.stack([rows[i] for i in range(size)], axis=-2)
-
-
-def inverse_from(factor):
-    """The inverse ``L^-T L^-1`` of the matrix, exactly symmetric."""
-    identity = jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
-    half = solve_lower(factor, identity)
-    inverse = jnp.einsum("...ki,...kj->...ij", half, half)
-    return 0.5 * (inverse + jnp.swapaxes(inverse, -1, -2))
+def transpose(matrix):
+    """The last two axes exchanged."""
+    return jnp.swapaxes(matrix, -1, -2)
 
 
 def diagonal(matrix):
@@ -83,36 +42,145 @@ def diagonal(matrix):
     return jnp.diagonal(matrix, axis1=-2, axis2=-1)
 
 
-def log_det_from(factor):
-    """The log determinant of the matrix."""
+def times(matrix, vector):
+    """Matrices times vectors."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+# Factors --------------------------------------------------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def factorise(matrix):
+    """``(L, R)`` with ``L L^T = S`` and ``R = L^-1``, of symmetric matrices; the upper triangle is not read."""
+    return _single(matrix) if matrix.ndim == 2 else _batch(matrix)
+
+
+@factorise.defjvp
+def _factorise_jvp(primals, tangents):
+    """``dL = L Phi(R dS R^T)``, where ``Phi`` keeps the lower triangle and half the diagonal (Murray 2016, eq. 8)."""
+    factor, inverse = factorise(primals[0])
+    middle = inverse @ tangents[0] @ transpose(inverse)
+    middle = jnp.tril(middle) - 0.5 * diagonal(middle)[..., None] * jnp.eye(middle.shape[-1], dtype=middle.dtype)
+    return (factor, inverse), (factor @ middle, -middle @ inverse)
+
+
+@jax.custom_batching.custom_vmap
+def _single(matrix):
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    return factor, _solve_identity(factor)
+
+
+def _solve_identity(factor):
+    identity = jnp.eye(factor.shape[-1], dtype=factor.dtype)
+    return jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
+
+
+@_single.def_vmap
+def _single_vmap(axis_size, in_batched, matrix):
+    return _batch(matrix), (True, True)
+
+
+def _batch(matrix):
+    size = matrix.shape[-1]
+    flat = matrix.reshape(-1, size, size)
+    factors = in_chunks(_by_blocks, flat) if size <= _LARGE else jax.lax.map(_single, flat)
+    return jax.tree.map(lambda leaf: leaf.reshape(matrix.shape), factors)
+
+
+def _by_blocks(matrix):
+    factors = _factors(jnp.moveaxis(matrix, 0, -1))
+    return tuple(jnp.moveaxis(factor, -1, 0) for factor in factors)
+
+
+def inverse_of_lower(factor):
+    """``L^-1`` of lower triangular matrices."""
+    size = factor.shape[-1]
+    flat = factor.reshape(-1, size, size)
+    if size <= _LARGE:
+        inverse = in_chunks(lambda rows: jnp.moveaxis(_inverse(jnp.moveaxis(rows, 0, -1)), -1, 0), flat)
+    else:
+        inverse = jax.lax.map(_solve_identity, flat)
+    return inverse.reshape(factor.shape)
+
+
+# The recursion, on matrices ``(d, d, batch)``: every operation runs along the batch.
+
+
+def _factors(matrix):
+    if len(matrix) == 1:
+        factor = jnp.sqrt(jnp.where(matrix > 0, matrix, jnp.nan))
+        return factor, 1 / factor
+    half = len(matrix) // 2
+    first, first_inverse = _factors(matrix[:half, :half])
+    below, across = matrix[half:, :half], jnp.swapaxes(first_inverse, 0, 1)
+    corner = _product(below, across)
+    if half > 1:  # one step of refinement: the product with an inverse is not backward stable, this is
+        corner = corner + _product(below - _product(corner, jnp.swapaxes(first, 0, 1)), across)
+    last, last_inverse = _factors(matrix[half:, half:] - _product(corner, jnp.swapaxes(corner, 0, 1)))
+    inverse_corner = -_product(last_inverse, _product(corner, first_inverse))
+    return _lower(first, corner, last), _lower(first_inverse, inverse_corner, last_inverse)
+
+
+def _inverse(factor):
+    if len(factor) == 1:
+        return 1 / factor
+    half = len(factor) // 2
+    first, last = _inverse(factor[:half, :half]), _inverse(factor[half:, half:])
+    return _lower(first, -_product(last, _product(factor[half:, :half], first)), last)
+
+
+def _product(left, right):
+    return sum(left[:, k, None] * right[None, k] for k in range(len(right)))
+
+
+def _lower(first, corner, last):
+    above = jnp.zeros((len(first), len(last), *first.shape[2:]), dtype=first.dtype)
+    return jnp.concatenate([jnp.concatenate([first, above], axis=1), jnp.concatenate([corner, last], axis=1)])
+
+
+# What follows from them -----------------------------------------------------------------------------------------------
+
+
+def log_det(factor):
+    """The log determinant of ``L L^T``."""
     return 2 * jnp.sum(jnp.log(diagonal(factor)), axis=-1)
+
+
+def gram(matrix):
+    """``G^T G``, exactly symmetric. Of ``R``, it is the inverse of the matrix."""
+    product = transpose(matrix) @ matrix
+    return 0.5 * (product + transpose(product))
 
 
 def positive_definite(matrix):
     """Whether symmetric matrices are positive definite, as far as rounding can tell."""
-    return jnp.all(jnp.isfinite(diagonal(cholesky(matrix))), axis=-1)
+    return jnp.all(jnp.isfinite(diagonal(factorise(matrix)[0])), axis=-1)
 
 
 def symmetric_part(matrix):
     """``(S + S^T) / 2``, or NaN where the two halves differ by more than rounding of their own size could explain."""
-    transposed = jnp.swapaxes(matrix, -1, -2)
+    transposed = transpose(matrix)
     spread = jnp.sqrt(jnp.abs(diagonal(matrix)))
     allowed = jnp.sqrt(jnp.finfo(matrix.dtype).eps) * spread[..., :, None] * spread[..., None, :]
     fine = jnp.all(jnp.abs(matrix - transposed) <= allowed, axis=(-2, -1), keepdims=True)
     return jnp.where(fine, 0.5 * (matrix + transposed), jnp.nan)
 
 
-def whiten(factor, matrix):
-    """``L^-1 S L^-T`` for symmetric ``S``."""
-    return solve_lower(factor, jnp.swapaxes(solve_lower(factor, matrix), -1, -2))
+def whiten(inverse, matrix):
+    """``R S R^T`` for symmetric ``S``."""
+    return inverse @ matrix @ transpose(inverse)
 
 
-def trace_excess(matrix, factor):
-    """``trace E - log det(I + E) >= 0`` from ``E`` and the factor of ``I + E``; accurate where small, ``|E|^2 / 2``.
+def trace_excess(matrix, factor=None):
+    """``trace E - log det(I + E) >= 0`` of symmetric ``E``; accurate where it is small, ``|E|^2 / 2``.
 
-    The squared pivots of the factor are ``1 + E_kk - c_k``, where ``c_k`` is the sum of squares left of the pivot. So
-    the excess is ``sum_k [p_k - log(1 + p_k)] + c_k`` with ``p_k = E_kk - c_k``: no leading terms are left to cancel.
+    `factor` is that of ``I + E``, if known. Its squared pivots are ``1 + E_kk - c_k``, where ``c_k`` is the sum of
+    squares left of the pivot. So the excess is ``sum_k [p_k - log(1 + p_k)] + c_k`` with ``p_k = E_kk - c_k``: no
+    leading terms cancel.
     """
+    if factor is None:
+        factor, _ = factorise(matrix + jnp.eye(matrix.shape[-1], dtype=matrix.dtype))
     left = jnp.sum(jnp.tril(factor, -1) ** 2, axis=-1)
     return jnp.sum(log1p_excess(diagonal(matrix) - left) + left, axis=-1)
 
@@ -124,4 +192,4 @@ def correlation_pivots(covariance):
     """
     spread = jnp.sqrt(diagonal(covariance))
     correlation = covariance / (spread[..., :, None] * spread[..., None, :])
-    return diagonal(cholesky(correlation)) ** 2
+    return diagonal(factorise(correlation)[0]) ** 2

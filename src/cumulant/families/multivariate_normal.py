@@ -4,19 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.base import family
 from cumulant.families.cholesky import (
-    cholesky,
     correlation_pivots,
-    inverse_from,
-    log_det_from,
+    factorise,
+    gram,
+    log_det,
     positive_definite,
-    solve_lower,
-    solve_transposed,
     symmetric_part,
+    times,
     trace_excess,
+    transpose,
     whiten,
 )
+from cumulant.families.rows import ByRows
 from cumulant.geometry.symmetric import unvech, vech
 
 __all__ = ["MultivariateNormal"]
@@ -25,7 +26,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 
 @family
-class MultivariateNormal(ExponentialFamily):
+class MultivariateNormal(ByRows):
     """Vectors ``x`` of `size` ``d`` with mean ``m`` and covariance matrix ``S``; ``P = S^-1`` is the precision matrix.
 
     ``T(x) = (x, vech(x x^T))``, ``theta = (P m, vech(-P / 2))``, ``A(theta) = m^T P m / 2 - log det(P) / 2``,
@@ -69,8 +70,9 @@ class MultivariateNormal(ExponentialFamily):
         return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
 
     def log_partition(self, theta):
-        shift, factor = self._factored(theta)
-        return 0.5 * (jnp.sum(solve_lower(factor, shift[..., None]) ** 2, axis=(-2, -1)) - log_det_from(factor))
+        shift, matrix = self._split(theta)
+        factor, inverse = factorise(-2 * matrix)
+        return 0.5 * (jnp.sum(times(inverse, shift) ** 2, axis=-1) - log_det(factor))
 
     def natural(self, *, mean, covariance):
         mean, covariance = floats(mean, covariance)
@@ -80,40 +82,40 @@ class MultivariateNormal(ExponentialFamily):
         return natural_from(jnp.broadcast_to(mean, (*batch, self.size)), symmetric_part(covariance))
 
     def usual(self, theta):
-        mean, factor = self._moments(theta)
-        return {"mean": mean, "covariance": inverse_from(factor)}
+        mean, _, inverse = self._moments(theta)
+        return {"mean": mean, "covariance": gram(inverse)}
 
     def to_mean(self, theta):
-        mean, factor = self._moments(theta)
-        return jnp.concatenate([mean, vech(inverse_from(factor) + outer(mean, mean))], axis=-1)
+        mean, _, inverse = self._moments(theta)
+        return jnp.concatenate([mean, vech(gram(inverse) + outer(mean, mean))], axis=-1)
 
     def to_natural(self, mu):
         return self._central_to_natural(self._from_mean(mu))
 
     def conjugate(self, mu):
         _, covariance = self._split(self._from_mean(mu))
-        return -0.5 * (log_det_from(cholesky(covariance)) + self.size)
+        return -0.5 * (log_det(factorise(covariance)[0]) + self.size)
 
     def expected_log_base(self, theta):
         return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
 
     def entropy(self, theta):
-        return 0.5 * (self.size * (1 + _LOG_2PI) - log_det_from(self._factored(theta)[1]))
+        return 0.5 * (self.size * (1 + _LOG_2PI) - log_det(factorise(-2 * self._split(theta)[1])[0]))
 
     def log_prob(self, x, theta):
-        mean, factor = self._moments(theta)
+        mean, factor, _ = self._moments(theta)
         return jnp.where(self.in_support(x), log_density(x - mean, factor), -jnp.inf)
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
-        mean, factor = self._moments(theta)
+        mean, _, inverse = self._moments(theta)
         shift, change = self._split(other - theta)
         change = -2 * change  # of the precision matrix
-        step = shift[..., None] - change @ mean[..., None]  # the other precision times the difference of the means
-        ratio = whiten(factor, change)
-        root = cholesky(ratio + jnp.eye(self.size, dtype=ratio.dtype))
-        apart = solve_lower(root, solve_lower(factor, step))
-        return 0.5 * (jnp.sum(apart**2, axis=(-2, -1)) + trace_excess(ratio, root))
+        step = shift - times(change, mean)  # the other precision times the difference of the means
+        ratio = whiten(inverse, change)
+        root, root_inverse = factorise(ratio + jnp.eye(self.size, dtype=ratio.dtype))
+        apart = times(root_inverse, times(inverse, step))
+        return 0.5 * (jnp.sum(apart**2, axis=-1) + trace_excess(ratio, root))
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -128,29 +130,25 @@ class MultivariateNormal(ExponentialFamily):
         return jnp.all(jnp.isfinite(x), axis=-1)
 
     def _draw(self, key, theta, shape):
-        mean, factor = self._moments(theta)
-        return mean + spread_out(jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype), factor)
+        mean, _, inverse = self._moments(theta)
+        return mean + spread_out(jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype), inverse)
 
     def _split(self, vector):
         """The vector and the matrix that a parameter is made of."""
         return vector[..., : self.size], unvech(vector[..., self.size :])
 
-    def _factored(self, theta):
-        shift, matrix = self._split(theta)
-        return shift, cholesky(-2 * matrix)
-
     def _moments(self, theta):
-        """The mean, and the factor of the precision matrix."""
-        shift, factor = self._factored(theta)
-        return solve_transposed(factor, solve_lower(factor, shift[..., None]))[..., 0], factor
+        """The mean, and the factor of the precision matrix with its inverse."""
+        shift, matrix = self._split(theta)
+        factor, inverse = factorise(-2 * matrix)
+        return times(transpose(inverse), times(inverse, shift)), factor, inverse
 
     # Central coordinates: (mean, covariance), merged by the parallel form of Welford's update.
 
     def _central(self, x, weights):
         mean = jnp.sum(weights[..., None] * x, axis=0)
-        mean = mean + jnp.sum(
-            weights[..., None] * (x - mean), axis=0
-        )  # a second pass takes the rounding of the first away
+        # A second pass takes the rounding of the first away.
+        mean = mean + jnp.sum(weights[..., None] * (x - mean), axis=0)
         return jnp.concatenate([mean, vech(second_moment(x - mean, weights))], axis=-1)
 
     def _merge(self, first, second, share):
@@ -205,7 +203,7 @@ def floats(*values):
 def log_density(apart, factor):
     """The log density of a normal, `apart` from its mean, by a triangular ``L`` with ``L L^T`` the precision matrix."""
     standard = jnp.einsum("...i,...ij->...j", apart, factor)
-    return -0.5 * (jnp.sum(standard**2, axis=-1) + apart.shape[-1] * _LOG_2PI - log_det_from(factor))
+    return -0.5 * (jnp.sum(standard**2, axis=-1) + apart.shape[-1] * _LOG_2PI - log_det(factor))
 
 
 def outer(x, y):
@@ -218,15 +216,14 @@ def second_moment(apart, weights):
 
 
 def natural_from(mean, covariance):
-    precision = inverse_from(cholesky(covariance))
+    precision = gram(factorise(covariance)[1])
     precision = jnp.broadcast_to(precision, (*mean.shape[:-1], *precision.shape[-2:]))
-    return jnp.concatenate([(precision @ mean[..., None])[..., 0], -0.5 * vech(precision)], axis=-1)
+    return jnp.concatenate([times(precision, mean), -0.5 * vech(precision)], axis=-1)
 
 
-def spread_out(standard, factor):
-    """Standard normal vectors as vectors with precision ``L L^T``: ``L^-T z``."""
-    identity = jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
-    return jnp.einsum("...i,...ij->...j", standard, solve_lower(factor, identity))
+def spread_out(standard, inverse):
+    """Standard normal vectors as vectors whose precision matrix has a factor with this inverse: ``R^T z``."""
+    return jnp.einsum("...i,...ij->...j", standard, inverse)
 
 
 def _rank_floor(mean, covariance, xp):

@@ -8,11 +8,10 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, constant, family
 from cumulant.families.cholesky import (
-    cholesky,
-    inverse_from,
-    log_det_from,
+    factorise,
+    gram,
+    log_det,
     positive_definite,
-    solve_lower,
     symmetric_part,
     trace_excess,
     whiten,
@@ -27,6 +26,7 @@ from cumulant.families.multivariate_normal import (
     spread_out,
     why_not_full_rank,
 )
+from cumulant.families.rows import ByRows
 from cumulant.geometry.symmetric import unvech, vech
 from cumulant.precision import any_tracer
 
@@ -109,10 +109,10 @@ class MultivariateNormalKnownCovariance(ExponentialFamily):
     def expected_log_base(self, theta):
         factor = self._precision_factor(theta.dtype)
         quadratic = 2 * self.log_partition(theta) + self.size
-        return -0.5 * (quadratic + self.size * _LOG_2PI - log_det_from(factor))
+        return -0.5 * (quadratic + self.size * _LOG_2PI - log_det(factor))
 
     def entropy(self, theta):
-        value = 0.5 * (self.size * (1 + _LOG_2PI) - log_det_from(self._precision_factor(theta.dtype)))
+        value = 0.5 * (self.size * (1 + _LOG_2PI) - log_det(self._precision_factor(theta.dtype)))
         return jnp.broadcast_to(value, theta.shape[:-1])
 
     def log_prob(self, x, theta):
@@ -130,19 +130,18 @@ class MultivariateNormalKnownCovariance(ExponentialFamily):
 
     def _draw(self, key, theta, shape):
         standard = jax.random.normal(key, (*shape, *theta.shape), dtype=theta.dtype)
-        return self.to_mean(theta) + standard @ cholesky(self._covariance(theta.dtype)).T
+        return self.to_mean(theta) + standard @ factorise(self._covariance(theta.dtype))[0].T
 
     def _covariance(self, dtype):
         return jnp.asarray(self.covariance).astype(dtype)
 
     def _precision_factor(self, dtype):
         """A triangular ``L`` with ``L L^T`` the precision matrix."""
-        factor = cholesky(self._covariance(dtype))
-        return solve_lower(factor, jnp.eye(self.size, dtype=dtype)).T
+        return factorise(self._covariance(dtype))[1].T
 
 
 @family
-class MultivariateNormalKnownMean(ExponentialFamily):
+class MultivariateNormalKnownMean(ByRows):
     """Vectors ``x`` with a known `mean` and covariance ``S``: the family of covariance matrices.
 
     ``T(x) = vech((x - mean)(x - mean)^T)``, ``theta = vech(-S^-1 / 2)``, ``A(theta) = -log det(-2 unvech(theta)) / 2``,
@@ -190,24 +189,24 @@ class MultivariateNormalKnownMean(ExponentialFamily):
         return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
 
     def log_partition(self, theta):
-        return -0.5 * log_det_from(cholesky(-2 * unvech(theta)))
+        return -0.5 * log_det(factorise(-2 * unvech(theta))[0])
 
     def natural(self, *, covariance):
         (covariance,) = floats(covariance)
         check_shape("covariance", covariance, (self.size, self.size))
-        return -0.5 * vech(inverse_from(cholesky(symmetric_part(covariance))))
+        return -0.5 * vech(gram(factorise(symmetric_part(covariance))[1]))
 
     def usual(self, theta):
-        return {"covariance": inverse_from(cholesky(-2 * unvech(theta)))}
+        return {"covariance": gram(factorise(-2 * unvech(theta))[1])}
 
     def to_mean(self, theta):
-        return vech(inverse_from(cholesky(-2 * unvech(theta))))
+        return vech(gram(factorise(-2 * unvech(theta))[1]))
 
     def to_natural(self, mu):
-        return -0.5 * vech(inverse_from(cholesky(unvech(mu))))
+        return -0.5 * vech(gram(factorise(unvech(mu))[1]))
 
     def conjugate(self, mu):
-        return -0.5 * (log_det_from(cholesky(unvech(mu))) + self.size)
+        return -0.5 * (log_det(factorise(unvech(mu))[0]) + self.size)
 
     def expected_log_base(self, theta):
         return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
@@ -216,13 +215,12 @@ class MultivariateNormalKnownMean(ExponentialFamily):
         return 0.5 * self.size * (1 + _LOG_2PI) + self.log_partition(theta)
 
     def log_prob(self, x, theta):
-        value = log_density(x - self._mean(x.dtype), cholesky(-2 * unvech(theta)))
+        value = log_density(x - self._mean(x.dtype), factorise(-2 * unvech(theta))[0])
         return jnp.where(self.in_support(x), value, -jnp.inf)
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
-        ratio = whiten(cholesky(-2 * unvech(theta)), -2 * unvech(other - theta))
-        return 0.5 * trace_excess(ratio, cholesky(ratio + jnp.eye(self.size, dtype=ratio.dtype)))
+        return 0.5 * trace_excess(whiten(factorise(-2 * unvech(theta))[1], -2 * unvech(other - theta)))
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -238,7 +236,7 @@ class MultivariateNormalKnownMean(ExponentialFamily):
 
     def _draw(self, key, theta, shape):
         standard = jax.random.normal(key, (*shape, *theta.shape[:-1], self.size), dtype=theta.dtype)
-        return self._mean(theta.dtype) + spread_out(standard, cholesky(-2 * unvech(theta)))
+        return self._mean(theta.dtype) + spread_out(standard, factorise(-2 * unvech(theta))[1])
 
     def _mean(self, dtype):
         return jnp.asarray(self.mean).astype(dtype)

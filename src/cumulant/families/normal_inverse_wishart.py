@@ -8,18 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.cholesky import (
-    cholesky,
-    inverse_from,
-    log_det_from,
-    positive_definite,
-    solve_lower,
-    solve_transposed,
-    symmetric_part,
-)
-from cumulant.families.multigamma import inverse_multigamma_gap, log_multigamma, multigamma_gap
+from cumulant.families.base import family
+from cumulant.families.cholesky import factorise, gram, log_det, positive_definite, symmetric_part, times, transpose
+from cumulant.families.multigamma import inverse_multigamma_gap, log_multigamma
 from cumulant.families.multivariate_normal import check_shape, check_size, floats, outer
+from cumulant.families.rows import ByRows
 from cumulant.families.special import phi
 from cumulant.families.wishart import (
     all_equal,
@@ -29,6 +22,7 @@ from cumulant.families.wishart import (
     entropy_from_half,
     inverse_log_density,
     inverse_wishart,
+    mean_log_det,
     merge_matrices,
     spread_out_matrices,
 )
@@ -39,7 +33,7 @@ __all__ = ["NormalInverseGamma", "NormalInverseWishart"]
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-class _NormalInverse(ExponentialFamily):
+class _NormalInverse(ByRows):
     """All that depends on parameters only: the same for matrices and, with `size` 1, for numbers.
 
     Parameters are split into ``(n / 2, k m0, B + k m0 m0^T / 2, k / 2)`` with ``B = Psi / 2``.
@@ -52,15 +46,15 @@ class _NormalInverse(ExponentialFamily):
         return 2 + self.size + self.size * (self.size + 1) // 2
 
     def log_partition(self, theta):
-        half, _, strength, factor = self._parts(theta)
-        return log_multigamma(half, self.size) - half * log_det_from(factor) - 0.5 * self.size * jnp.log(strength)
+        half, _, strength, factor, _ = self._parts(theta)
+        return log_multigamma(half, self.size) - half * log_det(factor) - 0.5 * self.size * jnp.log(strength)
 
     def to_mean(self, theta):
-        half, mean, strength, factor = self._parts(theta)
-        matrix = half[..., None, None] * inverse_from(factor)
-        log_det = self.size * jnp.log(half) - multigamma_gap(half, self.size)[0] - log_det_from(factor)
-        pull = _times(matrix, mean)
-        return _joined(log_det, pull, matrix, self.size / strength + jnp.sum(pull * mean, axis=-1))
+        half, mean, strength, factor, inverse = self._parts(theta)
+        matrix = half[..., None, None] * gram(inverse)
+        pull = times(matrix, mean)
+        square = self.size / strength + jnp.sum(pull * mean, axis=-1)
+        return _joined(mean_log_det(half, factor), pull, matrix, square)
 
     def to_natural(self, mu):
         return self._central_to_natural(self._from_mean(mu))
@@ -70,28 +64,27 @@ class _NormalInverse(ExponentialFamily):
         return conjugate_from_gap(gap, self.size) + 0.5 * self.size * (jnp.log(self.size / spread) - 1)
 
     def expected_log_base(self, theta):
-        half, _, _, factor = self._parts(theta)
-        log_det = self.size * jnp.log(half) - multigamma_gap(half, self.size)[0] - log_det_from(factor)
-        return 0.5 * ((self.size + 2) * log_det - self.size * _LOG_2PI)
+        half, _, _, factor, _ = self._parts(theta)
+        return 0.5 * ((self.size + 2) * mean_log_det(half, factor) - self.size * _LOG_2PI)
 
     def entropy(self, theta):
-        half, _, strength, _ = self._parts(theta)
+        half, _, strength, _, _ = self._parts(theta)
         relative = entropy_from_half(half, self.size) + 0.5 * self.size * (1 - jnp.log(strength))
         return relative - self.expected_log_base(theta)
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
-        half, mean, strength, factor = self._parts(theta)
-        other_half, other_mean, other_strength, _ = self._parts(other)
+        half, mean, strength, _, inverse = self._parts(theta)
+        other_half, other_mean, other_strength, _, _ = self._parts(other)
         _, pull, matrix, minus = self._split(theta)
         _, other_pull, other_matrix, other_minus = self._split(other)
         shift = other_pull - pull
         step = (shift + 2 * (other_minus - minus)[..., None] * mean) / other_strength[..., None]  # of the mean
         growth = outer(shift, other_mean) + outer(pull, step)  # of strength times mean mean^T
-        change = (matrix - other_matrix) - 0.25 * (growth + jnp.swapaxes(growth, -1, -2))
-        apart = jnp.sum(solve_lower(factor, step[..., None]) ** 2, axis=(-2, -1))
+        change = (matrix - other_matrix) - 0.25 * (growth + transpose(growth))
+        apart = jnp.sum(times(inverse, step) ** 2, axis=-1)
         normal = self.size * phi(other_strength / strength) + other_strength * half * apart
-        return divergence(half, factor, other_half, change) + 0.5 * normal
+        return divergence(half, inverse, other_half, change) + 0.5 * normal
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -120,9 +113,9 @@ class _NormalInverse(ExponentialFamily):
         return -0.25 * outer(pull, pull) / theta[..., -1, None, None]
 
     def _parts(self, theta):
-        """``n / 2``, the mean, its pseudo-count, and the factor of ``B``."""
+        """``n / 2``, the mean, its pseudo-count, and the factor of ``B`` with its inverse."""
         half, pull, matrix, minus = self._split(theta)
-        return half, -0.5 * pull / minus[..., None], -2 * minus, cholesky(-matrix - self._between(theta))
+        return half, -0.5 * pull / minus[..., None], -2 * minus, *factorise(-matrix - self._between(theta))
 
     def _natural(self, half, mean, matrix, strength):
         batch = jnp.broadcast_shapes(half.shape, mean.shape[:-1], matrix.shape[:-2], strength.shape)
@@ -134,48 +127,44 @@ class _NormalInverse(ExponentialFamily):
     # On data: (mean vector, covariance matrix).
 
     def _statistics(self, mean, covariance):
-        factor = cholesky(symmetric_part(covariance))
-        precision = inverse_from(factor)
-        pull = _times(precision, mean)
-        return _joined(-log_det_from(factor), pull, precision, jnp.sum(pull * mean, axis=-1))
+        factor, inverse = factorise(symmetric_part(covariance))
+        precision = gram(inverse)
+        pull = times(precision, mean)
+        return _joined(-log_det(factor), pull, precision, jnp.sum(pull * mean, axis=-1))
 
     def _log_base(self, covariance):
-        factor = cholesky(symmetric_part(covariance))
-        return -0.5 * ((self.size + 2) * log_det_from(factor) + self.size * _LOG_2PI)
+        factor, _ = factorise(symmetric_part(covariance))
+        return -0.5 * ((self.size + 2) * log_det(factor) + self.size * _LOG_2PI)
 
     def _log_density(self, mean, covariance, theta):
-        half, centre, strength, factor = self._parts(theta)
-        root = cholesky(symmetric_part(covariance))
-        apart = mean - centre
-        batch = jnp.broadcast_shapes(root.shape[:-2], apart.shape[:-1])
-        root = jnp.broadcast_to(root, (*batch, self.size, self.size))
-        white = solve_lower(root, jnp.broadcast_to(apart, (*batch, self.size))[..., None])
-        distance = strength * jnp.sum(white**2, axis=(-2, -1))
-        normal = distance + log_det_from(root) + self.size * (_LOG_2PI - jnp.log(strength))
-        return inverse_log_density(root, half, factor) - 0.5 * normal
+        half, centre, strength, factor, _ = self._parts(theta)
+        root, inverse = factorise(symmetric_part(covariance))
+        distance = strength * jnp.sum(times(inverse, mean - centre) ** 2, axis=-1)
+        normal = distance + log_det(root) + self.size * (_LOG_2PI - jnp.log(strength))
+        return inverse_log_density(root, inverse, half, factor) - 0.5 * normal
 
     def _in_support(self, mean, covariance):
         finite = jnp.all(jnp.isfinite(mean), axis=-1) & jnp.all(jnp.isfinite(covariance), axis=(-2, -1))
         return finite & positive_definite(symmetric_part(covariance))
 
     def _draw_pair(self, key, theta, shape):
-        half, centre, strength, factor = self._parts(theta)
+        half, centre, strength, factor, _ = self._parts(theta)
         first, second = jax.random.split(key)
         covariance = inverse_wishart(first, half, factor, shape)
         standard = jax.random.normal(second, (*shape, *centre.shape), dtype=theta.dtype)
-        return centre + _times(cholesky(covariance), standard) / jnp.sqrt(strength)[..., None], covariance
+        return centre + times(factorise(covariance)[0], standard) / jnp.sqrt(strength)[..., None], covariance
 
     # Central coordinates: (log det E P - E log det P, m0, vech(E P), E (m - m0)^T P (m - m0)) for precisions P, with
     # m0 the mean of the means weighted by them.
 
     def _central_pair(self, mean, covariance, weights):
-        precision = inverse_from(cholesky(symmetric_part(covariance)))
+        precision = gram(factorise(symmetric_part(covariance))[1])
         matrices = central_of_matrices(precision, weights)
         weights = weights[..., None]
         rough = jnp.sum(weights * mean, axis=0)
-        centre = rough + _solve(unvech(matrices[..., 1:]), jnp.sum(weights * _times(precision, mean - rough), axis=0))
+        centre = rough + _solve(unvech(matrices[..., 1:]), jnp.sum(weights * times(precision, mean - rough), axis=0))
         apart = mean - centre
-        spread = jnp.sum(weights * apart * _times(precision, apart), axis=(0, -1))
+        spread = jnp.sum(weights * apart * times(precision, apart), axis=(0, -1))
         return jnp.concatenate([matrices[..., :1], centre, matrices[..., 1:], spread[..., None]], axis=-1)
 
     def _matrices(self, central):
@@ -186,33 +175,31 @@ class _NormalInverse(ExponentialFamily):
         (_, mean, matrix, spread), (_, other_mean, other_matrix, other_spread) = self._split(first), self._split(second)
         merged = unvech(matrices[..., 1:])
         apart = other_mean - mean
-        ahead = _solve(
-            merged, _times(other_matrix, apart)
-        )  # times the share, how far the merged mean is from the first
-        behind = _solve(merged, _times(matrix, apart))
+        ahead = _solve(merged, times(other_matrix, apart))  # times the share, how far the merged mean is from the first
+        behind = _solve(merged, times(matrix, apart))
         centre = mean + share[..., None] * ahead
         within = (1 - share) * spread + share * other_spread
-        first_part = share**2 * (1 - share) * jnp.sum(ahead * _times(matrix, ahead), axis=-1)
-        second_part = share * (1 - share) ** 2 * jnp.sum(behind * _times(other_matrix, behind), axis=-1)
+        first_part = share**2 * (1 - share) * jnp.sum(ahead * times(matrix, ahead), axis=-1)
+        second_part = share * (1 - share) ** 2 * jnp.sum(behind * times(other_matrix, behind), axis=-1)
         spread = within + first_part + second_part
         return jnp.concatenate([matrices[..., :1], centre, matrices[..., 1:], spread[..., None]], axis=-1)
 
     def _from_mean(self, mu):
-        log_det, pull, matrix, square = self._split(mu)
-        factor = cholesky(matrix)
-        half_way = solve_lower(factor, pull[..., None])
-        mean = solve_transposed(factor, half_way)[..., 0]
-        return _joined(log_det_from(factor) - log_det, mean, matrix, square - jnp.sum(half_way**2, axis=(-2, -1)))
+        mean_log, pull, matrix, square = self._split(mu)
+        factor, inverse = factorise(matrix)
+        half_way = times(inverse, pull)
+        mean = times(transpose(inverse), half_way)
+        return _joined(log_det(factor) - mean_log, mean, matrix, square - jnp.sum(half_way**2, axis=-1))
 
     def _central_to_mean(self, central):
         gap, mean, matrix, spread = self._split(central)
-        pull = _times(matrix, mean)
-        return _joined(log_det_from(cholesky(matrix)) - gap, pull, matrix, spread + jnp.sum(pull * mean, axis=-1))
+        pull = times(matrix, mean)
+        return _joined(log_det(factorise(matrix)[0]) - gap, pull, matrix, spread + jnp.sum(pull * mean, axis=-1))
 
     def _central_to_natural(self, central):
         gap, mean, matrix, spread = self._split(central)
         half = inverse_multigamma_gap(gap, self.size)
-        return self._natural(half, mean, half[..., None, None] * inverse_from(cholesky(matrix)), self.size / spread)
+        return self._natural(half, mean, half[..., None, None] * gram(factorise(matrix)[1]), self.size / spread)
 
     def _estimable(self, central):
         return spread_out_matrices(self._matrices(central)) & (self._split(central)[3] > self._rounding(central))
@@ -220,7 +207,7 @@ class _NormalInverse(ExponentialFamily):
     def _rounding(self, central):
         """What of the spread of the means may be rounding of the means themselves."""
         _, mean, matrix, _ = self._split(central)
-        return (4 * jnp.finfo(central.dtype).eps) ** 2 * jnp.sum(mean * _times(matrix, mean), axis=-1)
+        return (4 * jnp.finfo(central.dtype).eps) ** 2 * jnp.sum(mean * times(matrix, mean), axis=-1)
 
     def _obstacle(self, central, count):
         central = jnp.asarray(central)
@@ -278,7 +265,7 @@ class NormalInverseWishart(_NormalInverse):
         return self._natural(0.5 * dof, mean, 0.5 * symmetric_part(scale), kappa)
 
     def usual(self, theta):
-        half, mean, strength, _ = self._parts(theta)
+        half, mean, strength, _, _ = self._parts(theta)
         scale = 2 * (-self._split(theta)[2] - self._between(theta))
         return {"mean": mean, "kappa": strength, "dof": 2 * half, "scale": scale}
 
@@ -340,7 +327,7 @@ class NormalInverseGamma(_NormalInverse):
         return self._natural(shape, mean[..., None], scale[..., None, None], kappa)
 
     def usual(self, theta):
-        half, mean, strength, _ = self._parts(theta)
+        half, mean, strength, _, _ = self._parts(theta)
         scale = -theta[..., 2] - self._between(theta)[..., 0, 0]
         return {"mean": mean[..., 0], "kappa": strength, "shape": half, "scale": scale}
 
@@ -392,10 +379,6 @@ def _joined(first, vector, matrix, last):
     return jnp.concatenate([first[..., None], vector, vech(matrix), last[..., None]], axis=-1)
 
 
-def _times(matrix, vector):
-    return (matrix @ vector[..., None])[..., 0]
-
-
 def _solve(matrix, vector):
-    factor = cholesky(matrix)
-    return solve_transposed(factor, solve_lower(factor, vector[..., None]))[..., 0]
+    _, inverse = factorise(matrix)
+    return times(transpose(inverse), times(inverse, vector))

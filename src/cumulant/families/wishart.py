@@ -4,17 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.base import family
 from cumulant.families.cholesky import (
-    cholesky,
     correlation_pivots,
-    inverse_from,
-    log_det_from,
+    factorise,
+    gram,
+    inverse_of_lower,
+    log_det,
     positive_definite,
-    solve_lower,
-    solve_transposed,
     symmetric_part,
     trace_excess,
+    transpose,
     whiten,
 )
 from cumulant.families.multigamma import (
@@ -25,13 +25,14 @@ from cumulant.families.multigamma import (
     multigamma_rest,
 )
 from cumulant.families.multivariate_normal import check_shape, check_size, floats
+from cumulant.families.rows import ByRows
 from cumulant.geometry.symmetric import unvech, vech
 
 __all__ = ["InverseWishart", "Wishart"]
 
 
 @family
-class Wishart(ExponentialFamily):
+class Wishart(ByRows):
     """Positive definite matrices ``x`` of `size` ``d``, with ``n > d - 1`` degrees of freedom and scale ``V``.
 
     The usual parameters are ``dof`` ``n`` and ``scale`` ``V``. For a whole ``n``, the law of the sum of ``z z^T`` over
@@ -74,26 +75,26 @@ class Wishart(ExponentialFamily):
 
     def statistics(self, x):
         matrix = symmetric_part(x)
-        return _joined(log_det_from(cholesky(matrix)), matrix)
+        return _joined(log_det(factorise(matrix)[0]), matrix)
 
     def log_base(self, x):
-        return -0.5 * (self.size + 1) * log_det_from(cholesky(symmetric_part(x)))
+        return -0.5 * (self.size + 1) * log_det(factorise(symmetric_part(x))[0])
 
     def log_partition(self, theta):
-        half, factor = _factored(theta)
-        return log_multigamma(half, self.size) - half * log_det_from(factor)
+        half, factor, _ = _factored(theta)
+        return log_multigamma(half, self.size) - half * log_det(factor)
 
     def natural(self, *, dof, scale):
         half, scale = self._checked(dof, scale)
-        return _joined(half, -inverse_from(cholesky(2 * scale)))
+        return _joined(half, -gram(factorise(2 * scale)[1]))
 
     def usual(self, theta):
-        half, factor = _factored(theta)
-        return {"dof": 2 * half, "scale": 0.5 * inverse_from(factor)}
+        half, _, inverse = _factored(theta)
+        return {"dof": 2 * half, "scale": 0.5 * gram(inverse)}
 
     def to_mean(self, theta):
-        half, factor = _factored(theta)
-        return _joined(self._mean_log_det(half, factor), half[..., None, None] * inverse_from(factor))
+        half, _, inverse = _factored(theta)
+        return _joined(self._mean_log_det(theta), half[..., None, None] * gram(inverse))
 
     def to_natural(self, mu):
         return self._central_to_natural(self._from_mean(mu))
@@ -102,7 +103,7 @@ class Wishart(ExponentialFamily):
         return conjugate_from_gap(self._from_mean(mu)[..., 0], self.size)
 
     def expected_log_base(self, theta):
-        return -0.5 * (self.size + 1) * self._mean_log_det(*_factored(theta))
+        return -0.5 * (self.size + 1) * self._mean_log_det(theta)
 
     def entropy(self, theta):
         return entropy_from_half(theta[..., 0], self.size) - self.expected_log_base(theta)
@@ -110,14 +111,14 @@ class Wishart(ExponentialFamily):
     def log_prob(self, x, theta):
         inside = self.in_support(x)
         matrix = symmetric_part(self._inside(x, inside))
-        half, factor = _factored(theta)
-        ratio = jnp.swapaxes(factor, -1, -2) @ (matrix @ factor)  # B x, as a symmetric matrix
-        return jnp.where(inside, log_density(log_det_from(cholesky(matrix)), ratio, half), -jnp.inf)
+        half, factor, _ = _factored(theta)
+        ratio = transpose(factor) @ (matrix @ factor)  # B x, as a symmetric matrix
+        return jnp.where(inside, log_density(log_det(factorise(matrix)[0]), ratio, half), -jnp.inf)
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
-        half, factor = _factored(theta)
-        return divergence(half, factor, other[..., 0], unvech(theta[..., 1:] - other[..., 1:]))
+        half, _, inverse = _factored(theta)
+        return divergence(half, inverse, other[..., 0], unvech(theta[..., 1:] - other[..., 1:]))
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -136,8 +137,8 @@ class Wishart(ExponentialFamily):
         return np.eye(self.size)
 
     def _draw(self, key, theta, shape):
-        half, factor = _factored(theta)
-        return gram(solve_transposed(_over(shape, factor), bartlett(key, half, self.size, shape)))
+        half, _, inverse = _factored(theta)
+        return gram(transpose(bartlett(key, half, self.size, shape)) @ inverse)
 
     def _checked(self, dof, scale):
         dof, scale = floats(dof, scale)
@@ -145,8 +146,9 @@ class Wishart(ExponentialFamily):
         batch = jnp.broadcast_shapes(dof.shape, scale.shape[:-2])
         return jnp.broadcast_to(0.5 * dof, batch), jnp.broadcast_to(symmetric_part(scale), (*batch, *scale.shape[-2:]))
 
-    def _mean_log_det(self, half, factor):
-        return self.size * jnp.log(half) - multigamma_gap(half, self.size)[0] - log_det_from(factor)
+    def _mean_log_det(self, theta):
+        half, factor, _ = _factored(theta)
+        return mean_log_det(half, factor)
 
     # Central coordinates: (log det E x - E log det x, vech(E x)).
 
@@ -157,14 +159,14 @@ class Wishart(ExponentialFamily):
         return merge_matrices(first, second, share)
 
     def _from_mean(self, mu):
-        return mu.at[..., 0].set(log_det_from(cholesky(unvech(mu[..., 1:]))) - mu[..., 0])
+        return mu.at[..., 0].set(log_det(factorise(unvech(mu[..., 1:]))[0]) - mu[..., 0])
 
     def _central_to_mean(self, central):
         return self._from_mean(central)  # it is its own inverse
 
     def _central_to_natural(self, central):
         half = inverse_multigamma_gap(central[..., 0], self.size)
-        return _joined(half, -half[..., None, None] * inverse_from(cholesky(unvech(central[..., 1:]))))
+        return _joined(half, -half[..., None, None] * gram(factorise(unvech(central[..., 1:]))[1]))
 
     def _estimable(self, central):
         return spread_out_matrices(central)
@@ -192,8 +194,8 @@ class InverseWishart(Wishart):
     mean_domain = "M = unvech(mu[1:]) positive definite and mu[0] < log det(M) (Jensen's inequality for E log det x^-1)"
 
     def statistics(self, x):
-        factor = cholesky(symmetric_part(x))
-        return _joined(-log_det_from(factor), inverse_from(factor))
+        factor, inverse = factorise(symmetric_part(x))
+        return _joined(-log_det(factor), gram(inverse))
 
     def natural(self, *, dof, scale):
         half, scale = self._checked(dof, scale)
@@ -203,20 +205,20 @@ class InverseWishart(Wishart):
         return {"dof": 2 * theta[..., 0], "scale": -2 * unvech(theta[..., 1:])}
 
     def expected_log_base(self, theta):
-        return 0.5 * (self.size + 1) * self._mean_log_det(*_factored(theta))
+        return 0.5 * (self.size + 1) * self._mean_log_det(theta)
 
     def log_prob(self, x, theta):
         inside = self.in_support(x)
-        root = cholesky(symmetric_part(self._inside(x, inside)))
-        half, factor = _factored(theta)
-        return jnp.where(inside, inverse_log_density(root, half, factor), -jnp.inf)
+        half, factor, _ = _factored(theta)
+        value = inverse_log_density(*factorise(symmetric_part(self._inside(x, inside))), half, factor)
+        return jnp.where(inside, value, -jnp.inf)
 
     def _draw(self, key, theta, shape):
-        half, factor = _factored(theta)
+        half, factor, _ = _factored(theta)
         return inverse_wishart(key, half, factor, shape)
 
     def _central(self, x, weights):
-        return central_of_matrices(inverse_from(cholesky(symmetric_part(x))), weights)
+        return central_of_matrices(gram(factorise(symmetric_part(x))[1]), weights)
 
 
 def _joined(number, matrix):
@@ -224,12 +226,8 @@ def _joined(number, matrix):
 
 
 def _factored(theta):
-    """``n / 2``, and the factor of ``B``."""
-    return theta[..., 0], cholesky(-unvech(theta[..., 1:]))
-
-
-def _over(shape, factor):
-    return jnp.broadcast_to(factor, (*shape, *factor.shape))
+    """``n / 2``, and the factor of ``B`` with its inverse."""
+    return theta[..., 0], *factorise(-unvech(theta[..., 1:]))
 
 
 # What the families of random matrices share: `half` is n / 2, `factor` is that of B -----------------------------------
@@ -240,12 +238,18 @@ def conjugate_from_gap(gap, size):
     return -entropy_from_half(inverse_multigamma_gap(gap, size), size)
 
 
+def mean_log_det(half, factor):
+    """``E log det x = digamma_d(n / 2) - log det B``."""
+    size = factor.shape[-1]
+    return size * jnp.log(half) - multigamma_gap(half, size)[0] - log_det(factor)
+
+
 def entropy_from_half(half, size):
     """``A - <theta, mu> = log Gamma_d(a) - a digamma_d(a) + a d``, the entropy relative to the base measure."""
     return multigamma_rest(half, size) + half * multigamma_gap(half, size)[0]
 
 
-def log_density(log_det, ratio, half):
+def log_density(log_det_x, ratio, half):
     """The log density at ``x`` from ``log det x`` and a symmetric matrix similar to ``B x``.
 
     ``-(d + 1) / 2 log det x - a [trace E - log det(I + E)] - G(a)`` with ``I + E = B x / a``, ``a = n / 2``: the two
@@ -253,28 +257,24 @@ def log_density(log_det, ratio, half):
     """
     size = ratio.shape[-1]
     ratio = ratio / half[..., None, None]
-    excess = trace_excess(ratio - jnp.eye(size, dtype=ratio.dtype), cholesky(ratio))
-    return -0.5 * (size + 1) * log_det - half * excess - multigamma_rest(half, size)
+    excess = trace_excess(ratio - jnp.eye(size, dtype=ratio.dtype), factorise(ratio)[0])
+    return -0.5 * (size + 1) * log_det_x - half * excess - multigamma_rest(half, size)
 
 
-def inverse_log_density(root, half, factor):
-    """The log density of the inverse Wishart at the matrix with factor `root`."""
-    batch = jnp.broadcast_shapes(root.shape, factor.shape)
-    white = solve_lower(jnp.broadcast_to(root, batch), jnp.broadcast_to(factor, batch))
-    return log_density(log_det_from(root), jnp.einsum("...ki,...kj->...ij", white, white), half)
+def inverse_log_density(root, root_inverse, half, factor):
+    """The log density of the inverse Wishart at the matrix with these factors."""
+    return log_density(log_det(root), gram(root_inverse @ factor), half)
 
 
-def divergence(half, factor, other_half, change):
+def divergence(half, inverse, other_half, change):
     """``KL`` between two Wishart laws, `change` being the other ``B`` minus the first.
 
     ``D_G(b, a) + b [trace F - log det(I + F)]`` with ``I + F = (a / b) B^-1 B'``: both terms are positive, and small
     when the laws are near.
     """
-    size = factor.shape[-1]
-    a, b, identity = half[..., None, None], other_half[..., None, None], jnp.eye(size, dtype=factor.dtype)
-    ratio = (a * whiten(factor, change) + (a - b) * identity) / b
-    excess = trace_excess(ratio, cholesky(ratio + identity))
-    return multigamma_divergence(other_half, half, size) + other_half * excess
+    a, b = half[..., None, None], other_half[..., None, None]
+    ratio = (a * whiten(inverse, change) + (a - b) * jnp.eye(inverse.shape[-1], dtype=inverse.dtype)) / b
+    return multigamma_divergence(other_half, half, inverse.shape[-1]) + other_half * trace_excess(ratio)
 
 
 def bartlett(key, half, size, shape):
@@ -291,14 +291,7 @@ def bartlett(key, half, size, shape):
 
 def inverse_wishart(key, half, factor, shape):
     """Draws ``(*shape, *batch, d, d)`` of the inverse Wishart with ``B = Psi / 2``."""
-    lower = bartlett(key, half, factor.shape[-1], shape)
-    return gram(jnp.swapaxes(solve_lower(lower, _over(shape, jnp.swapaxes(factor, -1, -2))), -1, -2))
-
-
-def gram(matrix):
-    """``G G^T``, exactly symmetric."""
-    product = jnp.einsum("...ik,...jk->...ij", matrix, matrix)
-    return 0.5 * (product + jnp.swapaxes(product, -1, -2))
+    return gram(inverse_of_lower(bartlett(key, half, factor.shape[-1], shape)) @ transpose(factor))
 
 
 def central_of_matrices(matrices, weights):
@@ -306,21 +299,17 @@ def central_of_matrices(matrices, weights):
     weights = weights[..., None, None]
     mean = jnp.sum(weights * matrices, axis=0)
     mean = mean + jnp.sum(weights * (matrices - mean), axis=0)  # a second pass takes the rounding of the first away
-    factor = jnp.broadcast_to(cholesky(mean), matrices.shape)
-    return _joined(jnp.sum(weights[..., 0, 0] * _excess_of(whiten(factor, matrices - mean)), axis=0), mean)
+    excess = trace_excess(whiten(factorise(mean)[1], matrices - mean))
+    return _joined(jnp.sum(weights[..., 0, 0] * excess, axis=0), mean)
 
 
 def merge_matrices(first, second, share):
     """The central coordinates of a mixture: the gaps, and what the two means add to them."""
     merged = first + share[..., None] * (second - first)
-    apart = whiten(cholesky(unvech(merged[..., 1:])), unvech(second[..., 1:] - first[..., 1:]))
+    apart = whiten(factorise(unvech(merged[..., 1:]))[1], unvech(second[..., 1:] - first[..., 1:]))
     weight = share[..., None, None]
-    between = (1 - share) * _excess_of(-weight * apart) + share * _excess_of((1 - weight) * apart)
+    between = (1 - share) * trace_excess(-weight * apart) + share * trace_excess((1 - weight) * apart)
     return merged.at[..., 0].add(between)
-
-
-def _excess_of(matrix):
-    return trace_excess(matrix, cholesky(matrix + jnp.eye(matrix.shape[-1], dtype=matrix.dtype)))
 
 
 def spread_out_matrices(central):

@@ -1,0 +1,77 @@
+"""Work on a few rows of a large batch at a time, so that the matrices built from them stay in the cache.
+
+A million parameters in ten dimensions are 800 megabytes for every matrix that a method builds on the way; sixty-four
+of them at a time are 50 kilobytes, and several times faster.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from cumulant.families.base import ExponentialFamily
+
+__all__ = ["ByRows", "in_chunks"]
+
+_ROWS = 64
+_METHODS = (
+    "log_partition",
+    "usual",
+    "to_mean",
+    "to_natural",
+    "conjugate",
+    "expected_log_base",
+    "entropy",
+    "kl",
+    "in_domain",
+    "in_mean_domain",
+)
+
+
+def in_chunks(function, *arrays):
+    """``function(*arrays)``, a few rows at a time; each array has its rows on the first axis, and so has the answer."""
+    n = arrays[0].shape[0]
+    if n <= 2 * _ROWS:
+        return function(*arrays)
+    chunks = -(-n // _ROWS)
+    rows = -(-n // chunks)
+    missing = chunks * rows - n
+
+    def stacked(array):
+        filled = jnp.concatenate([array, array[n - missing :]]) if missing else array
+        return filled.reshape(chunks, rows, *array.shape[1:])
+
+    answer = jax.lax.map(lambda part: function(*part), tuple(map(stacked, arrays)))
+    return jax.tree.map(lambda leaf: leaf.reshape(chunks * rows, *leaf.shape[2:])[:n], answer)
+
+
+def _by_rows(method):
+    """A method of parameters ``(*batch, dim)`` that works on a few of them at a time."""
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        names = list(kwargs)
+        vectors = jnp.broadcast_arrays(*args, *kwargs.values())
+        batch = vectors[0].shape[:-1]
+        n = math.prod(batch)
+
+        def rows(*parts):
+            return method(self, *parts[: len(args)], **dict(zip(names, parts[len(args) :], strict=True)))
+
+        if n <= 2 * _ROWS:
+            return rows(*vectors)
+        answer = in_chunks(rows, *(vector.reshape(n, vector.shape[-1]) for vector in vectors))
+        return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), answer)
+
+    return call
+
+
+class ByRows(ExponentialFamily):
+    """A family whose parameters hold matrices: its closed forms work on a few rows of a batch at a time."""
+
+    def __init_subclass__(cls, **kwargs):
+        for name in _METHODS:
+            if name in cls.__dict__:
+                setattr(cls, name, _by_rows(cls.__dict__[name]))
+        super().__init_subclass__(**kwargs)
