@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import optimize, stats
 
-from benchmarks.timing import Row, race
+from benchmarks.timing import Row, race, seconds
 from cumulant import families as fam
 
 N = 1_000_000
@@ -21,6 +21,7 @@ def run(n: int = N) -> list[Row]:
     print(f"families at {n} points: ours, theirs, ratio theirs / ours", flush=True)
     rows = against_scipy(rng, n)
     rows += estimation(rng, n)
+    inversion(rng, n)
     return rows + against_tfp(rng, n)
 
 
@@ -146,44 +147,82 @@ def against_tfp(rng, n):
         p = jax.tree.map(jnp.asarray, p)
         gamma, dirichlet, normal = fam.Gamma(), fam.Dirichlet(10), fam.MultivariateNormal(10)
         theta = gamma.natural(shape=p["shape"], rate=p["rate"])
-        other = theta[::-1]
         alpha = p["concentration"]
         several = normal.natural(mean=p["mean"], covariance=p["covariance"])
         factor = jnp.linalg.cholesky(p["covariance"])
-        compiled = {
-            "gamma": jax.jit(lambda x, a, b: d.Gamma(a, b).log_prob(x)),
-            "gamma kl": jax.jit(lambda a, b: d.kl_divergence(d.Gamma(a, b), d.Gamma(a[::-1], b[::-1]))),
-            "dirichlet": jax.jit(lambda x, a: d.Dirichlet(a).log_prob(x)),
-            "dirichlet kl": jax.jit(lambda a: d.kl_divergence(d.Dirichlet(a), d.Dirichlet(a[::-1]))),
-            "normal": jax.jit(lambda x, m, c: d.MultivariateNormalTriL(m, c).log_prob(x)),
-        }
-
-        def wait(value):
-            return jax.block_until_ready(value)
-
-        pairs = [
-            (
+        rows = [
+            _against(
                 "Gamma.log_prob",
-                lambda: gamma.log_prob(p["x"], theta),
-                lambda: compiled["gamma"](p["x"], p["shape"], p["rate"]),
+                lambda x, t: gamma.log_prob(x, t), (p["x"], theta),
+                lambda x, a, b: d.Gamma(a, b).log_prob(x), (p["x"], p["shape"], p["rate"]),
             ),
-            ("Gamma.kl", lambda: gamma.kl(theta, other), lambda: compiled["gamma kl"](p["shape"], p["rate"])),
-            (
+            _against(
+                "Gamma.kl",
+                lambda t: gamma.kl(t, t[::-1]), (theta,),
+                lambda a, b: d.kl_divergence(d.Gamma(a, b), d.Gamma(a[::-1], b[::-1])), (p["shape"], p["rate"]),
+            ),
+            _against(
                 "Dirichlet(10).log_prob",
-                lambda: dirichlet.log_prob(p["point"], alpha),
-                lambda: compiled["dirichlet"](p["point"], alpha),
+                lambda x, t: dirichlet.log_prob(x, t), (p["point"], alpha),
+                lambda x, a: d.Dirichlet(a).log_prob(x), (p["point"], alpha),
             ),
-            ("Dirichlet(10).kl", lambda: dirichlet.kl(alpha, alpha[::-1]), lambda: compiled["dirichlet kl"](alpha)),
-            (
-                "MultivariateNormal(10).log_prob",
-                lambda: normal.log_prob(p["vector"], several),
-                lambda: compiled["normal"](p["vector"], p["mean"], factor),
+            _against(
+                "Dirichlet(10).kl",
+                lambda t: dirichlet.kl(t, t[::-1]), (alpha,),
+                lambda a: d.kl_divergence(d.Dirichlet(a), d.Dirichlet(a[::-1])), (alpha,),
             ),
-        ]
-        rows = []
-        for name, ours, theirs in pairs:
-            np.testing.assert_allclose(np.asarray(ours()), np.asarray(theirs()), rtol=1e-6, atol=1e-6)
-            rows.append(
-                race(name, "tensorflow-probability (JAX)", lambda f=ours: wait(f()), lambda f=theirs: wait(f()))
-            )
-    return rows
+            _against(
+                "MultivariateNormal(10).log_prob, one parameter",
+                lambda x, t: normal.log_prob(x, t), (p["vector"], several),
+                lambda x, m, c: d.MultivariateNormalTriL(m, c).log_prob(x), (p["vector"], p["mean"], factor),
+            ),
+        ]  # fmt: skip
+        return rows + _many_normals(d, normal, factor, p["vector"])
+
+
+def _many_normals(d, normal, factor, vector):
+    """A parameter per point. Each side gets the matrices in its own form: precision here, Cholesky factor there."""
+    scale = 1 + 0.1 * jnp.arange(len(vector))[:, None, None] / len(vector)
+    factors, means = scale * factor, 0.1 * vector
+    theta = jax.jit(lambda m, f: normal.natural(mean=m, covariance=f @ jnp.swapaxes(f, -1, -2)))(means, factors)
+    return [
+        _against(
+            "MultivariateNormal(10).log_prob, a parameter per point",
+            lambda x, t: normal.log_prob(x, t), (vector, theta),
+            lambda x, m, c: d.MultivariateNormalTriL(m, c).log_prob(x), (vector, means, factors),
+        ),
+        _against(
+            "MultivariateNormal(10).kl",
+            lambda t: normal.kl(t, t[::-1]), (theta,),
+            lambda m, c: d.kl_divergence(d.MultivariateNormalTriL(m, c), d.MultivariateNormalTriL(m[::-1], c[::-1])),
+            (means, factors),
+        ),
+    ]  # fmt: skip
+
+
+def _against(name, ours, our_data, theirs, their_data):
+    """Both compiled, both on arrays that are already there."""
+    ours, theirs = jax.jit(ours), jax.jit(theirs)
+    np.testing.assert_allclose(ours(*our_data), theirs(*their_data), rtol=1e-6, atol=1e-6)
+    return race(
+        name,
+        "tensorflow-probability (JAX)",
+        lambda: jax.block_until_ready(ours(*our_data)),
+        lambda: jax.block_until_ready(theirs(*their_data)),
+    )
+
+
+def inversion(rng, n):
+    """The mean map inverted; neither peer has the function, so these rows are for reading."""
+    p = parameters(rng, n)
+    gamma, dirichlet, normal = fam.Gamma(), fam.Dirichlet(10), fam.MultivariateNormal(10)
+    covariance = p["covariance"] * (1 + np.arange(n)[:, None, None] / n)
+    for family, theta in [
+        (gamma, gamma.natural(shape=p["shape"], rate=p["rate"])),
+        (dirichlet, dirichlet.natural(concentration=p["concentration"])),
+        (normal, normal.natural(mean=p["vector"], covariance=covariance)),
+    ]:
+        mu = family.to_mean(theta)
+        np.testing.assert_allclose(family.to_natural(mu), theta, rtol=1e-6, atol=1e-9)
+        taken = np.median([seconds(lambda f=family, m=mu: f.to_natural(m)) for _ in range(3)])
+        print(f"{str(family) + '.to_natural':44s} {'no peer has it':28s} {1e3 * taken:10.2f} ms", flush=True)

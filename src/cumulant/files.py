@@ -5,7 +5,6 @@ name in the same folder, flushed to disk, and renamed: a process killed at any m
 one.
 """
 
-import io
 import json
 import os
 import tempfile
@@ -63,19 +62,18 @@ def save(
         "arrays": sorted(plain),
     }
     text = json.dumps(header, allow_nan=True).encode()
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **plain)
-    write_atomically(path, buffer.getbuffer())
+    contents = {_HEADER: np.frombuffer(text, dtype=np.uint8), **plain}
+    write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **contents))
     return path
 
 
 def write_atomically(path: str | os.PathLike, data: Any) -> None:
-    """Write bytes under a temporary name beside `path`, flush them to disk, and rename."""
+    """Write bytes, or what a function writes to the file it is given, under a temporary name; flush it, and rename."""
     path = Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            data(file) if callable(data) else file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

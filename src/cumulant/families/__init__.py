@@ -1,5 +1,7 @@
 """Exponential families: one file each, holding only what is particular to it; `base` derives the rest from ``A``."""
 
+import importlib
+
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Categorical
@@ -73,7 +75,15 @@ __all__ = [
     "WeibullKnownShape",
     "Wishart",
     "all_families",
+    "risk",
 ]
+
+
+def __getattr__(name: str):
+    """`families.risk` is imported when something asks for it: quadrature and simulation are not needed to fit."""
+    if name == "risk":
+        return importlib.import_module("cumulant.families.risk")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def all_families() -> tuple[ExponentialFamily, ...]:

@@ -1,6 +1,6 @@
 """Estimates as a statistician wants them: with standard errors, intervals, and the expected distance from the truth."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -74,10 +74,22 @@ class Estimate:
 
     @property
     def risk(self):
-        """The expected ``KL(truth || estimate)`` over data sets of this size: see `families.risk.expected_kl`."""
+        """The expected ``KL(truth || estimate)`` over data sets of this size: see `families.risk.expected_kl`.
+
+        For a batch of estimates, one `Risk` whose values are those of each; it carries no single certificate.
+        """
         from cumulant.families.risk import expected_kl
 
-        return expected_kl(self.family, self.theta, self.count, prior=self.prior)
+        batch = self.theta.shape[:-1]
+        if not batch:
+            return expected_kl(self.family, self.theta, self.count, prior=self.prior)
+        counts = np.broadcast_to(self.count, batch)
+        risks = [
+            expected_kl(self.family, self.theta[index], counts[index], prior=_prior_of(self.prior, batch, index))
+            for index in np.ndindex(batch)
+        ]
+        value, error = (np.reshape([getattr(r, name) for r in risks], batch) for name in ("value", "standard_error"))
+        return replace(risks[0], value=value, standard_error=error, certificate=None)
 
     def __str__(self):
         lines = [
@@ -120,6 +132,15 @@ def _spread(family, theta, total):
     errors = jax.vmap(delta)(flat, inverse)
     usual = family.usual(theta)
     return covariance, usual, jax.tree.map(lambda e, u: e.reshape(u.shape), errors, usual)
+
+
+def _prior_of(prior, batch, index):
+    """The prior of one estimate of a batch."""
+    if prior is None:
+        return None
+    mean = np.asarray(prior.mean)
+    strength = np.broadcast_to(prior.strength, batch)[index]
+    return ConjugatePrior(np.broadcast_to(mean, (*batch, mean.shape[-1]))[index], strength)
 
 
 def _quantile(level: float) -> float:

@@ -5,16 +5,20 @@
 """
 
 import functools
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import files
 from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily
+from cumulant.families.saving import describe, restore
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
 
@@ -73,6 +77,17 @@ class Statistics:
         estimate.
         """
         return (self + prior.as_statistics(self.family)).mle()
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the statistics and their family to a file; `load` reads it, and ``+`` goes on from there."""
+        settings, arrays = describe(self.family)
+        return files.save(path, "statistics", {"central": self.central, "count": self.count, **arrays}, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Statistics":
+        """Read what `save` wrote."""
+        saved = files.load(path, "statistics")
+        return cls(restore(saved.settings, saved.arrays), saved.arrays["central"], saved.arrays["count"][()])
 
     def _refuse(self, fine) -> None:
         first = tuple(np.argwhere(~np.atleast_1d(fine))[0]) if fine.ndim else ()
@@ -235,7 +250,7 @@ class StreamingMAP:
     """The maximum a posteriori estimate of a stream, updated batch by batch; without a prior, the maximum likelihood.
 
     Equal to the estimate from all data at once, in any order and in any split, and to stochastic mirror descent with
-    steps ``1 / (n0 + n)``. ``a + b`` joins two streams under one prior.
+    steps ``1 / (n0 + n)``. ``a + b`` joins two streams under one prior; `save` and `load` carry one to another process.
 
     Examples
     --------
@@ -263,6 +278,24 @@ class StreamingMAP:
         if self.statistics is None or other.statistics is None:
             return replace(self, statistics=self.statistics or other.statistics)
         return replace(self, statistics=self.statistics + other.statistics)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the stream, with its prior, to a file: a process that loads it goes on where this one stopped."""
+        family, arrays = describe(self.family)
+        if self.prior is not None:
+            arrays |= {"prior mean": np.asarray(self.prior.mean), "prior strength": np.asarray(self.prior.strength)}
+        if self.statistics is not None:
+            arrays |= {"central": np.asarray(self.statistics.central), "count": np.asarray(self.statistics.count)}
+        return files.save(path, "stream", arrays, {"family": family})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "StreamingMAP":
+        """Read what `save` wrote."""
+        saved = files.load(path, "stream")
+        arrays, family = saved.arrays, restore(saved.settings["family"], saved.arrays)
+        prior = ConjugatePrior(arrays["prior mean"], arrays["prior strength"][()]) if "prior mean" in arrays else None
+        statistics = Statistics(family, arrays["central"], arrays["count"][()]) if "central" in arrays else None
+        return cls(family, prior, statistics)
 
     @property
     def count(self):

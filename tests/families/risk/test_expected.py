@@ -175,3 +175,15 @@ def test_bad_arguments_are_named():
         risk.expected_kl(Exponential(), [-1.0], 5, ConjugatePrior([-1.0], 1.0))
     with pytest.raises(DomainError, match="theta must be one natural parameter"):
         risk.expected_kl(Exponential(), [-1.0, -2.0], 5)
+
+
+def test_a_batch_of_estimates_has_the_risk_of_each():
+    x = np.random.default_rng(0).gamma(2.0, size=(30, 2, 2))
+    for prior in (None, ConjugatePrior(mean=np.full((2, 2, 1), 1.5), strength=[1.0, 3.0])):
+        many = Exponential().estimate(x, prior=prior)
+        for i, j in np.ndindex(2, 2):
+            one_prior = None if prior is None else ConjugatePrior(mean=[1.5], strength=[1.0, 3.0][j])
+            one = Exponential().estimate(x[:, i, j], prior=one_prior)
+            assert many.risk.value[i, j] == pytest.approx(one.risk.value, rel=1e-12)
+        assert many.risk.certificate is None
+        assert one.risk.certificate is not None
