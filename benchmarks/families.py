@@ -185,6 +185,7 @@ def _many_normals(d, normal, factor, vector):
     scale = 1 + 0.1 * jnp.arange(len(vector))[:, None, None] / len(vector)
     factors, means = scale * factor, 0.1 * vector
     theta = jax.jit(lambda m, f: normal.natural(mean=m, covariance=f @ jnp.swapaxes(f, -1, -2)))(means, factors)
+    few = slice(0, 1000)  # the peer's divergence never returns for hundreds of thousands: its LAPACK calls deadlock
     return [
         _against(
             "MultivariateNormal(10).log_prob, a parameter per point",
@@ -192,10 +193,10 @@ def _many_normals(d, normal, factor, vector):
             lambda x, m, c: d.MultivariateNormalTriL(m, c).log_prob(x), (vector, means, factors),
         ),
         _against(
-            "MultivariateNormal(10).kl",
-            lambda t: normal.kl(t, t[::-1]), (theta,),
+            "MultivariateNormal(10).kl, 1000 pairs",
+            lambda t: normal.kl(t, t[::-1]), (theta[few],),
             lambda m, c: d.kl_divergence(d.MultivariateNormalTriL(m, c), d.MultivariateNormalTriL(m[::-1], c[::-1])),
-            (means, factors),
+            (means[few], factors[few]),
         ),
     ]  # fmt: skip
 

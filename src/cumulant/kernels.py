@@ -14,8 +14,9 @@ import numba
 __all__ = ["kernel"]
 
 
-def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: bool = False) -> Any:
-    """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` is asked for.
+def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: bool | set[str] = False) -> Any:
+    """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` (all of
+    it, or the named freedoms of LLVM) is asked for.
 
     >>> @kernel
     ... def total(values):

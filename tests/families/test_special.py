@@ -95,3 +95,9 @@ def test_the_callers_precision_is_kept():
 def test_arguments_outside_the_domain_are_refused(function, value):
     with pytest.raises(DomainError, match="at least 0 and not NaN"):
         function(value)
+
+
+def test_phi_remembers_small_arguments():
+    z = np.array([1e-300, 1e-80, 1e-10, 1e-3, 0.5, 2.0, 1e10, 1e300])
+    np.testing.assert_allclose(phi(z), z - 1 - np.log(z), rtol=1e-15)
+    assert phi(np.inf) == np.inf

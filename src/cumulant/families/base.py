@@ -225,6 +225,12 @@ class ExponentialFamily:
         """Central coordinates of data ``(n, *batch, *event)`` under weights ``(n, ...)`` that add up to one."""
         return jnp.sum(weights[..., None] * self.statistics(x), axis=0)
 
+    def _central_of_numpy(self, x):
+        """The same of unweighted NumPy data ``(n, *event)`` by a compiled loop, or None: where there is none, or where
+        some observation is not inside the support.
+        """
+        return
+
     def _merge(self, first, second, share):
         """Central coordinates of a mixture: ``(1 - share)`` of the first, ``share`` of the second."""
         return first + share[..., None] * (second - first)

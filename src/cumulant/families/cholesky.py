@@ -3,9 +3,9 @@
 Matrices are ``(..., d, d)``. `factorise` gives ``L``, lower triangular with ``L L^T`` the matrix, and ``R = L^-1``;
 both have NaN where the matrix is not positive definite. The functions are plain JAX, used inside compiled programs.
 
-Batches are factored by recursion on blocks, with the batch on the last axis: faster than a LAPACK call for each
-matrix, and safe where two such batches in one program are not (on the CPU, batched LAPACK calls of jaxlib 0.10 that
-run at the same time wait for each other's threads, for ever).
+Batches are factored column by column, with the batch on the last axis: faster than a LAPACK call for each matrix, and
+safe where two such batches in one program are not (on the CPU, batched LAPACK calls of jaxlib 0.10 that run at the same
+time wait for each other's threads, for ever).
 """
 
 import jax
@@ -15,13 +15,17 @@ from cumulant.families.rows import in_chunks
 from cumulant.families.special import log1p_excess
 
 __all__ = [
+    "LARGE",
+    "columns_last",
     "correlation_pivots",
     "diagonal",
     "factorise",
+    "factors_last",
     "gram",
     "inverse_of_lower",
     "log_det",
     "positive_definite",
+    "product_last",
     "symmetric_part",
     "times",
     "trace_excess",
@@ -29,7 +33,7 @@ __all__ = [
     "whiten",
 ]
 
-_LARGE = 40  # above this size the recursion is a long program to compile, and LAPACK one matrix after the other is fast
+LARGE = 40  # above this size the columns are a long program to compile, and LAPACK one matrix after the other is fast
 
 
 def transpose(matrix):
@@ -84,12 +88,12 @@ def _single_vmap(axis_size, in_batched, matrix):
 def _batch(matrix):
     size = matrix.shape[-1]
     flat = matrix.reshape(-1, size, size)
-    factors = in_chunks(_by_blocks, flat) if size <= _LARGE else jax.lax.map(_single, flat)
+    factors = in_chunks(_by_columns, flat) if size <= LARGE else jax.lax.map(_single, flat)
     return jax.tree.map(lambda leaf: leaf.reshape(matrix.shape), factors)
 
 
-def _by_blocks(matrix):
-    factors = _factors(jnp.moveaxis(matrix, 0, -1))
+def _by_columns(matrix):
+    factors = factors_last(jnp.moveaxis(matrix, 0, -1))
     return tuple(jnp.moveaxis(factor, -1, 0) for factor in factors)
 
 
@@ -97,29 +101,40 @@ def inverse_of_lower(factor):
     """``L^-1`` of lower triangular matrices."""
     size = factor.shape[-1]
     flat = factor.reshape(-1, size, size)
-    if size <= _LARGE:
+    if size <= LARGE:
         inverse = in_chunks(lambda rows: jnp.moveaxis(_inverse(jnp.moveaxis(rows, 0, -1)), -1, 0), flat)
     else:
         inverse = jax.lax.map(_solve_identity, flat)
     return inverse.reshape(factor.shape)
 
 
-# The recursion, on matrices ``(d, d, batch)``: every operation runs along the batch.
+# With the batch last, on matrices ``(rows, columns, *batch)``: every operation runs along the batch.
 
 
-def _factors(matrix):
-    if len(matrix) == 1:
-        factor = jnp.sqrt(jnp.where(matrix > 0, matrix, jnp.nan))
-        return factor, 1 / factor
-    half = len(matrix) // 2
-    first, first_inverse = _factors(matrix[:half, :half])
-    below, across = matrix[half:, :half], jnp.swapaxes(first_inverse, 0, 1)
-    corner = _product(below, across)
-    if half > 1:  # one step of refinement: the product with an inverse is not backward stable, this is
-        corner = corner + _product(below - _product(corner, jnp.swapaxes(first, 0, 1)), across)
-    last, last_inverse = _factors(matrix[half:, half:] - _product(corner, jnp.swapaxes(corner, 0, 1)))
-    inverse_corner = -_product(last_inverse, _product(corner, first_inverse))
-    return _lower(first, corner, last), _lower(first_inverse, inverse_corner, last_inverse)
+def factors_last(matrix):
+    """``(L, R)``, by columns: the identity beneath the matrix turns into ``R^T`` as the matrix does into ``L``."""
+    size, batch = len(matrix), matrix.shape[2:]
+    beneath = jnp.zeros((0, size, *batch), dtype=matrix.dtype)
+    columns, rows = [], []
+    for j in range(size):
+        scale = jax.lax.rsqrt(jnp.where(matrix[0, 0] > 0, matrix[0, 0], jnp.nan))
+        beneath = jnp.concatenate([beneath, jnp.zeros_like(beneath, shape=(1, size - j, *batch)).at[0, 0].set(1.0)])
+        column, row = matrix[:, 0] * scale, beneath[:, 0] * scale
+        matrix = matrix[1:, 1:] - column[1:, None] * column[None, 1:]
+        beneath = beneath[:, 1:] - row[:, None] * column[None, 1:]
+        columns.append(jnp.concatenate([jnp.zeros_like(row, shape=(j, *batch)), column]))
+        rows.append(jnp.concatenate([row, jnp.zeros_like(row, shape=(size - 1 - j, *batch))]))
+    return jnp.stack(columns, axis=1), jnp.stack(rows)
+
+
+def columns_last(matrix):
+    """The columns of ``L``, each from its pivot on; a row ``b`` beneath the symmetric matrix gives ``L^-1 b``."""
+    columns = []
+    for _ in range(matrix.shape[1]):
+        column = matrix[:, 0] * jax.lax.rsqrt(jnp.where(matrix[0, 0] > 0, matrix[0, 0], jnp.nan))
+        columns.append(column)
+        matrix = matrix[1:, 1:] - column[1:, None] * column[None, 1 : matrix.shape[1]]
+    return columns
 
 
 def _inverse(factor):
@@ -127,16 +142,14 @@ def _inverse(factor):
         return 1 / factor
     half = len(factor) // 2
     first, last = _inverse(factor[:half, :half]), _inverse(factor[half:, half:])
-    return _lower(first, -_product(last, _product(factor[half:, :half], first)), last)
-
-
-def _product(left, right):
-    return sum(left[:, k, None] * right[None, k] for k in range(len(right)))
-
-
-def _lower(first, corner, last):
+    corner = -product_last(last, product_last(factor[half:, :half], first))
     above = jnp.zeros((len(first), len(last), *first.shape[2:]), dtype=first.dtype)
     return jnp.concatenate([jnp.concatenate([first, above], axis=1), jnp.concatenate([corner, last], axis=1)])
+
+
+def product_last(left, right):
+    """The matrix product."""
+    return jnp.einsum("ik...,kj...->ij...", left, right)
 
 
 # What follows from them -----------------------------------------------------------------------------------------------

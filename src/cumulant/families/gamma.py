@@ -2,8 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.gamma_kernels import sums_of_excess_and_log
 from cumulant.families.inverses import digamma, implicit_inverse, inverse_digamma_gap, log_gamma
 from cumulant.families.special import phi
 
@@ -90,6 +92,23 @@ class Gamma(ExponentialFamily):
         mean = jnp.sum(weights * x, axis=0)
         return jnp.stack([mean, jnp.sum(weights * phi(x / mean), axis=0)], axis=-1)
 
+    def _central_of_numpy(self, x):
+        if x.ndim != 1 or not x.flags.c_contiguous:
+            return None
+        guess = float(np.mean(x[:1024]))
+        for _ in range(3):
+            if not 1e-290 < guess < 1e290:
+                return None
+            excess, logs, fine = sums_of_excess_and_log(x, 0, len(x), 1 / guess)
+            if not fine:
+                return None
+            excess, logs = excess / len(x), logs / len(x)
+            gap = np.log1p(excess) - logs
+            if abs(excess) < 100 * gap:  # little has cancelled: the guess was near enough to the mean
+                return np.array([guess * (1 + excess), gap])
+            guess *= 1 + excess
+        return None
+
     def _merge(self, first, second, share):
         mean = first[..., 0] + share * (second[..., 0] - first[..., 0])
         gap = (1 - share) * (first[..., 1] + phi(first[..., 0] / mean)) + share * (
@@ -155,3 +174,6 @@ class InverseGamma(Gamma):
 
     def _central(self, x, weights):
         return Gamma._central(self, 1 / x, weights)
+
+    def _central_of_numpy(self, x):
+        return None

@@ -10,7 +10,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln, polygamma
+from jax.scipy.special import polygamma
 
 __all__ = [
     "digamma",
@@ -51,9 +51,11 @@ def digamma_gap(x):
     """``g(x) = log x - digamma(x)`` and its elasticity ``x g'(x) / g(x)``, both to nearly full relative precision.
 
     ``g`` is ``1/x`` for small ``x`` and ``1/(2x)`` for large, so that ``log g`` is almost a line in ``log x``. Large
-    arguments use the asymptotic series, small ones the recurrence up to where it holds.
+    arguments use the asymptotic series, small ones the recurrence up to where it holds. Its sums of ``1 / (x + i)``
+    and of their squares are added up as fractions: all terms are positive, and two divisions do for all of them.
     """
     large = x >= _SHIFT
+    small = jnp.where(large, 1.0, x)
     y = jnp.where(large, x, x + _SHIFT)
     inverse = 1 / y
     square = inverse * inverse
@@ -63,17 +65,43 @@ def digamma_gap(x):
         slope = slope * square + 2 * k * _SERIES[k - 1]
     value = inverse * (0.5 + inverse * value)
     slope = -inverse * inverse * (0.5 + inverse * slope)  # d/dy of the value
-    terms = 1 / (x[..., None] + jnp.arange(_SHIFT, dtype=x.dtype))
-    recurrence = jnp.sum(terms, axis=-1) - jnp.log1p(_SHIFT / x)
-    derivative = 1 / x - inverse - jnp.sum(terms * terms, axis=-1)
+    above, above_squares, below = jnp.ones_like(x), jnp.ones_like(x), small
+    for i in range(1, _SHIFT):
+        term = small + i
+        above, above_squares = above * term + below, above_squares * (term * term) + below * below
+        below = below * term
+    recurrence = above / below - jnp.log1p(_SHIFT / small)
+    derivative = 1 / small - inverse - above_squares / (below * below)
     value = jnp.where(large, value, value + recurrence)
     slope = jnp.where(large, slope, slope + derivative)
     return value, x * slope / value
 
 
+_HALF_LOG_2PI = 0.91893853320467274178
+_STIRLING_SHIFT = 9
+# log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + sum_k s_k / x^(2k - 1), s_k = B_2k / (2k (2k - 1))
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
 def _log_gamma(x):
-    """``log Gamma(x)`` for ``x > 0``, with the derivatives below."""
-    return gammaln(x)
+    """``log Gamma(x)`` for ``x > 0``, with the derivatives below: Stirling's series, up to which the recurrence leads.
+
+    The absolute error is a few units in the last place of ``log Gamma(10)`` or of the value, whichever is larger.
+    """
+    large = x >= _STIRLING_SHIFT
+    y = jnp.where(large, x, x + _STIRLING_SHIFT)
+    inverse = 1 / y
+    square = inverse * inverse
+    series = jnp.zeros_like(x)
+    for coefficient in reversed(_STIRLING):
+        series = series * square + coefficient
+    small = jnp.where(large, 1.0, x)
+    product = small
+    for i in range(1, _STIRLING_SHIFT):
+        product = product * (small + i)
+    log_y = jnp.log(y)
+    value = (y - 0.5) * log_y - y + (_HALF_LOG_2PI + series * inverse)
+    return jnp.where(large, value, value - jnp.log(product))
 
 
 log_gamma = jax.custom_jvp(_log_gamma)
@@ -116,9 +144,9 @@ def digamma_and_slope(x):
     return jnp.log(x) - gap, (1 - elasticity * gap) / x
 
 
-def inverse_digamma(y):
+def inverse_digamma(y, steps=5):
     """The ``x > 0`` with ``digamma(x) = y`` (start of Minka 2000, "Estimating a Dirichlet distribution", appendix
-    C).
+    C). Two steps give three digits, five all of them.
     """
     x = jnp.where(y >= -2.22, jnp.exp(jnp.maximum(y, -2.22)) + 0.5, -1 / (jnp.minimum(y, -2.22) + 0.5772156649015329))
 
@@ -126,4 +154,4 @@ def inverse_digamma(y):
         value, slope = digamma_and_slope(x)
         return jnp.maximum(x - (value - y) / slope, x / 8)
 
-    return jax.lax.fori_loop(0, 5, step, x)
+    return jax.lax.fori_loop(0, steps, step, x)

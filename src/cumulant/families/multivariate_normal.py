@@ -6,18 +6,23 @@ import numpy as np
 
 from cumulant.families.base import family
 from cumulant.families.cholesky import (
+    LARGE,
+    columns_last,
     correlation_pivots,
     factorise,
+    factors_last,
     gram,
     log_det,
     positive_definite,
+    product_last,
     symmetric_part,
     times,
     trace_excess,
     transpose,
     whiten,
 )
-from cumulant.families.rows import ByRows
+from cumulant.families.rows import ByRows, in_chunks
+from cumulant.families.special import log1p_excess
 from cumulant.geometry.symmetric import unvech, vech
 
 __all__ = ["MultivariateNormal"]
@@ -103,10 +108,49 @@ class MultivariateNormal(ByRows):
         return 0.5 * (self.size * (1 + _LOG_2PI) - log_det(factorise(-2 * self._split(theta)[1])[0]))
 
     def log_prob(self, x, theta):
-        mean, factor, _ = self._moments(theta)
-        return jnp.where(self.in_support(x), log_density(x - mean, factor), -jnp.inf)
+        if theta.ndim > 1 and x.shape[:-1] == theta.shape[:-1] and self.size <= LARGE:
+            flat = in_chunks(self._log_density_rows, x.reshape(-1, self.size), theta.reshape(-1, self.dim))
+            value = flat.reshape(x.shape[:-1])
+        else:
+            mean, factor, _ = self._moments(theta)
+            value = log_density(x - mean, factor)
+        return jnp.where(self.in_support(x), value, -jnp.inf)
+
+    def _log_density_rows(self, x, theta):
+        """A parameter per point. Below the precision stands ``P m``, whose row of the factor is then ``L^T m``."""
+        shift, matrix = self._split(theta)
+        columns = columns_last(jnp.moveaxis(jnp.concatenate([-2 * matrix, shift[:, None, :]], axis=-2), 0, -1))
+        x = x.T
+        value = -0.5 * self.size * _LOG_2PI
+        for j, column in enumerate(columns):
+            standard = jnp.sum(column[:-1] * x[j:], axis=0) - column[-1]
+            value = value + jnp.log(column[0]) - 0.5 * standard**2
+        return value
 
     def kl(self, theta, other):
+        if self.size > LARGE:
+            return self._kl_large(theta, other)
+        flat = [jnp.moveaxis(vector, -1, 0) for vector in (theta, other - theta)]
+        shift, matrix = flat[0][: self.size], self._matrix_first(flat[0])
+        change = self._matrix_first(flat[1])  # of the precision matrix
+        _, inverse = factors_last(matrix)
+        inverse_transposed = jnp.swapaxes(inverse, 0, 1)
+        mean = product_last(inverse_transposed, product_last(inverse, shift[:, None]))
+        step = flat[1][: self.size, None] - product_last(change, mean)  # other precision times difference of the means
+        ratio = product_last(product_last(inverse, change), inverse_transposed)
+        below = jnp.swapaxes(product_last(inverse, step), 0, 1)
+        identity = np.eye(self.size, dtype=theta.dtype).reshape(self.size, self.size, *(1,) * (ratio.ndim - 2))
+        value, left = 0.0, jnp.zeros_like(ratio[0])
+        for j, column in enumerate(columns_last(jnp.concatenate([ratio + identity, below]))):
+            value = value + log1p_excess(ratio[j, j] - left[j]) + left[j] + column[-1] ** 2  # see `trace_excess`
+            left = left.at[j + 1 :].add(column[1:-1] ** 2)
+        return 0.5 * value
+
+    def _matrix_first(self, vector):
+        """The matrix of a parameter, minus two times, when the batch comes last."""
+        return -2 * jnp.moveaxis(unvech(jnp.moveaxis(vector[self.size :], 0, -1)), (-2, -1), (0, 1))
+
+    def _kl_large(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
         mean, _, inverse = self._moments(theta)
         shift, change = self._split(other - theta)

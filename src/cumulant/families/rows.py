@@ -29,12 +29,12 @@ _METHODS = (
 )
 
 
-def in_chunks(function, *arrays):
+def in_chunks(function, *arrays, most=_ROWS):
     """``function(*arrays)``, a few rows at a time; each array has its rows on the first axis, and so has the answer."""
     n = arrays[0].shape[0]
-    if n <= 2 * _ROWS:
+    if n <= 2 * most:
         return function(*arrays)
-    chunks = -(-n // _ROWS)
+    chunks = -(-n // most)
     rows = -(-n // chunks)
     missing = chunks * rows - n
 

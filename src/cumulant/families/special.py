@@ -44,6 +44,18 @@ _excess_jax = jax.custom_jvp(lambda x: _excess(x, jnp))
 _excess_jax.defjvps(lambda dx, answer, x: dx * x / (1.0 + x))
 
 
+@jax.custom_jvp
+def _phi_jax(z):
+    """``z - 1 - log z``. Away from one nothing cancels, and ``z - 1`` would forget a small ``z``."""
+    near = (z > 0.5) & (z < 2.0)
+    far = jnp.where(near | (z == jnp.inf), 1.0, z)
+    plain = jnp.where(z == jnp.inf, jnp.inf, (far - 1.0) - jnp.log(far))
+    return jnp.where(near, _excess(jnp.where(near, z, 1.0) - 1.0, jnp), plain)
+
+
+_phi_jax.defjvps(lambda dz, answer, z: dz * (z - 1.0) / z)
+
+
 def _digamma_gap(x, excess, xp):
     """``log x - digamma(x)`` as a sum of positive terms.
 
@@ -81,7 +93,7 @@ def _door(function: Callable, lowest: float, name: str) -> Callable:
 
 
 _log1p_excess = _door(lambda x: _excess_jax(1.0 * x), -1.0, "log1p_excess")
-_phi = _door(lambda z: _excess_jax(z - 1.0), 0.0, "phi")
+_phi = _door(lambda z: _phi_jax(1.0 * z), 0.0, "phi")
 _log_minus_digamma = _door(lambda x: _digamma_gap(jnp.asarray(1.0 * x), _excess_jax, jnp), 0.0, "log_minus_digamma")
 
 

@@ -155,6 +155,9 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
         central, count, inside, fair = _compiled(_collect)(*as_jax((family, x, weights)))
         _check_data(family, x, inside, fair)
     else:
+        central = family._central_of_numpy(x) if weights is None else None
+        if central is not None:
+            return Statistics(family, central, np.float64(n))
         with float64():
             weights = None if weights is None else np.asarray(weights, dtype=np.float64)
             central, count, inside, fair = to_numpy(_compiled(_collect)(family, x, weights))
