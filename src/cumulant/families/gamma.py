@@ -70,6 +70,15 @@ class Gamma(ExponentialFamily):
         value = (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - log_gamma(shape))
         return jnp.where(inside, value, -jnp.inf)
 
+    def kl(self, theta, other):
+        shape, rate = theta[..., 0], theta[..., 1]
+        other_shape, ratio = other[..., 0], other[..., 1] / rate
+        shapes = log_gamma(other_shape) - log_gamma(shape) - digamma(shape) * (other_shape - shape)
+        return jnp.maximum(shapes + shape * (ratio - 1) - other_shape * jnp.log(ratio), 0.0)
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 0] > 0) & (theta[..., 1] < 0)
 
