@@ -1,6 +1,7 @@
 """Exponential families: one file each, holding only what is particular to it; `base` derives the rest from ``A``."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
@@ -32,6 +33,9 @@ from cumulant.families.product import Product
 from cumulant.families.statistics import ConjugatePrior, Statistics, StreamingMAP
 from cumulant.families.von_mises import VonMises, VonMisesFisher
 from cumulant.families.wishart import InverseWishart, Wishart
+
+if TYPE_CHECKING:
+    from cumulant.families import risk
 
 __all__ = [
     "Bernoulli",

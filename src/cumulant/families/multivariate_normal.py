@@ -121,7 +121,7 @@ class MultivariateNormal(ByRows):
         shift, matrix = self._split(theta)
         columns = columns_last(jnp.moveaxis(jnp.concatenate([-2 * matrix, shift[:, None, :]], axis=-2), 0, -1))
         x = x.T
-        value = -0.5 * self.size * _LOG_2PI
+        value = jnp.full_like(x[0], -0.5 * self.size * _LOG_2PI)
         for j, column in enumerate(columns):
             standard = jnp.sum(column[:-1] * x[j:], axis=0) - column[-1]
             value = value + jnp.log(column[0]) - 0.5 * standard**2

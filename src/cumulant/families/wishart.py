@@ -210,7 +210,8 @@ class InverseWishart(Wishart):
     def log_prob(self, x, theta):
         inside = self.in_support(x)
         half, factor, _ = _factored(theta)
-        value = inverse_log_density(*factorise(symmetric_part(self._inside(x, inside))), half, factor)
+        root, root_inverse = factorise(symmetric_part(self._inside(x, inside)))
+        value = inverse_log_density(root, root_inverse, half, factor)
         return jnp.where(inside, value, -jnp.inf)
 
     def _draw(self, key, theta, shape):
