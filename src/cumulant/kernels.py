@@ -30,7 +30,8 @@ def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: 
     """
     if function is None:
         return functools.partial(kernel, inline=inline, fastmath=fastmath)
-    options = {"nogil": True, "fastmath": fastmath, "inline": "always" if inline else "never"}
+    # NumPy's rule for division by zero: Python's would put a test for an exception into every loop, and keep it scalar.
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": "always" if inline else "never"}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator: neither __pycache__ nor the user's cache directory can be written

@@ -28,7 +28,7 @@ def test_what_is_not_a_positive_normal_number_is_noticed(bad):
     assert sums_of_excess_and_log(x, 0, 700, 1.0)[2]
 
 
-@pytest.mark.parametrize("shape", [0.01, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("shape", [0.01, 1.0, 1e3, 1e5])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_statistics_equal_those_of_the_ordinary_path(shape, scale):
     """Sorted, so that the first thousand are a bad guess of the mean: the sums are then taken again."""

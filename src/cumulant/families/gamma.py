@@ -113,6 +113,8 @@ class Gamma(ExponentialFamily):
                 return None
             excess, logs = excess / len(x), logs / len(x)
             gap = np.log1p(excess) - logs
+            if gap < 1e-6:  # a spread so small that logarithms of the numbers themselves do not tell it
+                return None
             if abs(excess) < 100 * gap:  # little has cancelled: the guess was near enough to the mean
                 return np.array([guess * (1 + excess), gap])
             guess *= 1 + excess

@@ -86,10 +86,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback sees at each record: where the run is. Returning True from the callback ends the run."""
+    """What a callback sees at each record: where the run is, and all that its solver measured there.
+
+    Returning True from the callback ends the run.
+    """
 
     step: int
     seconds: float
     value: float
     bound: float
     x: Any
+    measures: dict[str, float] = field(default_factory=dict)

@@ -131,6 +131,7 @@ class _Loop:
         self.identity = {} if checkpoint is None else self._identity(problem)
         self.recorder = Recorder()
         self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
+        self.measures: dict[str, float] = {}  # all of that record
         self.before_call: tuple | None = None  # what to go back to if a call is torn
         self.steps = 0
         self.scale = 0.0
@@ -235,6 +236,7 @@ class _Loop:
         self.recorder.add(rows | {"seconds": before + (self.seconds - before) * share})
         if len(rows["steps"]):
             self.latest = (int(rows["steps"][-1]), float(rows["value"][-1]), float(rows["bound"][-1]))
+            self.measures = {name: float(column[-1]) for name, column in rows.items() if name != "steps"}
         self.steps += done
         self.before_call = None
 
@@ -248,7 +250,8 @@ class _Loop:
     def _called_back(self) -> bool:
         assert self.callback is not None
         x = self.engine.solution(self.engine.state)
-        return self.callback(Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x)) is True
+        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x, self.measures)
+        return self.callback(snapshot) is True
 
     def _at_target(self) -> bool:
         """Whether the last record, if it is where the run stands, is good enough."""
