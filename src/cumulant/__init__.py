@@ -15,10 +15,21 @@ from typing import TYPE_CHECKING
 from cumulant._version import __version__
 
 if TYPE_CHECKING:
-    from cumulant import errors, experiments, families, geometry, graphical, optim
+    from cumulant import errors, experiments, families, geometry, graphical, optim, sequences
     from cumulant.certificates import Assumption, Certificate, Interval
 
-_PARTS = ("certificates", "errors", "experiments", "families", "files", "geometry", "graphical", "optim", "plotting")
+_PARTS = (
+    "certificates",
+    "errors",
+    "experiments",
+    "families",
+    "files",
+    "geometry",
+    "graphical",
+    "optim",
+    "plotting",
+    "sequences",
+)
 _NAMES = {"Assumption": "certificates", "Certificate": "certificates", "Interval": "certificates"}
 
 __all__ = [
@@ -32,6 +43,7 @@ __all__ = [
     "geometry",
     "graphical",
     "optim",
+    "sequences",
 ]
 
 

@@ -5,6 +5,16 @@ bound on how far it can be from the optimum.
 """
 
 from cumulant.optim import flows, rates, schedules
+from cumulant.optim.block_sampling import (
+    BlockSampler,
+    GapImportanceSampler,
+    GapSampler,
+    ImportanceSampler,
+    MaxGapSampler,
+    ResidualSampler,
+    SamplerState,
+    UniformSampler,
+)
 from cumulant.optim.checkpoint import Checkpoint
 from cumulant.optim.flows import equivalent_entropy, mirror_flow, reparametrised_flow
 from cumulant.optim.gradient_descent import GradientDescent
@@ -23,26 +33,34 @@ from cumulant.optim.verification import Verification, verify
 
 __all__ = [
     "Armijo",
+    "BlockSampler",
     "Checkpoint",
     "Constant",
     "CumulantEntropy",
     "ExactLineSearch",
+    "GapImportanceSampler",
+    "GapSampler",
     "GradientDescent",
+    "ImportanceSampler",
     "InverseCount",
     "InverseSqrt",
     "InverseTime",
     "LeastSquares",
+    "MaxGapSampler",
     "MirrorDescent",
     "NegativeLogLikelihood",
     "Objective",
     "Problem",
     "Quadratic",
+    "ResidualSampler",
     "Result",
     "SampleLikelihood",
+    "SamplerState",
     "Snapshot",
     "Solver",
     "StochasticMirrorDescent",
     "Trace",
+    "UniformSampler",
     "Verification",
     "equivalent_entropy",
     "flows",

@@ -1,0 +1,404 @@
+"""Compiled loops over chains: scores, marginals, best labellings, samples, and what the objectives need of all data.
+
+The weights are one matrix ``W`` of ``attributes + biases + labels`` rows and one column per label: a row for each
+attribute, then none or three for the biases (every node, first node, last node), then the transitions ``P[j, k]`` from
+label ``j`` to label ``k``. Tokens are rows of a CSR matrix; sequence ``i`` is the tokens ``offsets[i]:offsets[i+1]``.
+
+Marginals come from a forward and a backward pass on scaled probabilities: one `exp` for each label of each node and one
+for each transition. Where scores differ by more than `_RANGE` the passes run on logarithms instead.
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp, fast_log
+
+__all__ = [
+    "best_labels",
+    "chain_marginals",
+    "chain_scores",
+    "decode",
+    "entropies",
+    "expectations",
+    "gather",
+    "gold_statistics",
+    "label_scores",
+    "negative_entropy",
+    "sample_labels",
+    "soft",
+    "sparse_scores",
+    "subtract_gold",
+]
+
+_RANGE = 500.0  # exp(-500) is far from the end of the floating-point range, also after one more factor of it
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@kernel(fastmath=_FAST)
+def soft(value, threshold):
+    """Towards zero by `threshold`, not beyond."""
+    return value - max(-threshold, min(threshold, value))
+
+
+@kernel(fastmath=_FAST)
+def sparse_scores(hidden, threshold, attributes, has_bias, indptr, indices, values, first, last, scores):
+    """`chain_scores` with the weights ``soft(hidden, threshold)``."""
+    labels = hidden.shape[1]
+    for t in range(first, last):
+        row = scores[t - first]
+        row[:] = 0.0
+        for e in range(indptr[t], indptr[t + 1]):
+            weight_row, value = hidden[indices[e]], values[e]
+            for k in range(labels):
+                row[k] += value * soft(weight_row[k], threshold)
+        if has_bias:
+            for k in range(labels):
+                row[k] += soft(hidden[attributes, k], threshold)
+    if has_bias:
+        for k in range(labels):
+            scores[0, k] += soft(hidden[attributes + 1, k], threshold)
+            scores[last - first - 1, k] += soft(hidden[attributes + 2, k], threshold)
+
+
+@kernel(fastmath=_FAST)
+def chain_scores(weights, attributes, has_bias, indptr, indices, values, first, last, scores):
+    """``scores[t, k]`` of label ``k`` at the nodes ``first:last``: the inner product of its features and weights."""
+    labels = weights.shape[1]
+    for t in range(first, last):
+        row = scores[t - first]
+        if has_bias:
+            row[:] = weights[attributes]
+        else:
+            row[:] = 0.0
+        for e in range(indptr[t], indptr[t + 1]):
+            weight_row, value = weights[indices[e]], values[e]
+            for k in range(labels):
+                row[k] += value * weight_row[k]
+    if has_bias:
+        for k in range(labels):
+            scores[0, k] += weights[attributes + 1, k]
+            scores[last - first - 1, k] += weights[attributes + 2, k]
+
+
+@kernel(fastmath=_FAST)
+def _range_of(scores, length, transitions):
+    labels = scores.shape[1]
+    widest = 0.0
+    for t in range(length):
+        low, high = scores[t, 0], scores[t, 0]
+        for k in range(1, labels):
+            low, high = min(low, scores[t, k]), max(high, scores[t, k])
+        widest = max(widest, high - low)
+    low, high = transitions[0, 0], transitions[0, 0]
+    for j in range(labels):
+        for k in range(labels):
+            low, high = min(low, transitions[j, k]), max(high, transitions[j, k])
+    return widest + high - low, high
+
+
+@kernel(fastmath=_FAST)
+def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary):
+    """Forward and backward passes on probabilities scaled at each node.
+
+    Leaves ``forward[t]`` (probabilities given the past), ``ahead[t]`` (what a label at ``t`` and the future after it
+    are worth), ``moved = exp(P - top)`` and the marginals `unary`, so that the marginal of a pair is
+    ``forward[t, j] moved[j, k] ahead[t + 1, k]``. Returns the log-partition function.
+    """
+    labels = scores.shape[1]
+    for j in range(labels):
+        for k in range(labels):
+            moved[j, k] = fast_exp(transitions[j, k] - top)
+    log_z = top * (length - 1)
+    for t in range(length):
+        highest = scores[t, 0]
+        for k in range(1, labels):
+            highest = max(highest, scores[t, k])
+        log_z += highest
+        row, out = ahead[t], forward[t]
+        for k in range(labels):
+            row[k] = fast_exp(scores[t, k] - highest)
+        if t == 0:
+            out[:] = row
+        else:
+            out[:] = 0.0
+            before = forward[t - 1]
+            for j in range(labels):
+                share, moved_row = before[j], moved[j]
+                for k in range(labels):
+                    out[k] += share * moved_row[k]
+            for k in range(labels):
+                out[k] *= row[k]
+        total = 0.0
+        for k in range(labels):
+            total += out[k]
+        log_z += np.log(total)
+        scale = 1.0 / total
+        for k in range(labels):
+            out[k] *= scale
+            row[k] *= scale  # of the passage into this node
+    unary[length - 1] = forward[length - 1]
+    for t in range(length - 2, -1, -1):
+        after = ahead[t + 1]
+        for j in range(labels):
+            total, moved_row = 0.0, moved[j]
+            for k in range(labels):
+                total += moved_row[k] * after[k]
+            unary[t, j] = forward[t, j] * total
+            ahead[t, j] *= total
+    return log_z
+
+
+@kernel
+def _log_sum(values):
+    highest = np.max(values)
+    total = 0.0
+    for value in values:
+        total += np.exp(value - highest)
+    return highest + np.log(total)
+
+
+@kernel
+def _log_passes(scores, length, transitions, forward, ahead, unary):
+    """The same on logarithms: the log marginal of a pair is ``forward[t, j] + P[j, k] + ahead[t + 1, k]``."""
+    labels = scores.shape[1]
+    ahead[length - 1] = scores[length - 1]
+    for t in range(length - 2, -1, -1):
+        for j in range(labels):
+            ahead[t, j] = scores[t, j] + _log_sum(transitions[j] + ahead[t + 1])
+    log_z = _log_sum(ahead[0])
+    forward[0] = scores[0] - log_z
+    for t in range(1, length):
+        for k in range(labels):
+            forward[t, k] = scores[t, k] + _log_sum(forward[t - 1] + transitions[:, k])
+    for t in range(length):
+        for k in range(labels):
+            unary[t, k] = np.exp(forward[t, k] + (ahead[t, k] - scores[t, k]))
+    return log_z
+
+
+@kernel(fastmath=_FAST)
+def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, pair):
+    """The marginals of all nodes and pairs of neighbours; returns the log-partition function.
+
+    Work space: `moved` ``(K, K)``, `forward` and `ahead` ``(T, K)``. Answers: `unary` ``(T, K)``, `pair`
+    ``(T - 1, K, K)``.
+    """
+    labels = scores.shape[1]
+    width, top = _range_of(scores, length, transitions)
+    if width < _RANGE:
+        log_z = _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary)
+        for t in range(length - 1):
+            after = ahead[t + 1]
+            for j in range(labels):
+                share, moved_row, out = forward[t, j], moved[j], pair[t, j]
+                for k in range(labels):
+                    out[k] = share * moved_row[k] * after[k]
+        return log_z
+    log_z = _log_passes(scores, length, transitions, forward, ahead, unary)
+    for t in range(length - 1):
+        for j in range(labels):
+            for k in range(labels):
+                pair[t, j, k] = np.exp(forward[t, j] + transitions[j, k] + ahead[t + 1, k])
+    return log_z
+
+
+@kernel(fastmath=_FAST)
+def expectations(
+    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, work
+):
+    """What the primal objective needs of the sequences ``first:last``.
+
+    Fills `unary` ``(N, K)`` with the marginals of their nodes and `log_z` with their log-partition functions, and adds
+    the expected transitions to `transitions` ``(K, K)``. `work` is ``(3 T + 2 K, K)``, ``T`` the longest sequence.
+    """
+    labels = weights.shape[1]
+    matrix = weights[weights.shape[0] - labels :]
+    longest = (work.shape[0] - 2 * labels) // 3
+    scores, forward, ahead = work[:longest], work[longest : 2 * longest], work[2 * longest : 3 * longest]
+    moved, pairs = work[3 * longest : 3 * longest + labels], work[3 * longest + labels :]
+    for i in range(first, last):
+        start, length = offsets[i], offsets[i + 1] - offsets[i]
+        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, offsets[i + 1], scores)
+        width, top = _range_of(scores, length, matrix)
+        out = unary[start : start + length]
+        if width < _RANGE:
+            log_z[i] = _scaled_passes(scores, length, matrix, top, moved, forward, ahead, out)
+            pairs[:] = 0.0
+            for t in range(length - 1):
+                after = ahead[t + 1]
+                for j in range(labels):
+                    share, row = forward[t, j], pairs[j]
+                    for k in range(labels):
+                        row[k] += share * after[k]
+            for j in range(labels):
+                for k in range(labels):
+                    transitions[j, k] += pairs[j, k] * moved[j, k]
+        else:
+            log_z[i] = _log_passes(scores, length, matrix, forward, ahead, out)
+            for t in range(length - 1):
+                for j in range(labels):
+                    for k in range(labels):
+                        transitions[j, k] += np.exp(forward[t, j] + matrix[j, k] + ahead[t + 1, k])
+
+
+@kernel(fastmath=_FAST)
+def gold_statistics(attributes, has_bias, indptr, indices, values, offsets, labels, out):
+    """Adds ``F(x_i, y_i)`` of all sequences to `out`, laid out like the weights."""
+    first_transition = out.shape[0] - out.shape[1]
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            label = labels[t]
+            for e in range(indptr[t], indptr[t + 1]):
+                out[indices[e], label] += values[e]
+            if has_bias:
+                out[attributes, label] += 1.0
+            if t > offsets[i]:
+                out[first_transition + labels[t - 1], label] += 1.0
+        if has_bias:
+            out[attributes + 1, labels[offsets[i]]] += 1.0
+            out[attributes + 2, labels[offsets[i + 1] - 1]] += 1.0
+
+
+@kernel(fastmath=_FAST)
+def gather(indptr, indices, values, rows, first, last, out):
+    """``out[a]``: the sum of ``values[e] rows[indices[e]]`` over row ``a`` of a CSR matrix, rows ``first:last``.
+
+    With the matrix that holds the tokens of each attribute, it gathers what the tokens say into the attributes: every
+    row of the answer is written once, by one thread, in a fixed order.
+    """
+    labels = rows.shape[1]
+    for a in range(first, last):
+        target = out[a]
+        target[:] = 0.0
+        for e in range(indptr[a], indptr[a + 1]):
+            source, value = rows[indices[e]], values[e]
+            for k in range(labels):
+                target[k] += value * source[k]
+
+
+@kernel(fastmath=_FAST)
+def negative_entropy(unary, pair, length):
+    """``sum p log p`` over pairs minus that over inner nodes: minus the entropy of the chain with these marginals."""
+    labels = unary.shape[1]
+    total = 0.0
+    if length == 1:
+        for k in range(labels):
+            total += unary[0, k] * fast_log(unary[0, k])
+        return total
+    for t in range(length - 1):
+        for j in range(labels):
+            row = pair[t, j]
+            for k in range(labels):
+                total += row[k] * fast_log(row[k])
+    for t in range(1, length - 1):
+        row = unary[t]
+        for k in range(labels):
+            total -= row[k] * fast_log(row[k])
+    return total
+
+
+@kernel
+def entropies(unary, pair, offsets, first, last, out):
+    """The entropy of each of the sequences ``first:last`` with the marginals `unary` and `pair`."""
+    for i in range(first, last):
+        start, stop = offsets[i], offsets[i + 1]
+        out[i] = -negative_entropy(unary[start:stop], pair[start - i : stop - i - 1], stop - start)
+
+
+@kernel
+def subtract_gold(pair, offsets, labels, first, last, out):
+    """Adds the transitions in the labels minus the expected ones of the sequences ``first:last`` to `out`."""
+    k = out.shape[0]
+    for i in range(first, last):
+        own = np.zeros((k, k))
+        for t in range(offsets[i], offsets[i + 1] - 1):
+            own[labels[t], labels[t + 1]] += 1.0
+            matrix = pair[t - i]
+            for a in range(k):
+                for b in range(k):
+                    own[a, b] -= matrix[a, b]
+        out += own
+
+
+@kernel
+def best_labels(scores, length, transitions, value, origin, labels_out):
+    """The labelling of highest score (Viterbi), and that score. Work space `value` ``(2, K)``, `origin` ``(T, K)``."""
+    labels = scores.shape[1]
+    value[0] = scores[0]
+    for t in range(1, length):
+        now, before = value[t % 2], value[(t - 1) % 2]
+        now[:] = -np.inf
+        back = origin[t]
+        for j in range(labels):
+            reached, row = before[j], transitions[j]
+            for k in range(labels):
+                candidate = reached + row[k]
+                better = candidate > now[k]
+                now[k] = candidate if better else now[k]
+                back[k] = j if better else back[k]
+        for k in range(labels):
+            now[k] += scores[t, k]
+    last = value[(length - 1) % 2]
+    best = np.argmax(last)
+    score = last[best]
+    for t in range(length - 1, -1, -1):
+        labels_out[t] = best
+        best = origin[t, best] if t else best
+    return score
+
+
+@kernel
+def decode(weights, attributes, has_bias, indptr, indices, values, offsets, first, last, out, work, origin):
+    """The best labels of the sequences ``first:last``. `work` is ``(T + 2, K)``, `origin` ``(T, K)``."""
+    matrix = weights[weights.shape[0] - weights.shape[1] :]
+    for i in range(first, last):
+        start, stop = offsets[i], offsets[i + 1]
+        scores, value = work[: work.shape[0] - 2], work[work.shape[0] - 2 :]
+        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        best_labels(scores, stop - start, matrix, value, origin, out[start:stop])
+
+
+@kernel
+def label_scores(weights, attributes, has_bias, indptr, indices, values, offsets, labels, out):
+    """``w . F(x_i, y_i)`` of every sequence."""
+    first_transition = weights.shape[0] - weights.shape[1]
+    for i in range(len(offsets) - 1):
+        total = 0.0
+        for t in range(offsets[i], offsets[i + 1]):
+            label = labels[t]
+            for e in range(indptr[t], indptr[t + 1]):
+                total += values[e] * weights[indices[e], label]
+            if has_bias:
+                total += weights[attributes, label]
+            if t > offsets[i]:
+                total += weights[first_transition + labels[t - 1], label]
+        if has_bias:
+            total += weights[attributes + 1, labels[offsets[i]]] + weights[attributes + 2, labels[offsets[i + 1] - 1]]
+        out[i] = total
+
+
+@kernel
+def sample_labels(forward_unary, pair, length, uniforms, labels_out):
+    """One labelling drawn from the chain with these marginals, by inversion node after node."""
+    labels = forward_unary.shape[1]
+    total, drawn = 0.0, labels - 1
+    for k in range(labels):
+        total += forward_unary[0, k]
+        if uniforms[0] < total:
+            drawn = k
+            break
+    labels_out[0] = drawn
+    for t in range(1, length):
+        row = pair[t - 1, drawn]
+        target, total, last_possible = uniforms[t] * np.sum(row), 0.0, drawn
+        drawn = -1
+        for k in range(labels):
+            if row[k] > 0.0:
+                last_possible = k
+            total += row[k]
+            if target < total:
+                drawn = k
+                break
+        if drawn < 0:
+            drawn = last_possible
+        labels_out[t] = drawn

@@ -1,0 +1,282 @@
+"""The regularised likelihood of a linear-chain model, its dual, and the gap between them.
+
+With ``phi_i(w) = log Z_i(w) - w . F(x_i, y_i)``, the negative log-likelihood of sequence ``i``:
+
+* primal ``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i phi_i(w)``;
+* dual ``D(mu) = -(1 / (2 l2)) |soft(v(mu), l1)|^2 + (1/n) sum_i H(mu_i)``, where ``mu_i`` are marginals of the nodes
+  and pairs of sequence ``i``, ``H`` is the entropy of the chain that has them, and
+  ``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``;
+* ``w(mu) = soft(v(mu), l1) / l2``, and then ``P(w(mu)) - D(mu) = (1/n) sum_i KL(mu_i || p(. | x_i; w(mu)))``.
+
+Le Priol 2021, chapter 3. Weights are a matrix with a row for each attribute, then the three biases (every node, first
+node, last node), then the transitions; and a column for each label.
+"""
+
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cumulant.sequences.chain_kernels import entropies, expectations, gather, gold_statistics, subtract_gold
+from cumulant.sequences.data import SequenceData
+
+__all__ = ["ChainProblem", "Marginals", "cores", "in_parts"]
+
+_PARTS = 32  # fixed, so that sums do not depend on the number of threads
+
+
+@dataclass(eq=False)
+class Marginals:
+    """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.
+
+    The pairs of sequence ``i`` begin at ``offsets[i] - i``.
+    """
+
+    nodes: np.ndarray
+    pairs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ChainProblem:
+    """Maximum likelihood for labelled sequences, with the penalty ``l2/2 |w|^2 + l1 |w|_1``.
+
+    Parameters
+    ----------
+    data : SequenceData
+        With labels, numbered from 0 to ``n_labels - 1``.
+    n_labels : int
+    l2 : float, optional
+        Positive; ``1/n`` by default.
+    l1 : float
+        Not negative.
+    bias : bool
+        Whether every label has the three biases.
+    n_jobs : int, optional
+        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    """
+
+    data: SequenceData
+    n_labels: int
+    l2: Any = None
+    l1: float = 0.0
+    bias: bool = True
+    n_jobs: int | None = None
+    n_terms: int = field(init=False)
+
+    convex = True
+    constants_are = "checked"
+
+    def __post_init__(self):
+        if self.data.labels is None:
+            raise ValueError("data must have labels to learn from")
+        labels = np.asarray(self.data.labels)
+        if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= self.n_labels:
+            raise ValueError(f"labels must be numbers from 0 to {self.n_labels - 1}")
+        object.__setattr__(self, "n_terms", len(self.data))
+        l2 = 1.0 / self.n_terms if self.l2 is None else float(self.l2)
+        if not (np.isfinite(l2) and l2 > 0):
+            raise ValueError(f"l2 must be positive and finite; got {l2}")
+        object.__setattr__(self, "l2", l2)
+        if not (np.isfinite(self.l1) and self.l1 >= 0):
+            raise ValueError(f"l1 must be finite and not negative; got {self.l1}")
+
+    # Shapes -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_attributes(self) -> int:
+        """The number of attributes, biases not counted."""
+        return self.data.features.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the weights."""
+        return self.n_attributes + 3 * self.bias + self.n_labels, self.n_labels
+
+    @property
+    def strong_convexity(self) -> float:
+        """``l2``."""
+        return self.l2
+
+    @property
+    def scale(self) -> float:
+        """``l2 n``."""
+        return self.l2 * self.n_terms
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The labels as int64."""
+        return np.ascontiguousarray(self.data.labels, dtype=np.int64)
+
+    @cached_property
+    def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The CSR matrix of the tokens, as kernels take it."""
+        matrix = self.data.features
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+    @cached_property
+    def by_attribute(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its transpose: the tokens of each attribute."""
+        matrix = sparse.csr_matrix(self.data.features.T)
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+    @cached_property
+    def attributes_of_sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``(starts, attributes, place)``: those of each sequence, once each, and which of them each value is of."""
+        indptr, indices, _ = self.tokens
+        sequence = np.repeat(np.arange(self.n_terms), np.diff(indptr[self.data.offsets]))
+        keys = sequence * np.int64(max(self.n_attributes, 1)) + indices
+        distinct, place = np.unique(keys, return_inverse=True)
+        owner = distinct // max(self.n_attributes, 1)
+        starts = np.searchsorted(owner, np.arange(self.n_terms + 1))
+        return (
+            starts,
+            (distinct % max(self.n_attributes, 1)).astype(np.int32),
+            (place - starts[sequence]).astype(np.int32),
+        )
+
+    @cached_property
+    def gold(self) -> np.ndarray:
+        """``(1/n) sum_i F(x_i, y_i)``."""
+        out = np.zeros(self.shape)
+        gold_statistics(self.n_attributes, self.bias, *self.tokens, self.data.offsets, self.labels, out)
+        return out / self.n_terms
+
+    # Primal -----------------------------------------------------------------------------------------------------------
+
+    def value(self, w: Any) -> float:
+        """``P(w)``."""
+        return self._losses(w)[0]
+
+    def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
+        """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``, shaped like `w`."""
+        w = self._weights(w)
+        value, nodes, transitions = self._losses(w)
+        gradient = self._gathered(nodes, transitions)
+        gradient /= self.n_terms
+        gradient -= self.gold
+        gradient += self.l2 * w
+        return value, gradient
+
+    def gradient(self, w: Any) -> np.ndarray:
+        """The gradient of the smooth part of ``P``."""
+        return self.value_and_gradient(w)[1]
+
+    def log_partitions(self, w: Any) -> np.ndarray:
+        """``log Z_i(w)`` of every sequence."""
+        return self._expectations(self._weights(w))[0]
+
+    def _weights(self, w: Any) -> np.ndarray:
+        w = np.ascontiguousarray(w, dtype=np.float64).reshape(self.shape)
+        if not np.all(np.isfinite(w)):
+            raise ValueError("w must be finite; it holds NaN or infinity")
+        return w
+
+    def _losses(self, w):
+        w = self._weights(w)
+        log_z, nodes, transitions = self._expectations(w)
+        penalty = 0.5 * self.l2 * np.vdot(w, w) + (self.l1 * np.abs(w).sum() if self.l1 else 0.0)
+        return float(penalty + np.mean(log_z) - np.vdot(w, self.gold)), nodes, transitions
+
+    def _expectations(self, w):
+        """Log-partition functions, marginals of the nodes, and the expected transitions of all sequences."""
+        k, longest = self.n_labels, int(self.data.lengths.max())
+        nodes, log_z = np.empty((len(self.labels), k)), np.empty(self.n_terms)
+
+        def part(first, last):
+            transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
+            expectations(
+                w, self.n_attributes, self.bias, *self.tokens, self.data.offsets, first, last, nodes, transitions,
+                log_z, work,
+            )  # fmt: skip
+            return transitions
+
+        parts = in_parts(part, self.n_terms, self.n_jobs)
+        return log_z, nodes, np.sum(parts, axis=0)
+
+    def _gathered(self, nodes, transitions):
+        """Sums over tokens laid out like the weights: ``sum_i E F(x_i, y)`` from marginals."""
+        out = np.empty(self.shape)
+        a = self.n_attributes
+        in_parts(lambda first, last: gather(*self.by_attribute, nodes, first, last, out), a, self.n_jobs)
+        if self.bias:
+            offsets = self.data.offsets
+            out[a], out[a + 1], out[a + 2] = nodes.sum(0), nodes[offsets[:-1]].sum(0), nodes[offsets[1:] - 1].sum(0)
+        out[-self.n_labels :] = transitions
+        return out
+
+    # Dual -------------------------------------------------------------------------------------------------------------
+
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> Marginals:
+        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth.
+
+        The truth itself has an infinite slope of the entropy, and the uniform law has enormous weights.
+        """
+        k, labels = self.n_labels, self.labels
+        nodes = np.full((len(labels), k), epsilon / k)
+        nodes[np.arange(len(labels)), labels] += 1.0 - epsilon
+        inner = np.ones(len(labels), dtype=bool)
+        inner[self.data.offsets[1:] - 1] = False
+        left = np.flatnonzero(inner)
+        pairs = np.full((len(left), k, k), epsilon / k**2, dtype=dtype)
+        pairs[np.arange(len(left)), labels[left], labels[left + 1]] += 1.0 - epsilon
+        return Marginals(nodes, pairs)
+
+    def residual(self, mu: Marginals) -> np.ndarray:
+        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
+        nodes = -mu.nodes
+        nodes[np.arange(len(self.labels)), self.labels] += 1.0
+
+        def part(first, last):
+            out = np.zeros((self.n_labels, self.n_labels))
+            subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, out)
+            return out
+
+        transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
+        return self._gathered(nodes, transitions) / self.n_terms
+
+    def weights_of(self, residual: np.ndarray) -> np.ndarray:
+        """``w = soft(v, l1) / l2``."""
+        if self.l1 == 0:
+            return residual / self.l2
+        return np.sign(residual) * np.maximum(np.abs(residual) - self.l1, 0.0) / self.l2
+
+    def entropies(self, mu: Marginals) -> np.ndarray:
+        """The entropy of the chain with these marginals, of every sequence."""
+        out = np.empty(self.n_terms)
+        offsets = self.data.offsets
+        in_parts(
+            lambda first, last: entropies(mu.nodes, mu.pairs, offsets, first, last, out), self.n_terms, self.n_jobs
+        )
+        return out
+
+    def dual(self, mu: Marginals) -> float:
+        """``D(mu)``, from the marginals alone."""
+        w = self.weights_of(self.residual(mu))
+        return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+
+
+def cores(n_jobs: int | None) -> int:
+    """How many threads `n_jobs` means: None all cores, -1 too."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None or n_jobs == -1:
+        return available
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
+        raise ValueError(f"n_jobs must be a positive whole number, -1 or None; got {n_jobs!r}")
+    return int(n_jobs)
+
+
+def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list:
+    """``work(first, last)`` on fixed parts of ``range(n)``, by several threads; the answers in order."""
+    edges = np.linspace(0, n, min(_PARTS, max(n, 1)) + 1).astype(int)
+    threads = min(cores(n_jobs), len(edges) - 1)
+    spans = list(itertools.pairwise(edges))
+    if threads == 1:
+        return [work(first, last) for first, last in spans]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda span: work(*span), spans))
