@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import families
+from benchmarks import families, sequences
 
-ALL = {"families": families.run}
+ALL = {"families": families.run, "sequences": sequences.run}
 
 
 def main(names: list[str]) -> int:

@@ -67,7 +67,7 @@ def test_marginals_against_enumeration(passes, length, k):
 @pytest.mark.parametrize(("length", "k", "scale"), [(1, 2, 1.0), (7, 5, 3.0), (40, 9, 10.0), (200, 26, 2.0)])
 def test_the_two_ways_agree(length, k, scale):
     unary, pair = random_scores(length, k, seed=length, scale=scale)
-    assert _range_of(unary, length, pair)[0] < 500
+    assert _range_of(unary, length, pair)[0] < 350
     fast, slow = scaled(unary, pair), logarithmic(unary, pair)
     for a, b in zip(fast, slow, strict=True):
         assert_allclose(a, b, rtol=1e-11, atol=1e-300)
@@ -75,13 +75,8 @@ def test_the_two_ways_agree(length, k, scale):
         assert_array_equal(a, b)
 
 
-LOST = pytest.mark.xfail(strict=True, reason="a product of two small numbers comes before the large one that mends it")
-
-
-@pytest.mark.parametrize(
-    ("width", "of_pairs"),
-    [(w, s) for w in (499.0, 501.0) for s in (0.0, 0.5)] + [(501.0, 1.0)] + [pytest.param(499.0, 1.0, marks=LOST)],
-)
+@pytest.mark.parametrize("width", [349.0, 351.0])
+@pytest.mark.parametrize("of_pairs", [0.0, 0.5, 1.0])
 def test_on_both_sides_of_the_switch(width, of_pairs):
     """Scores that differ as much as one way takes, and a little more: shared between nodes and pairs."""
     rng = np.random.default_rng(0)
@@ -98,7 +93,6 @@ def test_on_both_sides_of_the_switch(width, of_pairs):
         assert_allclose(ours[2], log_z, rtol=1e-13)
 
 
-@LOST
 def test_small_marginals_of_pairs_are_not_lost():
     unary, pair = np.array([[0.0, 0.0], [0.0, -249.0], [-200.0, 0.0]]), np.array([[-150.0, -250.0], [0.0, -250.0]])
     pairs = chains.marginals_of(chains.joint(unary, pair)[0], 3, 2)[1]
@@ -130,7 +124,6 @@ def test_a_large_score_that_all_labels_of_a_node_share_is_no_matter(shift):
     assert_allclose(either(moved, pair)[0], expected, rtol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="the passes on logarithms round off what is small beside log Z")
 @pytest.mark.parametrize("large", [1e10, 1e16])
 def test_marginals_sum_to_one_beside_a_large_score(large):
     nodes, pairs, _ = either(np.array([[large, 0.0], [0.3, 0.0]]), np.zeros((2, 2)))
@@ -189,7 +182,6 @@ def test_samples_keep_to_possible_labels_after_the_first_node():
     assert_array_equal(out, 0)
 
 
-@pytest.mark.xfail(strict=True, reason="rounding past the last possible label of the first node gives the last label")
 def test_samples_keep_to_possible_labels_at_the_first_node():
     below = np.nextafter(1.0, 0.0)  # what probabilities may add up to, and the largest uniform
     nodes, pairs = np.array([[below, 0.0], [below, 0.0]]), np.array([[[below, 0.0], [0.0, 0.0]]])

@@ -23,7 +23,7 @@ def update(problem, state, i, subprecision=1e-12):
     ascend(
         state.hidden, problem.l1 / problem.l2, problem.bias, *problem.tokens, problem.data.offsets, starts, attributes,
         place, state.nodes, state.pairs, np.array([i]), state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0,
-        0.0, problem.scale, 1.0, subprecision, 100, 1, 0, 0, 0, counters, *np.empty((4, longest, k)),
+        0.0, problem.scale, 1.0, subprecision, 100, 0.0, 1, 0, 0, 0, counters, *np.empty((4, longest, k)),
         np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)),
     )  # fmt: skip
     return counters[2], state.gaps[i]

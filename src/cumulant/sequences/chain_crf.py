@@ -13,8 +13,8 @@ from cumulant.certificates import Certificate
 from cumulant.sequences import chain_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
-from cumulant.sequences.problem import ChainProblem, Marginals, in_parts
-from cumulant.sequences.sdca import DualAscent, certify_gap, certify_gradient
+from cumulant.sequences.problem import ChainProblem, in_parts
+from cumulant.sequences.sdca import DualAscent, certify_gradient
 
 __all__ = ["ChainCRF"]
 
@@ -189,7 +189,6 @@ class ChainCRF(BaseEstimator):
             sampling=self.sampling,
             nonuniformity=self.nonuniformity,
             n_blocks=blocks,
-            max_evaluations=1,
             dtype=self.marginals,
             aim=0.8 * self.tol,
         )
@@ -221,7 +220,7 @@ class ChainCRF(BaseEstimator):
             rng=self.random_state,
             progress=bool(self.verbose),
         )
-        watch.end(result.status, result.x, None if result.state is None else result.state)
+        watch.end(result.status, result.x, result.certificate)
 
     def _descend(self, problem, solver, watch) -> None:
         result = optim.run(
@@ -234,7 +233,7 @@ class ChainCRF(BaseEstimator):
             time_limit=self.time_limit,
             progress=bool(self.verbose),
         )
-        watch.end(result.status, result.x, None)
+        watch.end(result.status, result.x, result.certificate)
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -438,21 +437,19 @@ class _Watch:
             return True
         return False
 
-    def end(self, status, weights, state) -> None:
+    def end(self, status, weights, certificate) -> None:
         self.crf.status_ = self.why or {"max_steps": "max_epochs"}.get(status, status)
-        self.weights, self.state = weights, state
+        self.weights, self.crf.certificate_ = weights, certificate
 
     def finish(self, problem) -> None:
-        """The fitted attributes. The certificate is computed afresh, for the weights that are kept."""
+        """The fitted attributes, with a certificate of the weights that are kept."""
         crf = self.crf
         if self.best_weights is not None:
-            self.weights, self.state = self.best_weights, None
+            self.weights, crf.certificate_ = self.best_weights, None
         crf.weights_ = np.ascontiguousarray(self.weights).reshape(problem.shape)
         crf.objective_ = problem.value(crf.weights_)
-        if self.state is not None:
-            crf.certificate_ = certify_gap(problem, crf.weights_, Marginals(self.state.nodes, self.state.pairs))
-        else:
-            crf.certificate_ = certify_gradient(problem, crf.weights_) if problem.l1 == 0 else None
+        if crf.certificate_ is None and problem.l1 == 0:  # not the last weights: their marginals are gone
+            crf.certificate_ = certify_gradient(problem, crf.weights_)
 
 
 def _encode_like(crf, X, y) -> SequenceData:

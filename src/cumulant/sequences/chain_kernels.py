@@ -18,6 +18,7 @@ __all__ = [
     "chain_marginals",
     "chain_scores",
     "decode",
+    "distinct_attributes",
     "entropies",
     "expectations",
     "gather",
@@ -30,7 +31,7 @@ __all__ = [
     "subtract_gold",
 ]
 
-_RANGE = 500.0  # exp(-500) is far from the end of the floating-point range, also after one more factor of it
+_RANGE = 350.0  # products of two numbers that are exp(-350) are still far from the end of the floating-point range
 _FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -158,21 +159,33 @@ def _log_sum(values):
 
 
 @kernel
+def _shares(values):
+    """Probabilities proportional to the exponentials."""
+    powers = np.exp(values - np.max(values))
+    return powers / np.sum(powers)
+
+
+@kernel
 def _log_passes(scores, length, transitions, forward, ahead, unary):
-    """The same on logarithms: the log marginal of a pair is ``forward[t, j] + P[j, k] + ahead[t + 1, k]``."""
+    """The same on logarithms: ``k`` follows ``j`` with a probability proportional to ``exp(P[j, k] + ahead[k])``."""
     labels = scores.shape[1]
-    ahead[length - 1] = scores[length - 1]
-    for t in range(length - 2, -1, -1):
-        for j in range(labels):
-            ahead[t, j] = scores[t, j] + _log_sum(transitions[j] + ahead[t + 1])
-    log_z = _log_sum(ahead[0])
-    forward[0] = scores[0] - log_z
-    for t in range(1, length):
-        for k in range(labels):
-            forward[t, k] = scores[t, k] + _log_sum(forward[t - 1] + transitions[:, k])
+    log_z = 0.0
     for t in range(length):
         for k in range(labels):
-            unary[t, k] = np.exp(forward[t, k] + (ahead[t, k] - scores[t, k]))
+            before = 0.0 if t == 0 else _log_sum(forward[t - 1] + transitions[:, k])
+            forward[t, k] = scores[t, k] + before
+        # Normalised at each node: beside large scores, what adds up over nodes would forget the small ones.
+        total = _log_sum(forward[t])
+        log_z += total
+        forward[t] -= total
+        ahead[t] = scores[t] - total
+    unary[length - 1] = np.exp(forward[length - 1])
+    for t in range(length - 2, -1, -1):
+        for j in range(labels):
+            after = _log_sum(transitions[j] + ahead[t + 1])
+            unary[t, j] = np.exp(forward[t, j] + after)
+            ahead[t, j] += after
+        unary[t] /= np.sum(unary[t])
     return log_z
 
 
@@ -197,8 +210,7 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
     log_z = _log_passes(scores, length, transitions, forward, ahead, unary)
     for t in range(length - 1):
         for j in range(labels):
-            for k in range(labels):
-                pair[t, j, k] = np.exp(forward[t, j] + transitions[j, k] + ahead[t + 1, k])
+            pair[t, j] = unary[t, j] * _shares(transitions[j] + ahead[t + 1])
     return log_z
 
 
@@ -237,8 +249,7 @@ def expectations(
             log_z[i] = _log_passes(scores, length, matrix, forward, ahead, out)
             for t in range(length - 1):
                 for j in range(labels):
-                    for k in range(labels):
-                        transitions[j, k] += np.exp(forward[t, j] + matrix[j, k] + ahead[t + 1, k])
+                    transitions[j] += out[t, j] * _shares(matrix[j] + ahead[t + 1])
 
 
 @kernel(fastmath=_FAST)
@@ -257,6 +268,27 @@ def gold_statistics(attributes, has_bias, indptr, indices, values, offsets, labe
         if has_bias:
             out[attributes + 1, labels[offsets[i]]] += 1.0
             out[attributes + 2, labels[offsets[i + 1] - 1]] += 1.0
+
+
+@kernel
+def distinct_attributes(indptr, indices, offsets, attributes):
+    """``(starts, distinct, place)``: the attributes of each sequence, each named once, in order of occurrence."""
+    n = len(offsets) - 1
+    starts, place = np.zeros(n + 1, dtype=np.int64), np.empty(len(indices), dtype=np.int32)
+    distinct = np.empty(len(indices), dtype=np.int32)
+    seen_by, seen_at = np.full(attributes, -1, dtype=np.int64), np.empty(attributes, dtype=np.int64)
+    count = 0
+    for i in range(n):
+        starts[i] = count
+        for e in range(indptr[offsets[i]], indptr[offsets[i + 1]]):
+            a = indices[e]
+            if seen_by[a] != i:
+                seen_by[a], seen_at[a] = i, count
+                distinct[count] = a
+                count += 1
+            place[e] = seen_at[a] - starts[i]
+    starts[n] = count
+    return starts, distinct[:count].copy(), place
 
 
 @kernel(fastmath=_FAST)
@@ -381,11 +413,12 @@ def label_scores(weights, attributes, has_bias, indptr, indices, values, offsets
 def sample_labels(forward_unary, pair, length, uniforms, labels_out):
     """One labelling drawn from the chain with these marginals, by inversion node after node."""
     labels = forward_unary.shape[1]
-    total, drawn = 0.0, labels - 1
+    total, drawn = 0.0, 0
     for k in range(labels):
+        if forward_unary[0, k] > 0.0:
+            drawn = k
         total += forward_unary[0, k]
         if uniforms[0] < total:
-            drawn = k
             break
     labels_out[0] = drawn
     for t in range(1, length):

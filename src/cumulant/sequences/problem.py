@@ -12,6 +12,7 @@ Le Priol 2021, chapter 3. Weights are a matrix with a row for each attribute, th
 node, last node), then the transitions; and a column for each label.
 """
 
+import functools
 import itertools
 import os
 from collections.abc import Callable
@@ -23,10 +24,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cumulant.sequences.chain_kernels import entropies, expectations, gather, gold_statistics, subtract_gold
+from cumulant.sequences.chain_kernels import (
+    distinct_attributes,
+    entropies,
+    expectations,
+    gather,
+    gold_statistics,
+    subtract_gold,
+)
 from cumulant.sequences.data import SequenceData
 
-__all__ = ["ChainProblem", "Marginals", "cores", "in_parts"]
+__all__ = ["ChainProblem", "Marginals", "cores", "in_parts", "side_by_side"]
 
 _PARTS = 32  # fixed, so that sums do not depend on the number of threads
 
@@ -129,16 +137,7 @@ class ChainProblem:
     def attributes_of_sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(starts, attributes, place)``: those of each sequence, once each, and which of them each value is of."""
         indptr, indices, _ = self.tokens
-        sequence = np.repeat(np.arange(self.n_terms), np.diff(indptr[self.data.offsets]))
-        keys = sequence * np.int64(max(self.n_attributes, 1)) + indices
-        distinct, place = np.unique(keys, return_inverse=True)
-        owner = distinct // max(self.n_attributes, 1)
-        starts = np.searchsorted(owner, np.arange(self.n_terms + 1))
-        return (
-            starts,
-            (distinct % max(self.n_attributes, 1)).astype(np.int32),
-            (place - starts[sequence]).astype(np.int32),
-        )
+        return distinct_attributes(indptr, indices, self.data.offsets, self.n_attributes)
 
     @cached_property
     def gold(self) -> np.ndarray:
@@ -223,8 +222,14 @@ class ChainProblem:
         inner = np.ones(len(labels), dtype=bool)
         inner[self.data.offsets[1:] - 1] = False
         left = np.flatnonzero(inner)
-        pairs = np.full((len(left), k, k), epsilon / k**2, dtype=dtype)
-        pairs[np.arange(len(left)), labels[left], labels[left + 1]] += 1.0 - epsilon
+        pairs = np.empty((len(left), k, k), dtype=dtype)
+
+        def fill(first, last):  # by several threads: the first touch of memory is what takes the time
+            pairs[first:last] = epsilon / k**2
+            own = left[first:last]
+            pairs[np.arange(first, last), labels[own], labels[own + 1]] += 1.0 - epsilon
+
+        in_parts(fill, len(left), self.n_jobs)
         return Marginals(nodes, pairs)
 
     def residual(self, mu: Marginals) -> np.ndarray:
@@ -255,9 +260,9 @@ class ChainProblem:
         )
         return out
 
-    def dual(self, mu: Marginals) -> float:
-        """``D(mu)``, from the marginals alone."""
-        w = self.weights_of(self.residual(mu))
+    def dual(self, mu: Marginals, w: np.ndarray | None = None) -> float:
+        """``D(mu)``, from the marginals alone; or with the weights ``w(mu)``, where they are known."""
+        w = self.weights_of(self.residual(mu)) if w is None else w
         return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
 
 
@@ -271,6 +276,11 @@ def cores(n_jobs: int | None) -> int:
     return int(n_jobs)
 
 
+def side_by_side(work: Callable[[int], Any], n: int, n_jobs: int | None) -> list:
+    """``work(0), ..., work(n - 1)`` by several threads; the answers in order."""
+    return list(_pool(min(cores(n_jobs), n)).map(work, range(n)))
+
+
 def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list:
     """``work(first, last)`` on fixed parts of ``range(n)``, by several threads; the answers in order."""
     edges = np.linspace(0, n, min(_PARTS, max(n, 1)) + 1).astype(int)
@@ -278,5 +288,9 @@ def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> lis
     spans = list(itertools.pairwise(edges))
     if threads == 1:
         return [work(first, last) for first, last in spans]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda span: work(*span), spans))
+    return list(_pool(threads).map(lambda span: work(*span), spans))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="cumulant")

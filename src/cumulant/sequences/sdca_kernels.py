@@ -19,9 +19,9 @@ _FAST = {"reassoc", "contract", "nsz"}
 
 
 @kernel(fastmath=_FAST)
-def _sums(mu, step):
-    """``sum step log mu`` and ``sum mu log mu``; `step` comes in as ``nu`` and leaves as ``nu - mu``."""
-    cross, own = 0.0, 0.0
+def _sums(mu, step, weights):
+    """Sums of ``step log mu``, ``mu log mu``, ``mu weights``; `step` comes in as ``nu`` and leaves as ``nu - mu``."""
+    cross, own, score = 0.0, 0.0, 0.0
     for e in range(len(mu)):
         value = np.float64(mu[e])
         change = step[e] - value
@@ -29,7 +29,8 @@ def _sums(mu, step):
         step[e] = change
         cross += change * logarithm
         own += value * logarithm
-    return cross, own
+        score += value * weights[e]
+    return cross, own, score
 
 
 @kernel(fastmath=_FAST)
@@ -102,8 +103,8 @@ def _inner(first, second):
 @kernel
 def ascend(
     weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, pair, members, gaps,
-    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, updates, seed, block, sweep,
-    counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions, matrix,
+    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, straightness, updates, seed,
+    block, sweep, counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions, matrix,
 ):  # fmt: skip
     """`updates` updates of the sequences `members`; returns how many were made (all of them).
 
@@ -125,6 +126,8 @@ def ascend(
         How sequences are drawn: scheme 0 uniform, 1 by `importance`, 2 by gap, 3 by both, 4 the largest gap.
     scale : float
         ``lambda n``.
+    straightness : float
+        See `DualAscent`.
     counters : array
         Oracle calls, evaluations of the line search, and the sum of steps.
     """
@@ -154,13 +157,12 @@ def ascend(
         log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step)
 
         # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
-        mean_score = _inner(mu, scores[:length])
+        mean_score, cross, own = _inner(mu, scores[:length]), 0.0, 0.0
+        flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
         for t in range(length - 1):
-            for j in range(labels):
-                for k in range(labels):
-                    mean_score += mu_pair[t, j, k] * matrix[j, k]
-        flat_mu, flat_step = mu_pair.reshape(-1), pair_step.reshape(-1)
-        cross, own = _sums(flat_mu, flat_step)
+            span = slice(t * labels * labels, (t + 1) * labels * labels)
+            sums = _sums(flat_mu[span], flat_step[span], flat_matrix)
+            cross, own, mean_score = cross + sums[0], own + sums[1], mean_score + sums[2]
         single_mu, single_step = mu.reshape(-1), step.reshape(-1)
         sign = 1.0 if length == 1 else -1.0
         a, b = (0, labels) if length == 1 else (labels, (length - 1) * labels)
@@ -189,8 +191,10 @@ def ascend(
         # The root of the slope, which falls from `slope` at 0 to `-curvature` at 1: bracketed Newton's method.
         if slope <= 0.0:
             continue
+        # Where the two divergences in the slope at zero are alike, the slope is nearly a line, and its chord will do.
         low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
-        for _ in range(max_evaluations):
+        lopsided = abs(slope - 2.0 * gap) > straightness * slope
+        for _ in range(max_evaluations if lopsided else 0):
             first, second = _slope(flat_mu, flat_step, gamma)
             for e in range(a, b):
                 change = single_step[e]
