@@ -229,4 +229,8 @@ def test_what_does_not_fit_in_memory_is_refused_before_training(monkeypatch):
 
     monkeypatch.setattr(chain_crf, "_free_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"training needs about .* GiB .* solver='lbfgs'"):
-        ChainCRF().fit(ragged(np.random.default_rng(8), n=50))
+        ChainCRF(solver="sdca").fit(ragged(np.random.default_rng(8), n=50))
+    monkeypatch.setattr(chain_crf, "_free_memory", lambda: 500_000)
+    crf = ChainCRF(tol=1e-6).fit(ragged(np.random.default_rng(8), n=200, labels=12))
+    assert crf.status_ == "converged"
+    assert "strong convexity" in crf.certificate_.theorem  # that of L-BFGS

@@ -37,7 +37,8 @@ class ChainCRF(BaseEstimator):
     l1 : float
         Makes weights exactly zero. Only the dual solver handles it.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"`` chooses by the size of the data.
+        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent where its marginals fit into memory,
+        which is the faster road to any tolerance on the data we have seen, else L-BFGS.
     sampling, nonuniformity
         How dual ascent draws sequences: see `DualAscent`.
     tol : float
@@ -72,6 +73,8 @@ class ChainCRF(BaseEstimator):
         epoch, oracle_calls, line_search_evaluations, seconds (evaluation included), primal, dual, gap.
     status_ : str
         ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, or ``"stopped"`` by the development set.
+    template : str or None
+        A note that files keep: the text of the template that made the attributes. Nothing here reads it.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class ChainCRF(BaseEstimator):
     history_: list[dict[str, float]]
     status_: str
     memory_: int
+    template: str | None = None
 
     def __init__(
         self,
@@ -139,6 +143,8 @@ class ChainCRF(BaseEstimator):
         start = time.perf_counter()
         problem = self._prepare(X, y)
         solver = self._choose(problem)
+        if self.solver == "auto" and not self.l1 and not self._fits(problem, solver):
+            solver = LBFGS()
         self._check_memory(problem, solver)
         watch = _Watch(self, problem, start, X_dev, y_dev)
         if isinstance(solver, DualAscent):
@@ -193,20 +199,28 @@ class ChainCRF(BaseEstimator):
             aim=0.8 * self.tol,
         )
 
-    def _check_memory(self, problem, solver) -> None:
-        """Refuse what will not fit before anything is computed."""
+    def _fits(self, problem, solver) -> bool:
+        """Whether the arrays of training fit into the memory that is free; sets `memory_`, their size in bytes."""
         tokens, k = len(problem.labels), problem.n_labels
         size = 8 if self.marginals == "float64" else 4
         pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, DualAscent) else 0
         copies = 4 + (solver.n_blocks if isinstance(solver, DualAscent) else 2 * solver.history)
         self.memory_ = int(pairs + tokens * k * 24 + 8 * problem.shape[0] * k * copies)
         free = _free_memory()
-        if free is not None and self.memory_ > 0.95 * free:
-            smaller = " or marginals='float32'" if size == 8 and pairs else ""
-            raise MemoryError(
-                f"training needs about {self.memory_ / 2**30:.1f} GiB ({tokens} tokens, {k} labels) and "
-                f"{free / 2**30:.1f} GiB are free: use solver='lbfgs', which keeps no marginals of pairs{smaller}"
-            )
+        return free is None or self.memory_ <= 0.95 * free
+
+    def _check_memory(self, problem, solver) -> None:
+        """Refuse what will not fit before anything is computed."""
+        if self._fits(problem, solver):
+            return
+        ways = ["more memory"]
+        if isinstance(solver, DualAscent):
+            ways = ["solver='lbfgs', which keeps no marginals of pairs"] if not self.l1 else ways
+            ways += ["marginals='float32'"] if self.marginals == "float64" else []
+        raise MemoryError(
+            f"training needs about {self.memory_ / 2**30:.2g} GiB ({len(problem.labels)} tokens, {problem.n_labels} "
+            f"labels), and {(_free_memory() or 0) / 2**30:.2g} GiB are free: use {' or '.join(ways)}"
+        )
 
     def _ascend(self, problem, solver, watch) -> None:
         result = optim.run(
@@ -358,6 +372,7 @@ class ChainCRF(BaseEstimator):
             "objective": self.objective_,
             "status": self.status_,
             "history": self.history_,
+            "template": self.template,
         }
         return files.save(path, "chain CRF", arrays, settings)
 
@@ -375,6 +390,7 @@ class ChainCRF(BaseEstimator):
         text = settings["certificate"]
         crf.certificate_ = None if text is None else Certificate.from_json(text)
         crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
+        crf.template = settings.get("template")
         return crf
 
 
