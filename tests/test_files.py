@@ -113,3 +113,13 @@ def test_a_process_killed_while_writing_leaves_a_loadable_file(tmp_path):
         assert np.all(saved.arrays["a"] == saved.settings["i"])
         seen.add(saved.settings["i"])
     assert max(seen) > 0, "the children did write"
+
+
+def test_a_file_gets_the_permissions_of_any_new_file_and_keeps_those_it_had(tmp_path):
+    plain = tmp_path / "plain"
+    plain.touch()
+    path = files.save(tmp_path / "m", "chain", {})
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o600)
+    files.save(path, "chain", {})
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -72,6 +72,7 @@ def write_atomically(path: str | os.PathLike, data: Any) -> None:
     path = Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
+        os.chmod(temporary, _mode(path))
         with os.fdopen(handle, "wb") as file:
             data(file) if callable(data) else file.write(data)
             file.flush()
@@ -80,6 +81,16 @@ def write_atomically(path: str | os.PathLike, data: Any) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _mode(path: Path) -> int:
+    """The permissions of the file that is there, or those of a new file: temporary ones are for the owner only."""
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def load(path: str | os.PathLike, kind: str | None = None) -> Saved:

@@ -234,3 +234,14 @@ def test_what_does_not_fit_in_memory_is_refused_before_training(monkeypatch):
     crf = ChainCRF(tol=1e-6).fit(ragged(np.random.default_rng(8), n=200, labels=12))
     assert crf.status_ == "converged"
     assert "strong convexity" in crf.certificate_.theorem  # that of L-BFGS
+
+
+def test_single_precision_says_what_it_cannot_certify():
+    data = ragged(np.random.default_rng(9), n=60)
+    coarse = ChainCRF(marginals="float32", tol=1e-3).fit(data)
+    assert coarse.status_ == "converged"
+    assert coarse.certificate_.upper <= 2e-3 * coarse.objective_
+    finer = ChainCRF(marginals="float32", tol=1e-9, max_epochs=300).fit(data)
+    exact = ChainCRF(tol=1e-10, max_epochs=1000).fit(data)
+    assert finer.objective_ - exact.objective_ <= finer.certificate_.upper
+    assert finer.status_ != "converged" or finer.certificate_.upper <= 2e-9 * finer.objective_

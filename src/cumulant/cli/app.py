@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cumulant._version import __version__
+from cumulant.cli import crf
 from cumulant.errors import CumulantError
 
 __all__ = ["app", "main"]
@@ -18,6 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(crf.app, name="crf")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -25,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=arguments, prog_name="cumulant")
-    except (CumulantError, ValueError, OSError, ModuleNotFoundError) as problem:
+    except (CumulantError, ValueError, OSError, MemoryError, ModuleNotFoundError) as problem:
         foreign = isinstance(problem, ModuleNotFoundError) and problem.name != "matplotlib"
         if foreign or "--debug" in arguments:
             raise

@@ -1,23 +1,26 @@
-"""`cumulant demo`: print the demonstration as it goes and write its page."""
+"""`cumulant demo` and `cumulant crf demo`: print a demonstration as it goes and write its page."""
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from cumulant.report import Section, save_page
-from cumulant.report.demo import LEAD, TITLE, sections
+from cumulant.report import Section, demo, save_page
 
 __all__ = ["show"]
 
 
-def show(output: Path) -> None:
-    """Run the demonstration, print each section when it is ready, and write ``output/index.html``."""
+def show(output: Path, of: Any = demo) -> None:
+    """Run a demonstration, print each section when it is ready, and write ``output/index.html``.
+
+    It is a module with ``TITLE``, ``LEAD`` and ``sections(output)``.
+    """
     console, done = Console(), []
-    console.print(f"[bold]{escape(TITLE)}[/]\n{escape(LEAD)}\n")
-    parts = sections(output)
+    console.print(f"[bold]{escape(of.TITLE)}[/]\n{escape(of.LEAD)}\n")
+    parts = of.sections(output)
     while True:
         with console.status("fitting"):
             section = next(parts, None)
@@ -25,7 +28,7 @@ def show(output: Path) -> None:
             break
         _print(console, section)
         done.append(section)
-    path = save_page(output / "index.html", TITLE, done, LEAD)
+    path = save_page(output / "index.html", of.TITLE, done, of.LEAD)
     console.print(f"The page, with pictures: {escape(str(path.resolve()))}", soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ from cumulant import plotting
 from cumulant.families import risk
 from cumulant.report.fits import comparison, parameters, with_error
 from cumulant.report.section import Section, Table
+from cumulant.report.sequences import words
 
 __all__ = ["LEAD", "TITLE", "sections"]
 
@@ -27,7 +28,7 @@ LEAD = (
 
 def sections(output: Path) -> Iterator[Section]:
     """The sections of the page, one at a time; pictures are written below `output`."""
-    makers: tuple[Callable[[Path], Section], ...] = (tumours, irises, wines, digits, diabetes)
+    makers: tuple[Callable[[Path], Section], ...] = (tumours, irises, wines, digits, diabetes, words)
     for make in makers:
         yield make(output)
 

@@ -72,7 +72,8 @@ class ChainCRF(BaseEstimator):
     history_ : list of dict
         epoch, oracle_calls, line_search_evaluations, seconds (evaluation included), primal, dual, gap.
     status_ : str
-        ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, or ``"stopped"`` by the development set.
+        ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, ``"stopped"`` by the development set, or
+        ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it.
     template : str or None
         A note that files keep: the text of the template that made the attributes. Nothing here reads it.
 
@@ -464,8 +465,15 @@ class _Watch:
             self.weights, crf.certificate_ = self.best_weights, None
         crf.weights_ = np.ascontiguousarray(self.weights).reshape(problem.shape)
         crf.objective_ = problem.value(crf.weights_)
-        if crf.certificate_ is None and problem.l1 == 0:  # not the last weights: their marginals are gone
-            crf.certificate_ = certify_gradient(problem, crf.weights_)
+        enough = crf.tol * abs(crf.objective_)
+        certificate = crf.certificate_
+        if problem.l1 == 0 and (certificate is None or certificate.upper > enough):
+            # The marginals are gone, since these are not the last weights, or too coarse (float32) to say enough.
+            other = certify_gradient(problem, crf.weights_)
+            crf.certificate_ = other if certificate is None or other.upper < certificate.upper else certificate
+        certified = crf.certificate_ is None or crf.certificate_.upper <= 2 * enough
+        if crf.marginals == "float32" and crf.status_ == "converged" and not certified:
+            crf.status_ = "rounding"
 
 
 def _encode_like(crf, X, y) -> SequenceData:
