@@ -32,27 +32,25 @@ def compiled(family):
     def bundle(theta, other):
         mu, nu = family.to_mean(theta), family.to_mean(other)
         gradient = jax.vmap(jax.grad(family.log_partition))(theta)
+        # Each number once: a Newton solve that stands twice in a program is compiled twice.
+        fisher, kl, reverse = family.fisher(theta), family.kl(theta, other), family.kl(other, theta)
+        conjugate, conjugate_nu = family.conjugate(mu), family.conjugate(nu)
+        dual, entropy, value = family.bregman_conjugate(mu, nu), family.entropy(theta), family.log_partition(theta)
         return {
             "mean": (mu, gradient),
-            "fisher": (family.fisher(theta), jax.vmap(jax.jacfwd(family.to_mean))(theta)),
+            "fisher": (fisher, jax.vmap(jax.jacfwd(family.to_mean))(theta)),
             "round trip": (family.to_natural(mu), theta),
             "usual": (family.natural(**family.usual(theta)), theta),
-            "fenchel-young": (family.conjugate(mu) + family.log_partition(theta), dot(theta, mu)),
-            "entropy": (family.entropy(theta), -family.conjugate(mu) - family.expected_log_base(theta)),
-            "kl is bregman": (
-                family.kl(theta, other),
-                family.log_partition(other) - family.log_partition(theta) - dot(mu, other - theta),
-            ),
-            "bregman": (family.bregman(theta, other), family.kl(other, theta)),
-            "dual bregman": (
-                family.bregman_conjugate(mu, nu),
-                family.conjugate(mu) - family.conjugate(nu) - dot(other, mu - nu),
-            ),
-            "dual order": (family.bregman_conjugate(mu, nu), family.kl(theta, other)),
-            "symmetrised": (family.symmetrised(mu, nu), family.kl(theta, other) + family.kl(other, theta)),
-            "cross entropy": (family.cross_entropy(theta, other), family.entropy(theta) + family.kl(theta, other)),
+            "fenchel-young": (conjugate + value, dot(theta, mu)),
+            "entropy": (entropy, -conjugate - family.expected_log_base(theta)),
+            "kl is bregman": (kl, family.log_partition(other) - value - dot(mu, other - theta)),
+            "bregman": (family.bregman(theta, other), reverse),
+            "dual bregman": (dual, conjugate - conjugate_nu - dot(other, mu - nu)),
+            "dual order": (dual, kl),
+            "symmetrised": (family.symmetrised(mu, nu), kl + reverse),
+            "cross entropy": (family.cross_entropy(theta, other), entropy + kl),
             "inverse derivative": (
-                jnp.einsum("bij,bjk->bik", jax.vmap(jax.jacfwd(family.to_natural))(mu), family.fisher(theta)),
+                jnp.einsum("bij,bjk->bik", jax.vmap(jax.jacfwd(family.to_natural))(mu), fisher),
                 jnp.broadcast_to(jnp.eye(family.dim), (theta.shape[0], family.dim, family.dim)),
             ),
             "domains": (family.in_domain(theta) & family.in_mean_domain(mu), jnp.ones(theta.shape[0], bool)),

@@ -10,17 +10,25 @@ from cumulant.sequences.conll import read_conll, write_conll
 from cumulant.sequences.crfsuite_text import read_crfsuite, write_crfsuite
 from cumulant.sequences.data import SequenceData, Vocabulary
 from cumulant.sequences.evaluation import chunk_scores, chunks, confusion, token_accuracy
+from cumulant.sequences.exponentiated_gradient import OEG
 from cumulant.sequences.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from cumulant.sequences.problem import ChainProblem, Marginals
 from cumulant.sequences.radius import feature_radii
 from cumulant.sequences.sdca import DualAscent
+from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
 from cumulant.sequences.templates import Template, template
 
 __all__ = [
     "LBFGS",
+    "OEG",
+    "SAG",
+    "SAGA",
+    "SGD",
+    "SVRG",
     "ChainCRF",
     "ChainProblem",
     "DualAscent",
+    "GradientDescent",
     "Marginals",
     "SequenceData",
     "Template",

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,25 @@ from cumulant.certificates import Certificate
 from cumulant.sequences import chain_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
+from cumulant.sequences.exponentiated_gradient import OEG
 from cumulant.sequences.problem import ChainProblem, in_parts
 from cumulant.sequences.sdca import DualAscent, certify_gradient
+from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
 
 __all__ = ["ChainCRF"]
 
-_SOLVERS = ("auto", "sdca", "lbfgs")
+# Besides dual ascent: its rivals, for the primal objective (and OEG for the dual), none of which takes an l1 penalty.
+_RIVALS: dict[str, Callable[[], Any]] = {
+    "lbfgs": LBFGS,
+    "oeg": OEG,
+    "sag": lambda: SAG(sampling="uniform", line_search=False),
+    "sag-nus": SAG,
+    "saga": SAGA,
+    "svrg": SVRG,
+    "sgd": SGD,
+    "gd": GradientDescent,
+}
+_SOLVERS = ("auto", "sdca", *_RIVALS)
 _PATIENCE = 3  # records without a better score on the development set
 
 
@@ -38,7 +52,8 @@ class ChainCRF(BaseEstimator):
         Makes weights exactly zero. Only the dual solver handles it.
     solver : str
         ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent where its marginals fit into memory,
-        which is the faster road to any tolerance on the data we have seen, else L-BFGS.
+        which is the faster road to any tolerance on the data we have seen, else L-BFGS. For comparison ``"oeg"``,
+        ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and ``"gd"``.
     sampling, nonuniformity
         How dual ascent draws sequences: see `DualAscent`.
     tol : float
@@ -70,7 +85,8 @@ class ChainCRF(BaseEstimator):
         Of ``P(w) - P*``; its details bound ``|w - w*|``.
     objective_ : float
     history_ : list of dict
-        epoch, oracle_calls, line_search_evaluations, seconds (evaluation included), primal, dual, gap.
+        epoch (oracle calls over sequences), oracle_calls, line_search_evaluations, seconds (evaluation included),
+        primal, dual, gap.
     status_ : str
         ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, ``"stopped"`` by the development set, or
         ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it.
@@ -164,8 +180,8 @@ class ChainCRF(BaseEstimator):
             raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
         if not self.min_count >= 0:
             raise ValueError(f"min_count must not be negative; got {self.min_count}")
-        if self.solver == "lbfgs" and self.l1:
-            raise ValueError("solver='lbfgs' needs a differentiable objective: use solver='sdca' with l1 > 0")
+        if self.solver in _RIVALS and self.l1:
+            raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
     def _prepare(self, X, y) -> ChainProblem:
         vocabulary = Vocabulary.learn(X)
@@ -189,8 +205,8 @@ class ChainCRF(BaseEstimator):
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
     def _choose(self, problem) -> Any:
-        if self.solver == "lbfgs":
-            return LBFGS()
+        if self.solver in _RIVALS:
+            return _RIVALS[self.solver]()
         blocks = self.n_blocks if self.n_blocks is not None else _blocks_for(problem)
         return DualAscent(
             sampling=self.sampling,
@@ -205,7 +221,7 @@ class ChainCRF(BaseEstimator):
         tokens, k = len(problem.labels), problem.n_labels
         size = 8 if self.marginals == "float64" else 4
         pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, DualAscent) else 0
-        copies = 4 + (solver.n_blocks if isinstance(solver, DualAscent) else 2 * solver.history)
+        copies = 4 + (solver.n_blocks if isinstance(solver, DualAscent) else 2 * getattr(solver, "history", 2))
         self.memory_ = int(pairs + tokens * k * 24 + 8 * problem.shape[0] * k * copies)
         free = _free_memory()
         return free is None or self.memory_ <= 0.95 * free
@@ -246,6 +262,7 @@ class ChainCRF(BaseEstimator):
             tol=None,
             callback=watch.after_descent,
             time_limit=self.time_limit,
+            rng=self.random_state,
             progress=bool(self.verbose),
         )
         watch.end(result.status, result.x, result.certificate)
@@ -415,10 +432,11 @@ class _Watch:
         return self._enough(snapshot.x, row["bound"], row["value"], row["updates"] / n)
 
     def after_descent(self, snapshot) -> bool:
-        value, bound = snapshot.value, snapshot.bound
-        epochs = snapshot.measures["evaluations"]
-        self._remember(epochs, epochs * self.problem.n_terms, 0.0, value, value - bound)
-        return self._enough(snapshot.x, bound, value, epochs)
+        value, bound, n = snapshot.value, snapshot.bound, self.problem.n_terms
+        calls = snapshot.measures.get("oracle_calls", n * snapshot.measures.get("evaluations", 0.0))
+        evaluations = snapshot.measures.get("line_search_evaluations", 0.0)
+        self._remember(calls / n, calls, evaluations, value, value - bound)
+        return self._enough(snapshot.x, bound, value, calls / n)
 
     def _remember(self, epoch, calls, evaluations, primal, dual) -> None:
         self.crf.history_.append(
