@@ -240,7 +240,7 @@ def test_the_clock_ends_training(folder, tmp_path, capsys):
         ("train train.conll -t words.tpl -m x.npz --l2=-1", 1, "l2 must be positive"),
         ("train train.conll -t words.tpl -m x.npz --format crfsuite", 2, "leave --template away"),
         ("train train.conll -t words.tpl -m x.npz --format xml", 2, "xml"),
-        ("train train.conll -t words.tpl -m x.npz --l1 1 --solver lbfgs", 1, "differentiable"),
+        ("train train.conll -t words.tpl -m x.npz --l1 1 --solver lbfgs", 1, "l1 penalty"),
         ("train train.conll -t words.tpl", 2, "--model"),
         ("tag test.conll -m none.npz", 1, "no such file: none.npz"),
         ("tag test.conll -m words.tpl", 1, "not a Cumulant file"),
