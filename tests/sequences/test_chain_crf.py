@@ -183,7 +183,7 @@ def test_limits_are_kept_and_said():
     data = ragged(np.random.default_rng(6), n=40)
     short = ChainCRF(tol=1e-12, max_epochs=3).fit(data)
     assert short.status_ == "max_epochs"
-    assert short.history_[-1]["epoch"] <= 12
+    assert short.history_[-1]["epoch"] <= 3
     timed = ChainCRF(tol=1e-15, max_epochs=10**6, time_limit=0.3).fit(data)
     assert timed.status_ in ("time_limit", "converged")
     assert timed.certificate_.upper < np.inf
@@ -235,10 +235,10 @@ def test_one_label_and_no_attributes_are_fine():
 def test_what_does_not_fit_in_memory_is_refused_before_training(monkeypatch):
     from cumulant.sequences import chain_crf
 
-    monkeypatch.setattr(chain_crf, "_free_memory", lambda: 10_000)
+    monkeypatch.setattr(chain_crf, "free_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"training needs about .* GiB .* solver='lbfgs'"):
         ChainCRF(solver="sdca").fit(ragged(np.random.default_rng(8), n=50))
-    monkeypatch.setattr(chain_crf, "_free_memory", lambda: 500_000)
+    monkeypatch.setattr(chain_crf, "free_memory", lambda: 500_000)
     crf = ChainCRF(tol=1e-6).fit(ragged(np.random.default_rng(8), n=200, labels=12))
     assert crf.status_ == "converged"
     assert "strong convexity" in crf.certificate_.theorem  # that of L-BFGS

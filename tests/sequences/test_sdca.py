@@ -127,7 +127,7 @@ def test_blocks_reach_the_same_optimum_whatever_the_number_of_threads():
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     rng = np.random.default_rng(4)
     problem = ChainProblem(ragged(rng, n=30), 3)
-    start, solver = np.zeros(problem.shape), DualAscent(max_epochs_per_step=1)
+    start, solver = np.zeros(problem.shape), DualAscent()
     whole = optim.run(solver, problem, start, tol=None, max_steps=12, rng=5)
     optim.run(solver, problem, start, tol=None, max_steps=5, rng=5, checkpoint=tmp_path / "run.npz")
     resumed = optim.run(solver, problem, start, tol=None, max_steps=12, rng=5, checkpoint=tmp_path / "run.npz")

@@ -111,7 +111,8 @@ class LBFGS:
             "value": state.value,
             "bound": squared / (2 * problem.strong_convexity),
             "gradient_norm": float(np.sqrt(squared)),
-            "evaluations": float(state.evaluations),
+            "oracle_calls": float(state.evaluations * problem.n_terms),
+            "line_search_evaluations": 0.0,
         }
 
     def certify(self, problem: ChainProblem, state: LBFGSState) -> Certificate:

@@ -15,9 +15,10 @@ from cumulant.sequences import chain_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
 from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.problem import ChainProblem, in_parts
-from cumulant.sequences.sdca import DualAscent, certify_gradient
+from cumulant.sequences.problem import ChainProblem, expectations_of, in_parts, token_arrays
+from cumulant.sequences.sdca import DualAscent
 from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.training import Watch, free_memory
 
 __all__ = ["ChainCRF"]
 
@@ -33,7 +34,6 @@ _RIVALS: dict[str, Callable[[], Any]] = {
     "gd": GradientDescent,
 }
 _SOLVERS = ("auto", "sdca", *_RIVALS)
-_PATIENCE = 3  # records without a better score on the development set
 
 
 class ChainCRF(BaseEstimator):
@@ -65,7 +65,8 @@ class ChainCRF(BaseEstimator):
     min_count : int
         Attributes that occur less often than this are dropped.
     n_blocks : int, optional
-        Blocks of sequences that ascend side by side; chosen from the data by default. It is part of the algorithm.
+        Blocks of sequences that ascend side by side; one by default, which converges fastest on the data we have seen.
+        It is part of the algorithm.
     n_jobs : int, optional
         Threads; all cores by default. The answer does not depend on it.
     marginals : str
@@ -159,16 +160,23 @@ class ChainCRF(BaseEstimator):
         self._check_settings()
         start = time.perf_counter()
         problem = self._prepare(X, y)
-        solver = self._choose(problem)
+        solver = self._choose()
         if self.solver == "auto" and not self.l1 and not self._fits(problem, solver):
             solver = LBFGS()
         self._check_memory(problem, solver)
-        watch = _Watch(self, problem, start, X_dev, y_dev)
-        if isinstance(solver, DualAscent):
-            self._ascend(problem, solver, watch)
-        else:
-            self._descend(problem, solver, watch)
-        watch.finish(problem)
+        watch = Watch(self, problem, start, X_dev, y_dev)
+        result = optim.run(
+            solver,
+            problem,
+            np.zeros(problem.shape),
+            max_steps=int(self.max_epochs),
+            tol=None,
+            callback=watch,
+            time_limit=self.time_limit,
+            rng=self.random_state,
+            progress=bool(self.verbose),
+        )
+        watch.finish(result)
         return self
 
     def _check_settings(self) -> None:
@@ -204,16 +212,15 @@ class ChainCRF(BaseEstimator):
             return data
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
-    def _choose(self, problem) -> Any:
+    def _choose(self) -> Any:
         if self.solver in _RIVALS:
             return _RIVALS[self.solver]()
-        blocks = self.n_blocks if self.n_blocks is not None else _blocks_for(problem)
         return DualAscent(
             sampling=self.sampling,
             nonuniformity=self.nonuniformity,
-            n_blocks=blocks,
+            n_blocks=1 if self.n_blocks is None else self.n_blocks,
             dtype=self.marginals,
-            aim=0.8 * self.tol,
+            max_epochs=int(self.max_epochs),
         )
 
     def _fits(self, problem, solver) -> bool:
@@ -223,7 +230,7 @@ class ChainCRF(BaseEstimator):
         pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, DualAscent) else 0
         copies = 4 + (solver.n_blocks if isinstance(solver, DualAscent) else 2 * getattr(solver, "history", 2))
         self.memory_ = int(pairs + tokens * k * 24 + 8 * problem.shape[0] * k * copies)
-        free = _free_memory()
+        free = free_memory()
         return free is None or self.memory_ <= 0.95 * free
 
     def _check_memory(self, problem, solver) -> None:
@@ -236,50 +243,22 @@ class ChainCRF(BaseEstimator):
             ways += ["marginals='float32'"] if self.marginals == "float64" else []
         raise MemoryError(
             f"training needs about {self.memory_ / 2**30:.2g} GiB ({len(problem.labels)} tokens, {problem.n_labels} "
-            f"labels), and {(_free_memory() or 0) / 2**30:.2g} GiB are free: use {' or '.join(ways)}"
+            f"labels), and {(free_memory() or 0) / 2**30:.2g} GiB are free: use {' or '.join(ways)}"
         )
-
-    def _ascend(self, problem, solver, watch) -> None:
-        result = optim.run(
-            solver,
-            problem,
-            np.zeros(problem.shape),
-            max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch.after_ascent,
-            time_limit=self.time_limit,
-            rng=self.random_state,
-            progress=bool(self.verbose),
-        )
-        watch.end(result.status, result.x, result.certificate)
-
-    def _descend(self, problem, solver, watch) -> None:
-        result = optim.run(
-            solver,
-            problem,
-            np.zeros(problem.shape),
-            max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch.after_descent,
-            time_limit=self.time_limit,
-            rng=self.random_state,
-            progress=bool(self.verbose),
-        )
-        watch.end(result.status, result.x, result.certificate)
 
     # Using ------------------------------------------------------------------------------------------------------------
 
     def _encode(self, X: Any, y: Any = None) -> SequenceData:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if isinstance(X, SequenceData) or self.vocabulary_.names is None:
             full = Vocabulary(None, self.n_features_in_)
             return self._columns_of(full.encode(X, y))
         return self.vocabulary_.encode(X, y)
 
-    def _arrays(self, data: SequenceData):
-        matrix = data.features
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data, data.offsets
+    def _labelled(self, X: Any, y: Any) -> SequenceData:
+        data = self._encode(X, y)
+        if data.labels is None:
+            raise ValueError("y must be given: a label for each token")
+        return data
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         numbers = np.searchsorted(self.classes_, labels)
@@ -291,62 +270,59 @@ class ChainCRF(BaseEstimator):
 
     def predict(self, X: Any) -> list:
         """The most probable labelling of each sequence (Viterbi): a list of lists of labels."""
+        self._check_fitted()
         data = self._encode(X)
         return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
 
     def _decode(self, data: SequenceData) -> np.ndarray:
-        arrays, k, longest = self._arrays(data), len(self.classes_), int(data.lengths.max())
+        arrays, k, longest = token_arrays(data), len(self.classes_), int(data.lengths.max())
         out = np.empty(data.features.shape[0], dtype=np.int64)
 
         def part(first, last):
             work, origin = np.empty((longest + 2, k)), np.zeros((longest, k), dtype=np.int32)
-            kernels.decode(self.weights_, data.features.shape[1], self.bias, *arrays, first, last, out, work, origin)
+            kernels.decode(
+                self.weights_, data.features.shape[1], self.bias, *arrays, data.offsets, first, last, out, work, origin
+            )
 
         in_parts(part, len(data), self.n_jobs)
         return out
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""
+        self._check_fitted()
         data = self._encode(X)
-        return data.split(self._forward_backward(data)[1])
+        return data.split(self._expectations(data)[1])
 
-    def _forward_backward(self, data: SequenceData) -> tuple[np.ndarray, np.ndarray]:
-        arrays, k, longest = self._arrays(data), len(self.classes_), int(data.lengths.max())
-        nodes, log_z = np.empty((data.features.shape[0], k)), np.empty(len(data))
-
-        def part(first, last):
-            work = np.empty((3 * longest + 2 * k, k))
-            kernels.expectations(
-                self.weights_, data.features.shape[1], self.bias, *arrays, first, last, nodes, np.zeros((k, k)), log_z,
-                work,
-            )  # fmt: skip
-
-        in_parts(part, len(data), self.n_jobs)
-        return log_z, nodes
+    def _expectations(self, data: SequenceData):
+        return expectations_of(self.weights_, token_arrays(data), data.offsets, self.bias, self.n_jobs)
 
     def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
         """``log p(y_i | x_i)`` of every sequence."""
-        data = self._encode(X, y)
-        if data.labels is None:
-            raise ValueError("y must be given: a label for each token")
+        self._check_fitted()
+        data = self._labelled(X, y)
         scores = np.empty(len(data))
         kernels.label_scores(
-            self.weights_, data.features.shape[1], self.bias, *self._arrays(data), self._numbers(data.labels), scores
+            self.weights_,
+            data.features.shape[1],
+            self.bias,
+            *token_arrays(data),
+            data.offsets,
+            self._numbers(data.labels),
+            scores,
         )
-        return scores - self._forward_backward(data)[0]
+        return scores - self._expectations(data)[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The share of tokens whose label is predicted. Labels that did not occur in training are an error."""
-        data = self._encode(X, y)
-        if data.labels is None:
-            raise ValueError("y must be given: a label for each token")
+        self._check_fitted()
+        data = self._labelled(X, y)
         return float(np.mean(self._decode(data) == self._numbers(data.labels)))
 
     # Looking ----------------------------------------------------------------------------------------------------------
 
     def state_features(self) -> list[tuple[Any, Any, float]]:
         """``(attribute, label, weight)``, the largest weights first; attributes by name, or by column of the input."""
-        self._encode_check()
+        self._check_fitted()
         weights = self.weights_[: -len(self.classes_)]
         attributes = len(weights) - 3 * self.bias
         columns = np.arange(attributes) if self.columns_ is None else self.columns_
@@ -361,13 +337,13 @@ class ChainCRF(BaseEstimator):
 
     def transitions(self) -> list[tuple[Any, Any, float]]:
         """``(label, next label, weight)``, the largest weights first."""
-        self._encode_check()
+        self._check_fitted()
         weights = self.weights_[-len(self.classes_) :]
         order = np.argsort(-np.abs(weights), axis=None, kind="stable")
         rows, labels = np.unravel_index(order, weights.shape)
         return [(self.classes_[j], self.classes_[k], float(weights[j, k])) for j, k in zip(rows, labels, strict=True)]
 
-    def _encode_check(self) -> None:
+    def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
@@ -375,7 +351,7 @@ class ChainCRF(BaseEstimator):
 
     def save(self, path: str | os.PathLike):
         """Write the fitted model to a file, which `load` reads."""
-        self._encode_check()
+        self._check_fitted()
         if self.classes_.dtype == object:
             raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
         arrays: dict[str, Any] = {"weights": self.weights_, "classes": self.classes_}
@@ -410,108 +386,3 @@ class ChainCRF(BaseEstimator):
         crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
         crf.template = settings.get("template")
         return crf
-
-
-class _Watch:
-    """Sees each record of a run: keeps the history, decides when to stop, remembers the best weights."""
-
-    def __init__(self, crf, problem, start, X_dev, y_dev):
-        self.crf, self.problem, self.start = crf, problem, start
-        self.dev = None if X_dev is None else crf._columns_of(_encode_like(crf, X_dev, y_dev))
-        if self.dev is not None and self.dev.labels is None:
-            raise ValueError("y_dev must be given with X_dev")
-        self.best, self.best_weights, self.since_best = -np.inf, None, 0
-        self.why = ""
-        crf.history_ = []
-
-    def after_ascent(self, snapshot) -> bool:
-        row, n = snapshot.measures, self.problem.n_terms
-        self._remember(
-            row["updates"] / n, row["oracle_calls"], row["line_search_evaluations"], row["value"], row["dual"]
-        )
-        return self._enough(snapshot.x, row["bound"], row["value"], row["updates"] / n)
-
-    def after_descent(self, snapshot) -> bool:
-        value, bound, n = snapshot.value, snapshot.bound, self.problem.n_terms
-        calls = snapshot.measures.get("oracle_calls", n * snapshot.measures.get("evaluations", 0.0))
-        evaluations = snapshot.measures.get("line_search_evaluations", 0.0)
-        self._remember(calls / n, calls, evaluations, value, value - bound)
-        return self._enough(snapshot.x, bound, value, calls / n)
-
-    def _remember(self, epoch, calls, evaluations, primal, dual) -> None:
-        self.crf.history_.append(
-            {
-                "epoch": float(epoch),
-                "oracle_calls": int(calls),
-                "line_search_evaluations": int(evaluations),
-                "seconds": time.perf_counter() - self.start,
-                "primal": float(primal),
-                "dual": float(dual),
-                "gap": float(primal - dual),
-            }
-        )
-
-    def _enough(self, weights, gap, value, epochs) -> bool:
-        if self.dev is not None:
-            self.crf.weights_ = weights
-            decoded = self.crf._decode(self.dev)
-            score = float(np.mean(self.crf.classes_[decoded] == self.dev.labels))
-            self.crf.history_[-1]["dev_accuracy"] = score
-            if score > self.best:
-                self.best, self.best_weights, self.since_best = score, weights.copy(), 0
-            else:
-                self.since_best += 1
-                if self.since_best >= _PATIENCE:
-                    self.why = "stopped"
-                    return True
-        if gap <= self.crf.tol * abs(value):
-            self.why = "converged"
-            return True
-        if epochs >= self.crf.max_epochs:
-            self.why = "max_epochs"
-            return True
-        return False
-
-    def end(self, status, weights, certificate) -> None:
-        self.crf.status_ = self.why or {"max_steps": "max_epochs"}.get(status, status)
-        self.weights, self.crf.certificate_ = weights, certificate
-
-    def finish(self, problem) -> None:
-        """The fitted attributes, with a certificate of the weights that are kept."""
-        crf = self.crf
-        if self.best_weights is not None:
-            self.weights, crf.certificate_ = self.best_weights, None
-        crf.weights_ = np.ascontiguousarray(self.weights).reshape(problem.shape)
-        crf.objective_ = problem.value(crf.weights_)
-        enough = crf.tol * abs(crf.objective_)
-        certificate = crf.certificate_
-        if problem.l1 == 0 and (certificate is None or certificate.upper > enough):
-            # The marginals are gone, since these are not the last weights, or too coarse (float32) to say enough.
-            other = certify_gradient(problem, crf.weights_)
-            crf.certificate_ = other if certificate is None or other.upper < certificate.upper else certificate
-        certified = crf.certificate_ is None or crf.certificate_.upper <= 2 * enough
-        if crf.marginals == "float32" and crf.status_ == "converged" and not certified:
-            crf.status_ = "rounding"
-
-
-def _encode_like(crf, X, y) -> SequenceData:
-    if isinstance(X, SequenceData) or crf.vocabulary_.names is None:
-        return Vocabulary(None, crf.n_features_in_).encode(X, y)
-    return crf.vocabulary_.encode(X, y)
-
-
-def _blocks_for(problem: ChainProblem) -> int:
-    """Blocks worth their price: two where sequences share few attributes."""
-    return 1
-
-
-def _free_memory() -> int | None:
-    """Bytes that can be used without swapping, where the system says."""
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return None

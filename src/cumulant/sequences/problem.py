@@ -34,7 +34,7 @@ from cumulant.sequences.chain_kernels import (
 )
 from cumulant.sequences.data import SequenceData
 
-__all__ = ["ChainProblem", "Marginals", "cores", "in_parts", "side_by_side"]
+__all__ = ["ChainProblem", "Marginals", "cores", "expectations_of", "in_parts", "side_by_side", "token_arrays"]
 
 _PARTS = 32  # fixed, so that sums do not depend on the number of threads
 
@@ -124,8 +124,7 @@ class ChainProblem:
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The CSR matrix of the tokens, as kernels take it."""
-        matrix = self.data.features
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+        return token_arrays(self.data)
 
     @cached_property
     def by_attribute(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -145,6 +144,13 @@ class ChainProblem:
         out = np.zeros(self.shape)
         gold_statistics(self.n_attributes, self.bias, *self.tokens, self.data.offsets, self.labels, out)
         return out / self.n_terms
+
+    @cached_property
+    def squared_radii(self) -> np.ndarray:
+        """`feature_radii` of the sequences."""
+        from cumulant.sequences.radius import feature_radii
+
+        return feature_radii(self)
 
     # Primal -----------------------------------------------------------------------------------------------------------
 
@@ -184,19 +190,7 @@ class ChainProblem:
 
     def _expectations(self, w):
         """Log-partition functions, marginals of the nodes, and the expected transitions of all sequences."""
-        k, longest = self.n_labels, int(self.data.lengths.max())
-        nodes, log_z = np.empty((len(self.labels), k)), np.empty(self.n_terms)
-
-        def part(first, last):
-            transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
-            expectations(
-                w, self.n_attributes, self.bias, *self.tokens, self.data.offsets, first, last, nodes, transitions,
-                log_z, work,
-            )  # fmt: skip
-            return transitions
-
-        parts = in_parts(part, self.n_terms, self.n_jobs)
-        return log_z, nodes, np.sum(parts, axis=0)
+        return expectations_of(w, self.tokens, self.data.offsets, self.bias, self.n_jobs)
 
     def _gathered(self, nodes, transitions):
         """Sums over tokens laid out like the weights: ``sum_i E F(x_i, y)`` from marginals."""
@@ -266,6 +260,26 @@ class ChainProblem:
         return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
 
 
+def token_arrays(data: SequenceData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The CSR matrix of the tokens, as kernels take it."""
+    matrix = data.features
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+
+def expectations_of(w, tokens, offsets, bias: bool, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log-partition functions, marginals of the nodes, and expected transitions of sequences at the weights `w`."""
+    k, longest, n = w.shape[1], int(np.diff(offsets).max()), len(offsets) - 1
+    nodes, log_z = np.empty((offsets[-1], k)), np.empty(n)
+    attributes = len(w) - k - 3 * bias
+
+    def part(first, last):
+        transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
+        expectations(w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, work)
+        return transitions
+
+    return log_z, nodes, np.sum(in_parts(part, n, n_jobs), axis=0)
+
+
 def cores(n_jobs: int | None) -> int:
     """How many threads `n_jobs` means: None all cores, -1 too."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -289,6 +303,14 @@ def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> lis
     if threads == 1:
         return [work(first, last) for first, last in spans]
     return list(_pool(threads).map(lambda span: work(*span), spans))
+
+
+def _forget_pools() -> None:
+    _pool.cache_clear()  # the threads of a pool do not live on in a forked child
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
 @functools.cache
