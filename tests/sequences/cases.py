@@ -87,3 +87,15 @@ def objective(problem, w):
         truth = np.flatnonzero(np.all(labellings == problem.labels[first:last], axis=1))[0]
         total -= np.log(joint[truth])
     return 0.5 * problem.l2 * np.sum(w**2) + problem.l1 * np.sum(np.abs(w)) + total / problem.n_terms
+
+
+def inconsistency(problem, mu):
+    """The largest disagreement of the marginals of pairs with those of their nodes, or of a node's sum with one."""
+    worst = float(np.max(np.abs(mu.nodes.sum(axis=1) - 1.0)))
+    inner = np.ones(len(problem.labels), dtype=bool)
+    inner[problem.data.offsets[1:] - 1] = False
+    left = np.flatnonzero(inner)
+    if left.size:
+        worst = max(worst, float(np.max(np.abs(mu.pairs.sum(axis=2, dtype=np.float64) - mu.nodes[left]))))
+        worst = max(worst, float(np.max(np.abs(mu.pairs.sum(axis=1, dtype=np.float64) - mu.nodes[left + 1]))))
+    return worst

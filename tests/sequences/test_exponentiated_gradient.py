@@ -8,9 +8,8 @@ from scipy.special import entr
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainProblem, SequenceData
 from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.sdca import inconsistency
 from tests.reference.chains import labellings, scores_of_all
-from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, feature_map, ragged, tiny
+from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, feature_map, inconsistency, ragged, tiny
 
 
 def laws(problem, state):

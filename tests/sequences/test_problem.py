@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.sequences import ChainProblem
-from cumulant.sequences.sdca import certify_gap, certify_gradient, gradient_gap, inconsistency
-from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, joint_law, objective, ragged, random_marginals, tiny
+from cumulant.sequences import ChainProblem, DualAscent
+from cumulant.sequences.sdca import certify_gap, certify_gradient, gradient_gap
+from tests.sequences.cases import (
+    TINY_OPTIMUM,
+    TINY_WEIGHTS,
+    inconsistency,
+    joint_law,
+    objective,
+    ragged,
+    random_marginals,
+    tiny,
+)
 
 
 def problems(rng):
@@ -149,3 +158,27 @@ def test_refusals():
         ChainProblem(data, 3).value(np.full(ChainProblem(data, 3).shape, np.nan))
     with pytest.raises(ValueError, match="n_jobs must be a positive"):
         ChainProblem(data, 3, n_jobs=0).value(np.zeros(ChainProblem(data, 3).shape))
+
+
+def test_no_numbers_in_the_place_of_marginals_bound_the_optimum_wrongly():
+    """Inconsistent, unnormalised, with zeros: the dual is that of some law, and below every value of the primal."""
+    from cumulant import optim
+    from cumulant.sequences import LBFGS, Marginals
+
+    rng = np.random.default_rng(8)
+    for problem in problems(rng):
+        if problem.l1:
+            continue
+        optimum = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=500).value
+        shape = problem.start()
+        for _ in range(50):
+            nodes = rng.exponential(size=shape.nodes.shape)
+            pairs = rng.exponential(size=shape.pairs.shape) * (rng.uniform(size=shape.pairs.shape) < 0.7)
+            pairs[..., 0, 0] += 1e-3
+            assert problem.dual(Marginals(nodes, pairs)) <= optimum + 1e-12
+        # Rounded to single precision, marginals next to the optimum give a bound of the size of that rounding.
+        best = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=500, rng=0)
+        coarse = Marginals(best.state.nodes, best.state.pairs.astype(np.float32))
+        certificate = certify_gap(problem, best.x, coarse)
+        assert -1e-14 <= certificate.upper < 1e-4
+        assert best.value - optimum <= certificate.upper

@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose
 from cumulant import optim
 from cumulant.optim.sum_tree_kernels import tree_build
 from cumulant.sequences import LBFGS, ChainProblem, DualAscent, Marginals
-from cumulant.sequences.sdca import inconsistency
 from cumulant.sequences.sdca_kernels import ascend
-from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, ragged, tiny
+from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, inconsistency, ragged, tiny
 
 
 def update(problem, state, i, subprecision=1e-12):

@@ -17,6 +17,7 @@ __all__ = [
     "best_labels",
     "chain_marginals",
     "chain_scores",
+    "collect",
     "decode",
     "distinct_attributes",
     "entropies",
@@ -24,6 +25,7 @@ __all__ = [
     "gather",
     "gold_statistics",
     "label_scores",
+    "lawful",
     "negative_entropy",
     "sample_labels",
     "soft",
@@ -292,6 +294,40 @@ def distinct_attributes(indptr, indices, offsets, attributes):
 
 
 @kernel(fastmath=_FAST)
+def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, biases):
+    """The features of one sequence, its nodes weighted by `nodes` and its transitions by `counts`; their squared norm.
+
+    They are gathered in `rows`, one for each of its attributes, and `biases`.
+    """
+    labels = nodes.shape[1]
+    rows[:] = 0.0
+    for t in range(first, last):
+        source = nodes[t - first]
+        for e in range(indptr[t], indptr[t + 1]):
+            target, value = rows[local[e]], values[e]
+            for k in range(labels):
+                target[k] += value * source[k]
+    norm = 0.0
+    for r in range(len(rows)):
+        for k in range(labels):
+            norm += rows[r, k] * rows[r, k]
+    biases[:] = 0.0
+    if has_bias:
+        for t in range(last - first):
+            for k in range(labels):
+                biases[0, k] += nodes[t, k]
+        biases[1] = nodes[0]
+        biases[2] = nodes[last - first - 1]
+        for b in range(3):
+            for k in range(labels):
+                norm += biases[b, k] * biases[b, k]
+    for j in range(labels):
+        for k in range(labels):
+            norm += counts[j, k] * counts[j, k]
+    return norm
+
+
+@kernel(fastmath=_FAST)
 def gather(indptr, indices, values, rows, first, last, out):
     """``out[a]``: the sum of ``values[e] rows[indices[e]]`` over row ``a`` of a CSR matrix, rows ``first:last``.
 
@@ -335,6 +371,52 @@ def entropies(unary, pair, offsets, first, last, out):
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
         out[i] = -negative_entropy(unary[start:stop], pair[start - i : stop - i - 1], stop - start)
+
+
+@kernel(fastmath=_FAST)
+def lawful(unary, pair, offsets, labels, first, last, nodes, transitions, entropy):
+    """A law on the labellings of each of the sequences ``first:last``, whatever numbers `unary` and `pair` hold.
+
+    It is the chain with the first marginal and the conditional probabilities of `pair`; where these are the marginals
+    of a chain, that chain. Fills its marginals `nodes` ``(N, K)`` and `entropy` ``(n,)``, by the chain rule, of whose
+    terms none is negative, and adds the transitions in the labels minus the expected ones to `transitions`.
+    """
+    k_labels = unary.shape[1]
+    own = np.empty((k_labels, k_labels))
+    for i in range(first, last):
+        start, stop = offsets[i], offsets[i + 1]
+        now = nodes[start]
+        total = 0.0
+        for j in range(k_labels):
+            now[j] = unary[start, j] if stop - start == 1 else np.sum(pair[start - i, j])
+            total += now[j]
+        value = 0.0
+        for j in range(k_labels):
+            now[j] /= total
+            value -= now[j] * fast_log(now[j])
+        own[:] = 0.0
+        for t in range(start, stop - 1):
+            now, following = nodes[t], nodes[t + 1]
+            following[:] = 0.0
+            own[labels[t], labels[t + 1]] += 1.0
+            for j in range(k_labels):
+                row, target, share = pair[t - i, j], own[j], now[j]
+                total = 0.0
+                for k in range(k_labels):
+                    total += row[k]
+                inverse = 1.0 / total if total > 0.0 else 0.0
+                rest = 0.0 if total > 0.0 else 1.0 / k_labels  # nothing is known: uniform
+                spread = 0.0
+                for k in range(k_labels):
+                    conditional = row[k] * inverse + rest
+                    spread -= conditional * fast_log(conditional)
+                    following[k] += share * conditional
+                    target[k] -= share * conditional
+                value += share * spread
+        entropy[i] = value
+        for j in range(k_labels):
+            for k in range(k_labels):
+                transitions[j, k] += own[j, k]
 
 
 @kernel

@@ -30,6 +30,7 @@ from cumulant.sequences.chain_kernels import (
     expectations,
     gather,
     gold_statistics,
+    lawful,
     subtract_gold,
 )
 from cumulant.sequences.data import SequenceData
@@ -172,6 +173,14 @@ class ChainProblem:
         """The gradient of the smooth part of ``P``."""
         return self.value_and_gradient(w)[1]
 
+    def rounding(self, w: Any) -> float:
+        """What rounding may do to ``P(w)`` and to the dual: a unit for each node of a chain, of all that is added."""
+        w = self._weights(w)
+        scores = np.mean(np.abs(self._expectations(w)[0])) + np.sum(np.abs(w * self.gold))
+        penalty = 0.5 * self.l2 * np.vdot(w, w) + self.l1 * np.abs(w).sum()
+        entropy = len(self.labels) / self.n_terms * np.log(self.n_labels)
+        return float(2.0**-52 * (16 + self.data.lengths.max()) * (scores + penalty + entropy))
+
     def log_partitions(self, w: Any) -> np.ndarray:
         """``log Z_i(w)`` of every sequence."""
         return self._expectations(self._weights(w))[0]
@@ -228,16 +237,18 @@ class ChainProblem:
 
     def residual(self, mu: Marginals) -> np.ndarray:
         """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
-        nodes = -mu.nodes
-        nodes[np.arange(len(self.labels)), self.labels] += 1.0
 
         def part(first, last):
             out = np.zeros((self.n_labels, self.n_labels))
             subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, out)
             return out
 
-        transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
-        return self._gathered(nodes, transitions) / self.n_terms
+        return self._residual(mu.nodes, np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0))
+
+    def _residual(self, nodes, transitions):
+        apart = -nodes
+        apart[np.arange(len(self.labels)), self.labels] += 1.0
+        return self._gathered(apart, transitions) / self.n_terms
 
     def weights_of(self, residual: np.ndarray) -> np.ndarray:
         """``w = soft(v, l1) / l2``."""
@@ -255,9 +266,24 @@ class ChainProblem:
         return out
 
     def dual(self, mu: Marginals, w: np.ndarray | None = None) -> float:
-        """``D(mu)``, from the marginals alone; or with the weights ``w(mu)``, where they are known."""
-        w = self.weights_of(self.residual(mu)) if w is None else w
-        return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+        """``D(mu)``, with the weights ``w(mu)`` where they are known.
+
+        Without them it is computed at the law on labellings that has the first marginals and the conditional
+        probabilities of `mu`, which is `mu` itself where its marginals agree: a lower bound on the minimum of ``P``
+        whatever rounding has done to them.
+        """
+        if w is not None:
+            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+        nodes, entropy = np.empty_like(mu.nodes), np.empty(self.n_terms)
+
+        def part(first, last):
+            out = np.zeros((self.n_labels, self.n_labels))
+            lawful(mu.nodes, mu.pairs, self.data.offsets, self.labels, first, last, nodes, out, entropy)
+            return out
+
+        transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
+        w = self.weights_of(self._residual(nodes, transitions))
+        return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
 
 
 def token_arrays(data: SequenceData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

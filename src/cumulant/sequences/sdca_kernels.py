@@ -11,7 +11,7 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_log
 from cumulant.optim.sum_tree_kernels import max_tree_argmax, max_tree_update, tree_draw, tree_update
 from cumulant.randomness_kernels import uniform_pair
-from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, soft, sparse_scores
+from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect, soft, sparse_scores
 
 __all__ = ["ascend"]
 
@@ -54,41 +54,14 @@ def _advance(mu, step, gamma):
 
 
 @kernel(fastmath=_FAST)
-def _direction(indptr, values, local, first, last, has_bias, step, pair_step, rows, biases, transitions):
-    """The primal direction of one sequence, times ``-lambda n``: sums over its tokens. Returns its squared norm."""
-    labels = step.shape[1]
-    rows[:] = 0.0
-    for t in range(first, last):
-        change = step[t - first]
-        for e in range(indptr[t], indptr[t + 1]):
-            target, value = rows[local[e]], values[e]
-            for k in range(labels):
-                target[k] += value * change[k]
-    total = 0.0
-    for r in range(len(rows)):
-        row = rows[r]
-        for k in range(labels):
-            total += row[k] * row[k]
-    if has_bias:
-        biases[0] = 0.0
-        for t in range(last - first):
-            for k in range(labels):
-                biases[0, k] += step[t, k]
-        biases[1] = step[0]
-        biases[2] = step[last - first - 1]
-        for b in range(3):
-            for k in range(labels):
-                total += biases[b, k] * biases[b, k]
+def _sum_of_pairs(pair_step, length, transitions):
+    labels = transitions.shape[0]
     transitions[:] = 0.0
-    for t in range(last - first - 1):
+    for t in range(length - 1):
         for j in range(labels):
             source, target = pair_step[t, j], transitions[j]
             for k in range(labels):
                 target[k] += source[k]
-    for j in range(labels):
-        for k in range(labels):
-            total += transitions[j, k] * transitions[j, k]
-    return total
 
 
 @kernel(fastmath=_FAST)
@@ -181,9 +154,8 @@ def ascend(
             max_tree_update(tree, m, gap)
 
         local_rows = direction[: row_starts[i + 1] - row_starts[i]]
-        norm = _direction(
-            indptr, values, local, start, stop, has_bias, step, pair_step, local_rows, biases, transitions
-        )
+        _sum_of_pairs(pair_step, length, transitions)
+        norm = collect(indptr, values, local, start, stop, has_bias, step, transitions, local_rows, biases)
         gain = _inner(step, scores[:length]) + _inner(transitions, matrix)
         slope, curvature = gain - cross, sigma * norm / scale
         counters[0] += 1.0

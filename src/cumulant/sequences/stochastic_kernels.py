@@ -15,9 +15,9 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp
 from cumulant.optim.sum_tree_kernels import max_tree_update, tree_draw, tree_update
 from cumulant.randomness_kernels import uniform, uniform_pair
-from cumulant.sequences.chain_kernels import chain_marginals, chain_scores
+from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect
 
-__all__ = ["add_features", "collect", "expected", "log_partition", "refresh", "sag_epoch", "saga_epoch", "sgd_epoch"]
+__all__ = ["add_features", "expected", "log_partition", "refresh", "sag_epoch", "saga_epoch", "sgd_epoch"]
 
 _FAST = {"reassoc", "contract", "nsz"}
 _TINY = 1e-250  # products below 1e-308 were lost; beside this much they do not matter
@@ -109,37 +109,6 @@ def add_features(target, amount, indptr, indices, values, first, last, attribute
     for j in range(labels):
         for k in range(labels):
             matrix[j, k] += amount * counts[j, k]
-
-
-@kernel(fastmath=_FAST)
-def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, biases):
-    """The same features of one sequence in `rows`, one for each of its attributes, and `biases`; their squared norm."""
-    labels = nodes.shape[1]
-    rows[:] = 0.0
-    for t in range(first, last):
-        source = nodes[t - first]
-        for e in range(indptr[t], indptr[t + 1]):
-            target, value = rows[local[e]], values[e]
-            for k in range(labels):
-                target[k] += value * source[k]
-    norm = 0.0
-    for r in range(len(rows)):
-        for k in range(labels):
-            norm += rows[r, k] * rows[r, k]
-    biases[:] = 0.0
-    if has_bias:
-        for t in range(last - first):
-            for k in range(labels):
-                biases[0, k] += nodes[t, k]
-        biases[1] = nodes[0]
-        biases[2] = nodes[last - first - 1]
-        for b in range(3):
-            for k in range(labels):
-                norm += biases[b, k] * biases[b, k]
-    for j in range(labels):
-        for k in range(labels):
-            norm += counts[j, k] * counts[j, k]
-    return norm
 
 
 @kernel(fastmath=_FAST)
