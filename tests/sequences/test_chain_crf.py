@@ -1,6 +1,7 @@
 """The estimator: what it accepts, what it answers, what it refuses, and that it comes back from a file."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import estimator_checks
 
 from cumulant.errors import FileFormatError
 from cumulant.sequences import ChainCRF, ChainProblem, SequenceData
@@ -156,6 +158,37 @@ def test_it_clones_and_does_not_touch_what_it_is_given():
     assert (data.features != before).nnz == 0
     with pytest.raises(NotFittedError):
         copy.predict(data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_get_params_invariance",
+        "check_set_params",
+        "check_do_not_raise_errors_in_init_or_set_params",
+    ],
+)
+def test_what_scikit_learn_asks_of_every_estimator(name):
+    """Those of its checks that do not fit a table of numbers, which sequences are not."""
+    getattr(estimator_checks, name)("ChainCRF", ChainCRF())
+
+
+def test_it_pickles_and_fits_again():
+    """What scikit-learn's other checks would ask, on sequences."""
+    X = [names(s) for s in WORDS]
+    crf = ChainCRF().fit(X, TAGS)
+    copy = pickle.loads(pickle.dumps(crf))
+    assert copy.predict(X) == crf.predict(X)
+    assert copy.certificate_ == crf.certificate_
+    before = crf.weights_.copy()
+    assert crf.fit(X, TAGS) is crf
+    assert np.array_equal(crf.weights_, before)
 
 
 def test_the_same_seed_gives_the_same_model_whatever_the_threads():

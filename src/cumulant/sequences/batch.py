@@ -90,6 +90,8 @@ class LBFGS:
         return direction, float(np.vdot(direction, gradient))
 
     def _with_pair(self, state, x, value, gradient, step, change, evaluations):
+        if not np.vdot(step, change) > 0:  # a step so small that rounding hides its curvature
+            return state._replace(x=x, value=value, gradient=gradient, evaluations=evaluations)
         keep = slice(max(len(state.steps) + 1 - self.history, 0), None)
         steps, changes = np.vstack([state.steps[keep], step]), np.vstack([state.changes[keep], change])
         column, row, squares = steps @ change, changes @ step, changes @ change
