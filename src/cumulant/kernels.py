@@ -31,7 +31,15 @@ def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: 
     if function is None:
         return functools.partial(kernel, inline=inline, fastmath=fastmath)
     # NumPy's rule for division by zero: Python's would put a test for an exception into every loop, and keep it scalar.
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": "always" if inline else "never"}
+    # What a kernel calls is put into it (LLVM's alwaysinline). Else each caller has a copy, optimised in its own way, the first
+    # that a process loads serves all: the last bits would depend on what the process did before.
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "inline": "always" if inline else "never",
+        "forceinline": True,
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator: neither __pycache__ nor the user's cache directory can be written

@@ -11,7 +11,8 @@ _SIGNIFICAND = np.int64((1 << 52) - 1)
 _SQRT_HALF = np.float64(np.sqrt(0.5)).view(np.int64)
 _LOG_2 = np.log(2.0)
 _QUARTER = _BLOCK // 4
-_LEAST = np.float64(2.0**-250).view(np.int64)  # the product of four numbers between these neither overflows nor vanishes
+# The product of four numbers between these neither overflows nor vanishes.
+_LEAST = np.float64(2.0**-250).view(np.int64)
 _MOST = np.float64(2.0**250).view(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Batch methods on the primal objective of chains: L-BFGS with the certificate that strong convexity gives."""
+"""Batch methods on the primal objective: L-BFGS with the certificate that strong convexity gives."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.sequences.problem import ChainProblem
-from cumulant.sequences.sdca import certify_gradient
+from cumulant.sequences.sdca import Problem, certify_gradient
 
 __all__ = ["LBFGS"]
 
@@ -29,7 +28,7 @@ class LBFGSState(NamedTuple):
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Limited-memory BFGS on a `ChainProblem` without an l1 penalty.
+    """Limited-memory BFGS on a `ChainProblem` or `TreeProblem` without an l1 penalty.
 
     The inverse Hessian is the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction costs two products
     with each of the two histories. The objective is strongly convex: every pair has positive curvature, and steps need
@@ -45,7 +44,7 @@ class LBFGS:
 
     backend: ClassVar[str] = "host"
 
-    def init(self, problem: ChainProblem, x0: Any, rng: Any) -> LBFGSState:
+    def init(self, problem: Problem, x0: Any, rng: Any) -> LBFGSState:
         """The value and gradient at `x0`."""
         if problem.l1:
             raise ValueError("L-BFGS needs a differentiable objective: l1 must be 0")
@@ -54,7 +53,7 @@ class LBFGS:
         empty = np.zeros((0, x.size))
         return LBFGSState(x, value, gradient.ravel(), empty, empty, np.zeros((0, 0)), np.zeros((0, 0)), 1)
 
-    def step(self, problem: ChainProblem, state: LBFGSState) -> LBFGSState:
+    def step(self, problem: Problem, state: LBFGSState) -> LBFGSState:
         """One quasi-Newton step."""
         direction, slope = self._direction(state)
         if slope == 0:
@@ -102,11 +101,11 @@ class LBFGS:
         all_squares[:, -1], all_squares[-1, :] = squares, squares
         return LBFGSState(x, value, gradient, steps, changes, products, all_squares, evaluations)
 
-    def solution(self, problem: ChainProblem, state: LBFGSState) -> np.ndarray:
+    def solution(self, problem: Problem, state: LBFGSState) -> np.ndarray:
         """The weights."""
         return state.x.reshape(problem.shape)
 
-    def measure(self, problem: ChainProblem, state: LBFGSState) -> dict[str, float]:
+    def measure(self, problem: Problem, state: LBFGSState) -> dict[str, float]:
         """The objective and the bound on its distance to the minimum."""
         squared = float(np.vdot(state.gradient, state.gradient))
         return {
@@ -117,6 +116,6 @@ class LBFGS:
             "line_search_evaluations": 0.0,
         }
 
-    def certify(self, problem: ChainProblem, state: LBFGSState) -> Certificate:
+    def certify(self, problem: Problem, state: LBFGSState) -> Certificate:
         """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``."""
         return certify_gradient(problem, self.solution(problem, state))

@@ -15,10 +15,12 @@ from cumulant.sequences import chain_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
 from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.problem import ChainProblem, expectations_of, in_parts, token_arrays
+from cumulant.sequences.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.sdca import DualAscent
 from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.switching import Switching
 from cumulant.sequences.training import Watch, free_memory
+from cumulant.threads import in_parts
 
 __all__ = ["ChainCRF"]
 
@@ -51,9 +53,9 @@ class ChainCRF(BaseEstimator):
     l1 : float
         Makes weights exactly zero. Only the dual solver handles it.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent where its marginals fit into memory,
-        which is the faster road to any tolerance on the data we have seen, else L-BFGS. For comparison ``"oeg"``,
-        ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and ``"gd"``.
+        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, and L-BFGS from where it stands once
+        that promises to be faster (`Switching`), or from the start where the marginals of dual ascent do not fit into
+        memory. For comparison ``"oeg"``, ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and ``"gd"``.
     sampling, nonuniformity
         How dual ascent draws sequences: see `DualAscent`.
     tol : float
@@ -76,6 +78,9 @@ class ChainCRF(BaseEstimator):
     random_state : int, Generator or None
     verbose : bool
         A progress bar on the terminal.
+    engine : str, optional
+        This machine by default. ``"dask"``: dual ascent on sequences spread over the workers of the current
+        `distributed.Client`, in `n_blocks` shards, by default one for each worker. See `ClusterAscent`.
 
     Attributes
     ----------
@@ -87,7 +92,7 @@ class ChainCRF(BaseEstimator):
     objective_ : float
     history_ : list of dict
         epoch (oracle calls over sequences), oracle_calls, line_search_evaluations, seconds (evaluation included),
-        primal, dual, gap.
+        primal, dual, gap; on a cluster also lost_shards, so far.
     status_ : str
         ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, ``"stopped"`` by the development set, or
         ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it.
@@ -131,6 +136,7 @@ class ChainCRF(BaseEstimator):
         time_limit=None,
         random_state=0,
         verbose=False,
+        engine=None,
     ):
         self.l2 = l2
         self.l1 = l1
@@ -147,6 +153,7 @@ class ChainCRF(BaseEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
+        self.engine = engine
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
@@ -161,10 +168,18 @@ class ChainCRF(BaseEstimator):
         start = time.perf_counter()
         problem = self._prepare(X, y)
         solver = self._choose()
-        if self.solver == "auto" and not self.l1 and not self._fits(problem, solver):
-            solver = LBFGS()
-        self._check_memory(problem, solver)
-        watch = Watch(self, problem, start, X_dev, y_dev)
+        if self.engine == "dask":
+            from cumulant.sequences.cluster_ascent import fit
+
+            fit(self, problem, solver, start, X_dev, y_dev)
+            return self
+        if self.solver == "auto" and not self.l1:
+            solver = Switching(solver, tol=self.tol) if self._fits(problem, solver) else LBFGS()
+        self._check_memory(problem, getattr(solver, "ascent", solver))
+        self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
+        return self
+
+    def _run(self, solver: Any, problem: Any, watch: Watch) -> None:
         result = optim.run(
             solver,
             problem,
@@ -177,7 +192,6 @@ class ChainCRF(BaseEstimator):
             progress=bool(self.verbose),
         )
         watch.finish(result)
-        return self
 
     def _check_settings(self) -> None:
         if self.solver not in _SOLVERS:
@@ -190,6 +204,14 @@ class ChainCRF(BaseEstimator):
             raise ValueError(f"min_count must not be negative; got {self.min_count}")
         if self.solver in _RIVALS and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
+        if self.engine not in (None, "dask"):
+            raise ValueError(f"engine must be None (this machine) or 'dask'; got {self.engine!r}")
+        if self.engine == "dask" and self.solver not in ("auto", "sdca"):
+            raise ValueError(f"engine='dask' trains by dual ascent: solver must be auto or sdca; got {self.solver!r}")
+        if self.engine == "dask":
+            from cumulant.sequences.cluster import current_client
+
+            current_client()  # refuses before the data are looked at
 
     def _prepare(self, X, y) -> ChainProblem:
         vocabulary = Vocabulary.learn(X)

@@ -12,14 +12,9 @@ Le Priol 2021, chapter 3. Weights are a matrix with a row for each attribute, th
 node, last node), then the transitions; and a column for each label.
 """
 
-import functools
-import itertools
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -34,14 +29,13 @@ from cumulant.sequences.chain_kernels import (
     subtract_gold,
 )
 from cumulant.sequences.data import SequenceData
+from cumulant.sequences.sdca_kernels import ascend
+from cumulant.threads import in_parts
 
-__all__ = ["ChainProblem", "Marginals", "cores", "expectations_of", "in_parts", "side_by_side", "token_arrays"]
-
-_PARTS = 32  # fixed, so that sums do not depend on the number of threads
+__all__ = ["ChainProblem", "Marginals", "expectations_of", "token_arrays"]
 
 
-@dataclass(eq=False)
-class Marginals:
+class Marginals(NamedTuple):
     """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.
 
     The pairs of sequence ``i`` begin at ``offsets[i] - i``.
@@ -285,6 +279,20 @@ class ChainProblem:
         w = self.weights_of(self._residual(nodes, transitions))
         return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
 
+    def ascend(
+        self, hidden, mu: Marginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
+    ) -> None:
+        """An epoch of dual ascent on the sequences `members`, in place: see `sdca_kernels.ascend`."""
+        k, longest = self.n_labels, int(self.data.lengths.max())
+        starts, attributes, place = self.attributes_of_sequences
+        widest = int(np.diff(starts).max(initial=1))
+        ascend(
+            hidden, self.l1 / self.l2, self.bias, *self.tokens, self.data.offsets, starts, attributes, place, mu.nodes,
+            mu.pairs, members, gaps, tree, importance, *drawing, self.scale, sigma, *search, len(members), *source,
+            counters, *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)),
+            np.empty((3, k)), *np.empty((2, k, k)),
+        )  # fmt: skip
+
 
 def token_arrays(data: SequenceData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The CSR matrix of the tokens, as kernels take it."""
@@ -304,41 +312,3 @@ def expectations_of(w, tokens, offsets, bias: bool, n_jobs: int | None) -> tuple
         return transitions
 
     return log_z, nodes, np.sum(in_parts(part, n, n_jobs), axis=0)
-
-
-def cores(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` means: None all cores, -1 too."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return available
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be a positive whole number, -1 or None; got {n_jobs!r}")
-    return int(n_jobs)
-
-
-def side_by_side(work: Callable[[int], Any], n: int, n_jobs: int | None) -> list:
-    """``work(0), ..., work(n - 1)`` by several threads; the answers in order."""
-    return list(_pool(min(cores(n_jobs), n)).map(work, range(n)))
-
-
-def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list:
-    """``work(first, last)`` on fixed parts of ``range(n)``, by several threads; the answers in order."""
-    edges = np.linspace(0, n, min(_PARTS, max(n, 1)) + 1).astype(int)
-    threads = min(cores(n_jobs), len(edges) - 1)
-    spans = list(itertools.pairwise(edges))
-    if threads == 1:
-        return [work(first, last) for first, last in spans]
-    return list(_pool(threads).map(lambda span: work(*span), spans))
-
-
-def _forget_pools() -> None:
-    _pool.cache_clear()  # the threads of a pool do not live on in a forked child
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
-
-
-@functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cumulant")

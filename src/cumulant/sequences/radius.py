@@ -7,7 +7,7 @@ from scipy import sparse
 
 from cumulant.sequences.problem import ChainProblem
 
-__all__ = ["feature_radii"]
+__all__ = ["attribute_radii", "feature_radii"]
 
 
 def feature_radii(problem: ChainProblem) -> np.ndarray:
@@ -52,10 +52,10 @@ def feature_radii(problem: ChainProblem) -> np.ndarray:
     out = np.bincount(steps // k**2, times.astype(float) ** 2, minlength=n) + (lengths - 1.0) ** 2
     if problem.bias:
         out += np.sum(size.astype(float) ** 2, axis=1) + 2.0 + lengths.astype(float) ** 2 + 2.0
-    return out + _attributes(problem.data.features, group, n, k)
+    return out + attribute_radii(problem.data.features, group, n, k)
 
 
-def _attributes(features: Any, group: np.ndarray, n: int, k: int) -> np.ndarray:
+def attribute_radii(features: Any, group: np.ndarray, n: int, k: int) -> np.ndarray:
     """The part of the attributes: products of sparse matrices add up the nodes of a label, and those of a sequence."""
     of_labels, together = _collect(group, n * k) @ features, _collect(np.arange(n * k) // k, n)
     out = together @ _squares(of_labels) + _squares(together @ of_labels)

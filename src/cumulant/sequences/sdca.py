@@ -1,4 +1,4 @@
-"""Dual coordinate ascent on linear-chain models, with adaptive sampling of sequences and several blocks."""
+"""Dual coordinate ascent on chains and trees, with adaptive sampling of sequences and several blocks."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,10 +9,13 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
 from cumulant.optim.sum_tree_kernels import max_tree_build, tree_build
-from cumulant.sequences.problem import ChainProblem, Marginals, side_by_side
-from cumulant.sequences.sdca_kernels import ascend
+from cumulant.sequences.problem import ChainProblem, Marginals
+from cumulant.sequences.tree_problem import TreeMarginals, TreeProblem
+from cumulant.threads import side_by_side
 
 __all__ = ["DualAscent", "certify_gap", "certify_gradient"]
+
+Problem = ChainProblem | TreeProblem
 
 _SCHEMES = {"uniform": 0, "importance": 1, "gap": 2, "gap-importance": 3, "max": 4}
 _EPOCHS_PER_STEP = 10
@@ -23,8 +26,7 @@ class DualAscentState(NamedTuple):
     """Everything a run needs to go on, bit for bit."""
 
     hidden: np.ndarray  # v(mu) / l2: the weights before the soft threshold
-    nodes: np.ndarray
-    pairs: np.ndarray
+    mu: Any  # the marginals of all sequences
     gaps: np.ndarray
     trees: tuple
     counters: np.ndarray  # oracle calls, evaluations of the line search, sum of the steps
@@ -32,10 +34,20 @@ class DualAscentState(NamedTuple):
     updates: int
     seed: int
 
+    @property
+    def nodes(self) -> np.ndarray:
+        """The marginals of the nodes of chains."""
+        return self.mu.nodes
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """The marginals of the pairs of neighbours in chains."""
+        return self.mu.pairs
+
 
 @dataclass(frozen=True)
 class DualAscent:
-    """Stochastic dual coordinate ascent (SDCA) for `ChainProblem`.
+    """Stochastic dual coordinate ascent (SDCA) for `ChainProblem` and `TreeProblem`, whose sequences are graphs.
 
     Every update costs one call of the marginalisation oracle for one sequence, and goes along a direction in which the
     dual objective rises: as far as it does with ``straightness=0``, and about as far with the shortcut that this
@@ -99,9 +111,9 @@ class DualAscent:
         if self.n_blocks < 1 or self.max_evaluations < 0:
             raise ValueError("n_blocks must be at least 1 and max_evaluations not negative")
 
-    def init(self, problem: ChainProblem, x0: Any, rng: Any) -> DualAscentState:
+    def init(self, problem: Problem, x0: Any, rng: Any) -> DualAscentState:
         """Marginals next to the labels. The starting weights `x0` are not used: they follow from the marginals."""
-        mu = problem.start(self.epsilon, np.dtype(self.dtype))
+        mu: Any = problem.start(self.epsilon, np.dtype(self.dtype))
         gaps = np.full(problem.n_terms, _UNSEEN)
         build = max_tree_build if self.sampling == "max" else tree_build
         weights = self._importance(problem)
@@ -111,9 +123,7 @@ class DualAscent:
             for block in self._blocks(problem)
         )
         hidden = problem.residual(mu) / problem.l2
-        return DualAscentState(
-            hidden, mu.nodes, mu.pairs, gaps, trees, np.zeros((len(trees), 3)), 0, 0, randomness.seed(rng)
-        )
+        return DualAscentState(hidden, mu, gaps, trees, np.zeros((len(trees), 3)), 0, 0, randomness.seed(rng))
 
     def _blocks(self, problem) -> list[slice]:
         edges = np.linspace(0, problem.n_terms, min(self.n_blocks, problem.n_terms) + 1).astype(int)
@@ -124,7 +134,7 @@ class DualAscent:
             return np.ones(problem.n_terms)
         return 1.0 + problem.squared_radii / problem.scale
 
-    def step(self, problem: ChainProblem, state: DualAscentState) -> DualAscentState:
+    def step(self, problem: Problem, state: DualAscentState) -> DualAscentState:
         """Whole epochs, until the running estimate of the gap has fallen to 40 %."""
         before, last = np.mean(state.gaps), state.sweep + _EPOCHS_PER_STEP
         last = last if self.max_epochs is None else min(last, self.max_epochs)
@@ -134,24 +144,24 @@ class DualAscent:
                 return state
 
     def _epoch(self, problem, state):
-        blocks, k = self._blocks(problem), problem.n_labels
-        longest = int(problem.data.lengths.max())
-        starts, attributes, place = problem.attributes_of_sequences
-        widest = int(np.diff(starts).max(initial=1))
-        importance = self._importance(problem)
-        threshold = problem.l1 / problem.l2
+        blocks, importance = self._blocks(problem), self._importance(problem)
 
         def work(b: int) -> np.ndarray:
             block = blocks[b]
             hidden = state.hidden.copy() if len(blocks) > 1 else state.hidden
-            ascend(
-                hidden, threshold, problem.bias, *problem.tokens, problem.data.offsets, starts, attributes, place,
-                state.nodes, state.pairs, np.arange(block.start, block.stop), state.gaps, state.trees[b], importance,
-                _SCHEMES[self.sampling], self.nonuniformity, problem.scale, float(len(blocks)), self.subprecision,
-                self.max_evaluations, self.straightness, block.stop - block.start, state.seed, b, state.sweep,
-                state.counters[b], *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)),
-                np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)),
-            )  # fmt: skip
+            problem.ascend(
+                hidden,
+                state.mu,
+                np.arange(block.start, block.stop),
+                state.gaps,
+                state.trees[b],
+                importance,
+                drawing=(_SCHEMES[self.sampling], self.nonuniformity),
+                search=(self.subprecision, self.max_evaluations, self.straightness),
+                sigma=float(len(blocks)),
+                source=(state.seed, b, state.sweep),
+                counters=state.counters[b],
+            )
             return hidden
 
         if len(blocks) == 1:
@@ -165,18 +175,18 @@ class DualAscent:
                 hidden = hidden + copy / len(blocks)
         return state._replace(hidden=hidden, sweep=state.sweep + 1, updates=state.updates + problem.n_terms)
 
-    def solution(self, problem: ChainProblem, state: DualAscentState) -> np.ndarray:
+    def solution(self, problem: Problem, state: DualAscentState) -> np.ndarray:
         """The weights."""
         threshold = problem.l1 / problem.l2
         if threshold == 0:
             return state.hidden
         return np.sign(state.hidden) * np.maximum(np.abs(state.hidden) - threshold, 0.0)
 
-    def measure(self, problem: ChainProblem, state: DualAscentState) -> dict[str, float]:
+    def measure(self, problem: Problem, state: DualAscentState) -> dict[str, float]:
         """The two objectives and the gap, at the weights that are kept: the certificate rebuilds them."""
         w = self.solution(problem, state)
         primal = problem.value(w)
-        dual = problem.dual(Marginals(state.nodes, state.pairs), w)
+        dual = problem.dual(state.mu, w)
         return {
             "value": primal,
             "bound": max(primal - dual, 0.0),
@@ -187,25 +197,25 @@ class DualAscent:
             "line_search_evaluations": float(state.counters[:, 1].sum()),
         }
 
-    def certify(self, problem: ChainProblem, state: DualAscentState) -> Certificate:
+    def certify(self, problem: Problem, state: DualAscentState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``."""
-        return certify_gap(problem, self.solution(problem, state), Marginals(state.nodes, state.pairs))
+        return certify_gap(problem, self.solution(problem, state), state.mu)
 
 
 @verifier
-def duality_gap(problem: tuple[ChainProblem, Marginals], w: Any) -> float:
-    """``P(w) - D(mu)``, in float64 from the data, for ``problem = (chain problem, marginals)``."""
-    chain, mu = problem
-    return chain.value(w) - chain.dual(mu)
+def duality_gap(problem: tuple[Problem, Any], w: Any) -> float:
+    """``P(w) - D(mu)``, in float64 from the data, for ``problem = (problem, marginals)``."""
+    primal, mu = problem
+    return primal.value(w) - primal.dual(mu)
 
 
 @verifier
-def gradient_gap(problem: ChainProblem, w: Any) -> float:
+def gradient_gap(problem: Problem, w: Any) -> float:
     """``|grad P(w)|^2 / (2 l2)``, in float64 from the data."""
     return float(np.sum(problem.gradient(w) ** 2) / (2 * problem.strong_convexity))
 
 
-def certify_gap(problem: ChainProblem, w: np.ndarray, mu: Marginals) -> Certificate:
+def certify_gap(problem: Problem, w: np.ndarray, mu: Marginals | TreeMarginals) -> Certificate:
     """The duality gap of weights and marginals, both looked at afresh: any weights, and any law on labellings."""
     bound, slack = duality_gap((problem, mu), w), problem.rounding(w)
     return Certificate(
@@ -222,7 +232,7 @@ def certify_gap(problem: ChainProblem, w: np.ndarray, mu: Marginals) -> Certific
     )
 
 
-def certify_gradient(problem: ChainProblem, w: np.ndarray) -> Certificate:
+def certify_gradient(problem: Problem, w: np.ndarray) -> Certificate:
     """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``: the gap to the marginals of the weights themselves."""
     bound = gradient_gap(problem, w)
     smooth = check(problem.l1 == 0, "the objective is differentiable", f"l1 = {problem.l1:g}")

@@ -13,13 +13,49 @@ from cumulant.optim.sum_tree_kernels import max_tree_argmax, max_tree_update, tr
 from cumulant.randomness_kernels import uniform_pair
 from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect, soft, sparse_scores
 
-__all__ = ["ascend"]
+__all__ = ["advance", "ascend", "draw", "narrow", "remember", "slope_at", "sums"]
 
 _FAST = {"reassoc", "contract", "nsz"}
 
 
+@kernel
+def draw(scheme, nonuniformity, tree, n, seed, block, sweep, update):
+    """Which of `n` comes next: scheme 0 uniform, 4 the largest of `tree`, else in proportion to it.
+
+    A share ``1 - nonuniformity`` of the draws is uniform whatever the scheme.
+    """
+    coin, place = uniform_pair(seed, block, sweep, update)
+    if scheme == 0 or coin >= nonuniformity:
+        return min(int(place * n), n - 1)
+    if scheme == 4:
+        return max_tree_argmax(tree)
+    return tree_draw(tree, place, n)
+
+
+@kernel
+def remember(scheme, tree, m, gap, importance):
+    """Keep the gap that was just seen, where the scheme draws by it."""
+    if scheme == 2 or scheme == 3:
+        tree_update(tree, m, gap * importance if scheme == 3 else gap)
+    elif scheme == 4:
+        max_tree_update(tree, m, gap)
+
+
+@kernel
+def narrow(gamma, low, high, value, curvature):
+    """The next point and bracket of Newton's method for the root of a falling slope that is `value` at `gamma`."""
+    if value > 0.0:
+        low = gamma
+    else:
+        high = gamma
+    following = gamma + value / curvature
+    if not low < following < high:
+        following = 0.5 * (low + high)
+    return following, low, high
+
+
 @kernel(fastmath=_FAST)
-def _sums(mu, step, weights):
+def sums(mu, step, weights):
     """Sums of ``step log mu``, ``mu log mu``, ``mu weights``; `step` comes in as ``nu`` and leaves as ``nu - mu``."""
     cross, own, score = 0.0, 0.0, 0.0
     for e in range(len(mu)):
@@ -34,7 +70,7 @@ def _sums(mu, step, weights):
 
 
 @kernel(fastmath=_FAST)
-def _slope(mu, step, gamma):
+def slope_at(mu, step, gamma):
     """``sum step log m`` and ``sum step^2 / m`` at ``m = mu + gamma step``."""
     first, second = 0.0, 0.0
     for e in range(len(mu)):
@@ -47,7 +83,8 @@ def _slope(mu, step, gamma):
 
 
 @kernel(fastmath=_FAST)
-def _advance(mu, step, gamma):
+def advance(mu, step, gamma):
+    """``mu + gamma step``, in place; what rounding makes negative is zero."""
     for e in range(len(mu)):
         value = mu[e] + gamma * step[e]
         mu[e] = value if value > 0.0 else 0.0
@@ -108,13 +145,7 @@ def ascend(
     hidden_matrix = weights[weights.shape[0] - weights.shape[1] :]
     labels, n = weights.shape[1], len(members)
     for u in range(updates):
-        coin, place = uniform_pair(seed, block, sweep, u)
-        if scheme == 0 or coin >= nonuniformity:
-            m = min(int(place * n), n - 1)
-        elif scheme == 4:
-            m = max_tree_argmax(tree)
-        else:
-            m = tree_draw(tree, place, n)
+        m = draw(scheme, nonuniformity, tree, n, seed, block, sweep, u)
         i = members[m]
         start, stop = offsets[i], offsets[i + 1]
         length = stop - start
@@ -134,8 +165,8 @@ def ascend(
         flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
         for t in range(length - 1):
             span = slice(t * labels * labels, (t + 1) * labels * labels)
-            sums = _sums(flat_mu[span], flat_step[span], flat_matrix)
-            cross, own, mean_score = cross + sums[0], own + sums[1], mean_score + sums[2]
+            added = sums(flat_mu[span], flat_step[span], flat_matrix)
+            cross, own, mean_score = cross + added[0], own + added[1], mean_score + added[2]
         single_mu, single_step = mu.reshape(-1), step.reshape(-1)
         sign = 1.0 if length == 1 else -1.0
         a, b = (0, labels) if length == 1 else (labels, (length - 1) * labels)
@@ -148,10 +179,7 @@ def ascend(
                 own += sign * single_mu[e] * logarithm
         gap = max(own - mean_score + log_z, 0.0)
         gaps[i] = gap
-        if scheme == 2 or scheme == 3:
-            tree_update(tree, m, gap * importance[i] if scheme == 3 else gap)
-        elif scheme == 4:
-            max_tree_update(tree, m, gap)
+        remember(scheme, tree, m, gap, importance[i])
 
         local_rows = direction[: row_starts[i + 1] - row_starts[i]]
         _sum_of_pairs(pair_step, length, transitions)
@@ -167,28 +195,22 @@ def ascend(
         low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
         lopsided = abs(slope - 2.0 * gap) > straightness * slope
         for _ in range(max_evaluations if lopsided else 0):
-            first, second = _slope(flat_mu, flat_step, gamma)
+            first, second = slope_at(flat_mu, flat_step, gamma)
             for e in range(a, b):
                 change = single_step[e]
                 value = max(single_mu[e] + gamma * change, 1e-300)
                 first += sign * change * fast_log(value)
                 second += sign * change * change / value
-            value, second = gain - first - gamma * curvature, second + curvature
             counters[1] += 1.0
-            if value > 0.0:
-                low = gamma
-            else:
-                high = gamma
-            following = gamma + value / second
-            if not low < following < high:
-                following = 0.5 * (low + high)
+            value = gain - first - gamma * curvature
+            following, low, high = narrow(gamma, low, high, value, second + curvature)
             moved_by = abs(following - gamma)
             gamma = following
             if moved_by < subprecision:
                 break
 
-        _advance(flat_mu, flat_step, gamma)
-        _advance(single_mu, single_step, gamma)
+        advance(flat_mu, flat_step, gamma)
+        advance(single_mu, single_step, gamma)
         amount = -sigma * gamma / scale
         for r in range(len(local_rows)):
             target, source = weights[rows[row_starts[i] + r]], local_rows[r]

@@ -1,0 +1,314 @@
+"""The conditional random field on graphs as a scikit-learn estimator."""
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from cumulant import files, optim
+from cumulant.certificates import Certificate
+from cumulant.sequences.batch import LBFGS
+from cumulant.sequences.graph_data import GraphData
+from cumulant.sequences.sdca import DualAscent
+from cumulant.sequences.switching import Switching
+from cumulant.sequences.training import Watch, free_memory
+from cumulant.sequences.tree_problem import MAX_TABLE, TreeInference, TreeProblem
+
+__all__ = ["TreeCRF"]
+
+_SOLVERS = ("auto", "sdca", "lbfgs")
+
+
+class TreeCRF(BaseEstimator):
+    """Conditional random field on graphs: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
+
+    ``F`` adds up the features of factors: on nodes, on edges, or on any few variables (`GraphData`). Inference is
+    exact, on a junction tree of each graph, and takes time and memory in proportion to ``K^c``, with ``K`` labels and
+    ``c`` variables in its largest clique: 2 for a tree, ``h + 1`` for a grid of height ``h``. The weights minimise
+    ``l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i -log p(y_i | x_i)`` over the ``n`` graphs, a convex function. What is returned
+    is at most `certificate_` above its minimum.
+
+    Parameters
+    ----------
+    l2 : float, optional
+        ``1/n`` by default.
+    l1 : float
+        Makes weights exactly zero. Only the dual solver handles it.
+    solver : str
+        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, and L-BFGS from where it stands once
+        that promises to be faster (`Switching`), or from the start where the marginals of dual ascent do not fit into
+        memory.
+    sampling, nonuniformity
+        How dual ascent draws graphs: see `DualAscent`.
+    tol : float
+        Stop when the duality gap is at most this share of the objective.
+    max_epochs : int
+        Passes over the data at most.
+    bias : bool
+        One more feature, which is 1, for every node, and for every edge that has features: an edge without any always
+        has it. `GraphData` is taken as it is.
+    max_table : int
+        A graph with a clique of more entries than this is refused (`TooWide`).
+    n_blocks, n_jobs, marginals, time_limit, random_state, verbose
+        As in `ChainCRF`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, sorted.
+    weights_ : array (d,)
+        All weights; `weights` has those of one kind of factor.
+    kinds_ : dict
+        The number of variables and of features of each kind.
+    certificate_, objective_, history_, status_
+        As in `ChainCRF`.
+
+    Examples
+    --------
+    A star whose leaves take the label that their centre has not:
+
+    >>> graph = (np.array([[1.0], [0.0], [0.0]]), [(0, 1), (0, 2)])
+    >>> crf = TreeCRF(tol=1e-6).fit([graph], [["hub", "leaf", "leaf"]])
+    >>> crf.predict([graph])
+    [['hub', 'leaf', 'leaf']]
+    >>> crf.weights("edges").shape  # feature, label of the first node, label of the second
+    (1, 2, 2)
+    """
+
+    classes_: np.ndarray
+    weights_: np.ndarray
+    kinds_: dict[str, tuple[int, int]]
+    certificate_: Certificate | None
+    objective_: float
+    history_: list[dict[str, float]]
+    status_: str
+    memory_: int
+
+    def __init__(
+        self,
+        l2=None,
+        l1=0.0,
+        solver="auto",
+        sampling="gap",
+        nonuniformity=0.8,
+        tol=1e-3,
+        max_epochs=100,
+        bias=True,
+        max_table=MAX_TABLE,
+        n_blocks=None,
+        n_jobs=None,
+        marginals="float64",
+        time_limit=None,
+        random_state=0,
+        verbose=False,
+    ):
+        self.l2 = l2
+        self.l1 = l1
+        self.solver = solver
+        self.sampling = sampling
+        self.nonuniformity = nonuniformity
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.bias = bias
+        self.max_table = max_table
+        self.n_blocks = n_blocks
+        self.n_jobs = n_jobs
+        self.marginals = marginals
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # Fitting ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> "TreeCRF":
+        """Fit to graphs `X` with the labels `y` of their nodes.
+
+        A graph is ``(node_features, edges)`` or ``(node_features, edges, edge_features)``: an array or sparse matrix
+        ``(nodes, features)``, pairs of nodes numbered from 0, and a row of features for each pair. The weights of an
+        edge depend on the order of its pair; give both orders where neither is first. `X` may be `GraphData`, whose own
+        labels are used without `y`. With a development set, training stops when its accuracy has not risen for three
+        records, and the best weights are kept.
+        """
+        self._check_settings()
+        start = time.perf_counter()
+        data = self._read(X, y)
+        if data.labels is None:
+            raise ValueError("y must be given: a label for each node")
+        self.kinds_ = _kinds(data)
+        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        data = data.with_labels(labels)
+        problem = TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
+        solver = self._choose(problem)
+        watch = Watch(self, problem, start, X_dev, y_dev)
+        result = optim.run(
+            solver,
+            problem,
+            np.zeros(problem.shape),
+            max_steps=int(self.max_epochs),
+            tol=None,
+            callback=watch,
+            time_limit=self.time_limit,
+            rng=self.random_state,
+            progress=bool(self.verbose),
+        )
+        watch.finish(result)
+        return self
+
+    def _check_settings(self) -> None:
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        if not (np.isfinite(self.tol) and self.tol > 0):
+            raise ValueError(f"tol must be positive; got {self.tol}")
+        if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
+            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
+        if not self.max_table >= 1:
+            raise ValueError(f"max_table must be at least 1; got {self.max_table}")
+        if self.solver == "lbfgs" and self.l1:
+            raise ValueError("solver='lbfgs' does not take an l1 penalty: use solver='sdca' with l1 > 0")
+
+    def _choose(self, problem: TreeProblem) -> Any:
+        """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
+        ascent = DualAscent(
+            sampling=self.sampling,
+            nonuniformity=self.nonuniformity,
+            n_blocks=1 if self.n_blocks is None else self.n_blocks,
+            dtype=self.marginals,
+            max_epochs=int(self.max_epochs),
+        )
+        wanted = {"sdca": [ascent], "lbfgs": [LBFGS()], "auto": [ascent] if self.l1 else [ascent, LBFGS()]}[self.solver]
+        free = free_memory()
+        for solver in wanted:
+            self.memory_ = _memory(problem, solver)
+            if free is None or self.memory_ <= 0.95 * free:
+                return Switching(ascent, tol=self.tol) if solver is ascent and len(wanted) == 2 else solver
+        raise MemoryError(
+            f"training needs about {self.memory_ / 2**30:.2g} GiB, and {(free or 0) / 2**30:.2g} GiB are free: use "
+            "smaller graphs, fewer labels or marginals='float32'"
+        )
+
+    # Using ------------------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, y: Any = None) -> GraphData:
+        if not isinstance(X, GraphData):
+            return GraphData.from_graphs(X, y, self.bias)
+        return X if y is None else X.with_labels(y)
+
+    def _encode(self, X: Any, y: Any = None) -> GraphData:
+        """Data with the kinds of factors that training saw."""
+        data = self._read(X, y)
+        if _kinds(data) != self.kinds_:
+            raise ValueError(
+                f"X must have factors with as many variables and features as in training, {_described(self.kinds_)}; "
+                f"got {_described(_kinds(data))}"
+            )
+        return data
+
+    def _labelled(self, X: Any, y: Any) -> GraphData:
+        data = self._encode(X, y)
+        if data.labels is None:
+            raise ValueError("y must be given: a label for each node")
+        return data
+
+    def _infer(self, data: GraphData) -> TreeInference:
+        return TreeInference(data, len(self.classes_), self.max_table, self.n_jobs)
+
+    def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        numbers = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        known = self.classes_[numbers] == labels
+        if not np.all(known):
+            raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
+        return numbers.astype(np.int64)
+
+    def _decode(self, data: GraphData) -> np.ndarray:
+        return self._infer(data).best_labels(self.weights_)
+
+    def predict(self, X: Any) -> list:
+        """The most probable labelling of each graph, by max-product: a list of lists of labels."""
+        self._check_fitted()
+        data = self._encode(X)
+        return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
+
+    def predict_marginals(self, X: Any) -> list:
+        """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
+        self._check_fitted()
+        data = self._encode(X)
+        return data.split(self._infer(data).node_marginals(self.weights_))
+
+    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+        """``log p(y_i | x_i)`` of every graph."""
+        self._check_fitted()
+        data = self._labelled(X, y)
+        infer = self._infer(data)
+        return infer.label_scores(self.weights_, self._numbers(data.labels)) - infer.log_partitions(self.weights_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of nodes whose label is predicted. Labels that did not occur in training are an error."""
+        self._check_fitted()
+        data = self._labelled(X, y)
+        return float(np.mean(self._decode(data) == self._numbers(data.labels)))
+
+    def weights(self, kind: str) -> np.ndarray:
+        """The weights of one kind of factor: an axis for its features, and one for the label of each variable."""
+        self._check_fitted()
+        if kind not in self.kinds_:
+            raise ValueError(f"kind must be one of {', '.join(self.kinds_)}; got {kind!r}")
+        k, start = len(self.classes_), 0
+        for name, (arity, features) in self.kinds_.items():
+            if name == kind:
+                return self.weights_[start : start + features * k**arity].reshape(features, *[k] * arity)
+            start += features * k**arity
+        raise AssertionError
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike):
+        """Write the fitted model to a file, which `load` reads."""
+        self._check_fitted()
+        if self.classes_.dtype == object:
+            raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
+        settings = {
+            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
+            "random_state": self.random_state if isinstance(self.random_state, int) else None,
+            "kinds": [[kind, *sizes] for kind, sizes in self.kinds_.items()],
+            "certificate": None if self.certificate_ is None else self.certificate_.to_json(),
+            "objective": self.objective_,
+            "status": self.status_,
+            "history": self.history_,
+        }
+        return files.save(path, "tree CRF", {"weights": self.weights_, "classes": self.classes_}, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "TreeCRF":
+        """Read a model that `save` wrote."""
+        saved = files.load(path, "tree CRF")
+        settings = saved.settings
+        crf = cls(**settings["parameters"], random_state=settings["random_state"])
+        crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
+        crf.kinds_ = {kind: (arity, features) for kind, arity, features in settings["kinds"]}
+        text = settings["certificate"]
+        crf.certificate_ = None if text is None else Certificate.from_json(text)
+        crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
+        return crf
+
+
+def _kinds(data: GraphData) -> dict[str, tuple[int, int]]:
+    return {kind: (factors.arity, factors.n_features) for kind, factors in data.factors.items()}
+
+
+def _described(kinds: dict[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{kind} ({arity} and {features})" for kind, (arity, features) in kinds.items())
+
+
+def _memory(problem: TreeProblem, solver: Any) -> int:
+    inference, dual = problem.inference, isinstance(solver, DualAscent)
+    size = 8 if not dual or solver.dtype == "float64" else 4
+    kept = inference.layout.table_offsets[-1] * size + inference.layout.separator_offsets[-1] * 8 if dual else 0
+    copies = 4 + (solver.n_blocks if dual else 2 * solver.history)
+    return int(kept + 16 * inference.n_beliefs + 8 * inference.size * copies)
