@@ -31,8 +31,8 @@ def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: 
     if function is None:
         return functools.partial(kernel, inline=inline, fastmath=fastmath)
     # NumPy's rule for division by zero: Python's would put a test for an exception into every loop, and keep it scalar.
-    # What a kernel calls is put into it (LLVM's alwaysinline). Else each caller has a copy, optimised in its own way, the first
-    # that a process loads serves all: the last bits would depend on what the process did before.
+    # What a kernel calls is put into it (LLVM's alwaysinline). Else each caller has a copy, optimised its own way, the
+    # first that a process loads serves all of them, and the last bits depend on what the process did before.
     options = {
         "nogil": True,
         "error_model": "numpy",

@@ -32,12 +32,6 @@ def test_sums_of_moderate_numbers_against_exact_summation(n):
         assert_allclose(logs, math.fsum(np.log(x * 0.25)), rtol=1e-12, atol=1e-12 * n)
 
 
-def test_two_threads_add_up_the_same():
-    x = np.random.default_rng(0).gamma(2.0, size=400_001)
-    expected = Gamma().collect(x, weights=np.ones(x.size)).central
-    assert_allclose(Gamma()._central_of_numpy(x), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, -np.inf, -0.0, 5e-324])
 def test_what_is_not_a_positive_normal_number_is_noticed(bad):
     x = np.ones(1000)

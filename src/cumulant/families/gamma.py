@@ -8,11 +8,8 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_kernels import sums_of_excess_and_log
 from cumulant.families.inverses import digamma, implicit_inverse, inverse_digamma_gap, log_gamma
 from cumulant.families.special import phi
-from cumulant.threads import side_by_side
 
 __all__ = ["Gamma", "InverseGamma"]
-
-_MANY = 200_000  # numbers from which two threads are faster than one
 
 
 @family
@@ -111,10 +108,10 @@ class Gamma(ExponentialFamily):
         for _ in range(3):
             if not 1e-290 < guess < 1e290:
                 return None
-            parts = _sums(x, 1 / guess)
-            if not all(fine for _, _, fine in parts):
+            excess, logs, fine = sums_of_excess_and_log(x, 0, len(x), 1 / guess)
+            if not fine:
                 return None
-            excess, logs = (sum(column) / len(x) for column in list(zip(*parts, strict=True))[:2])
+            excess, logs = excess / len(x), logs / len(x)
             gap = np.log1p(excess) - logs
             if gap < 1e-6:  # a spread so small that logarithms of the numbers themselves do not tell it
                 return None
@@ -146,14 +143,6 @@ class Gamma(ExponentialFamily):
 
     def _obstacle(self, central, count):
         return f"all {count:g} observations are equal, and the likelihood keeps growing as the shape goes to infinity"
-
-
-def _sums(x, scale):
-    """`sums_of_excess_and_log` of all of `x`: of its two halves side by side where threads are worth their while."""
-    if len(x) < _MANY:
-        return [sums_of_excess_and_log(x, 0, len(x), scale)]
-    half = len(x) // 2
-    return side_by_side(lambda h: sums_of_excess_and_log(x, h * half, half if h == 0 else len(x), scale), 2, None)
 
 
 @family

@@ -95,7 +95,8 @@ class ChainCRF(BaseEstimator):
         primal, dual, gap; on a cluster also lost_shards, so far.
     status_ : str
         ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, ``"stopped"`` by the development set, or
-        ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it.
+        ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it. On a cluster that has lost
+        all its workers, beside an error, ``"no_workers"``.
     template : str or None
         A note that files keep: the text of the template that made the attributes. Nothing here reads it.
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.sequences.problem import ChainProblem
-from cumulant.sequences.sdca import DualAscent
-from cumulant.sequences.shard import Shard, deal
+from cumulant.sequences.sdca import DualAscent, deal
+from cumulant.sequences.shard import Shard
 
 __all__ = ["ClusterError", "LostShardWarning", "ShardedProblem", "current_client"]
 
@@ -69,13 +69,22 @@ class ShardedProblem:
         As many as there are workers by default.
     patience : float
         Seconds to wait for a worker when there is none.
+    hurried : callable
+        Whether not to wait: somebody asked for an end.
     """
 
     convex = True
     constants_are = "checked"
 
-    def __init__(self, client: Any, whole: ChainProblem, n_shards: int | None = None, patience: float = 60.0):
-        self.client, self.whole, self.patience = client, whole, patience
+    def __init__(
+        self,
+        client: Any,
+        whole: ChainProblem,
+        n_shards: int | None = None,
+        patience: float = 60.0,
+        hurried: Callable[[], bool] = lambda: False,
+    ):
+        self.client, self.whole, self.patience, self.hurried = client, whole, patience, hurried
         self.shape, self.n_terms, self.l1, self.l2 = whole.shape, whole.n_terms, whole.l1, whole.l2
         self.strong_convexity = whole.strong_convexity
         self.n_workers = len(self._workers())
@@ -249,7 +258,7 @@ class ShardedProblem:
             stacklevel=2,
         )
         end = time.monotonic() + _GRACE
-        while len(self._workers()) < self.n_workers and time.monotonic() < end:
+        while len(self._workers()) < self.n_workers and time.monotonic() < end and not self.hurried():
             time.sleep(0.1)
 
     def _workers(self) -> dict[str, int]:
@@ -259,7 +268,7 @@ class ShardedProblem:
             living = self._reached(self.client.nthreads)
             if living:
                 return living
-            if time.monotonic() > end:
+            if time.monotonic() > end or self.hurried():
                 raise ClusterError(f"the cluster has no workers, and none came within {self.patience:g} seconds")
             time.sleep(0.1)
 

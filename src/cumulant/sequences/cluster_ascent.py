@@ -13,6 +13,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.certificates import Certificate, by_construction, recipe_of
+from cumulant.optim.interruption import Interruption
 from cumulant.sequences.cluster import ClusterError, ShardedProblem, current_client
 from cumulant.sequences.problem import ChainProblem
 from cumulant.sequences.sdca import DualAscent, certify_gradient, duality_gap
@@ -125,6 +126,7 @@ class ClusterWatch(Watch):
     """A watch that also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
 
     lowest: tuple[float, Any] = (np.inf, None)
+    interruption: Interruption
 
     def __call__(self, snapshot) -> bool:
         """Whether the run has done enough."""
@@ -132,16 +134,19 @@ class ClusterWatch(Watch):
         self.crf.history_[-1]["lost_shards"] = int(snapshot.measures["lost_shards"])
         if snapshot.value < self.lowest[0]:
             self.lowest = snapshot.value, np.array(snapshot.x)
-        return enough
+        if not enough and self.interruption.requested:
+            self.why = "interrupted"
+        return bool(self.why)
 
-    def salvage(self, whole: ChainProblem) -> None:
+    def salvage(self, whole: ChainProblem, status: str) -> bool:
         """The fitted attributes without a cluster: the best weights, if any, and what their gradient certifies."""
         weights = self.lowest[1] if self.best_weights is None else self.best_weights
         if weights is None:
-            return
+            return False
         crf = self.crf
-        crf.weights_, crf.status_, crf.objective_ = weights, "no_workers", whole.value(weights)
+        crf.weights_, crf.status_, crf.objective_ = weights, status, whole.value(weights)
         crf.certificate_ = certify_gradient(whole, weights) if whole.l1 == 0 else None
+        return True
 
 
 def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
@@ -149,10 +154,18 @@ def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: 
 
     When no worker is left, `ClusterError` is raised, and the estimator has the best weights so far.
     """
-    with ShardedProblem(current_client(), whole, crf.n_blocks) as problem:
+    # Around the one of `run`: Ctrl-C on a terminal also ends workers of this machine, which are not to be waited for.
+    with (
+        Interruption() as interruption,
+        ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
+    ):
         watch = ClusterWatch(crf, problem, start, X_dev, y_dev)
+        watch.interruption = interruption
         try:
             crf._run(ClusterAscent(ascent), problem, watch)
         except ClusterError:
-            watch.salvage(whole)
-            raise
+            kept = watch.salvage(whole, "interrupted" if interruption.requested else "no_workers")
+            if not interruption.requested:
+                raise
+            if not kept:
+                raise KeyboardInterrupt from None

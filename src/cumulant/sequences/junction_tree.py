@@ -1,13 +1,12 @@
 """Junction trees: cliques of a triangulated graph joined so that what two of them share lies on all between them."""
 
-import heapq
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cumulant.errors import TooWide
 from cumulant.graphical.graphs import undirected
+from cumulant.graphical.min_fill import min_fill
 
 __all__ = ["JunctionTree"]
 
@@ -57,7 +56,7 @@ class JunctionTree:
             for v in clique:
                 adjacent[v].update(clique)
                 adjacent[v].discard(v)
-        return cls._arranged(n_variables, *_clique_tree(_eliminate(adjacent)))
+        return cls._arranged(n_variables, *_clique_tree(min_fill(adjacent)))
 
     @classmethod
     def from_graph(cls, graph: Any) -> "JunctionTree":
@@ -184,57 +183,6 @@ def _check_forest(n: int, edges: list[tuple[int, int]]) -> None:
         if top(a) == top(b):
             raise ValueError(f"the edges must make a tree or a forest; {(a, b)} closes a cycle")
         part[top(a)] = top(b)
-
-
-def _eliminate(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
-    """Variables in the order of elimination, each with the neighbours it then has; consumes `adjacent`."""
-    order = _peel(adjacent)
-    gone = {v for v, _ in order}
-
-    def cost(v):
-        around = adjacent[v]
-        missing = sum(len(around) - 1 - len(around & adjacent[u]) for u in around)  # each edge twice
-        return missing, len(around), v
-
-    current = {v: cost(v) for v in range(len(adjacent)) if v not in gone}
-    heap = sorted(current.values())
-    while heap:
-        key = heapq.heappop(heap)
-        v = key[2]
-        if current.get(v) != key:
-            continue  # gone, or its cost has changed since
-        del current[v]
-        around = adjacent[v]
-        order.append((v, around))
-        for u in around:
-            adjacent[u].discard(v)
-            adjacent[u] |= around
-            adjacent[u].discard(u)
-        # New edges change the cost of common neighbours of their ends, which are neighbours of neighbours.
-        changed = around.union(*(adjacent[u] for u in around)) if key[0] else around
-        for u in changed:
-            if current[u] != (new := cost(u)):
-                current[u] = new
-                heapq.heappush(heap, new)
-    return order
-
-
-def _peel(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
-    """Eliminate variables with one neighbour or none, which add no edges, until there are none: all of a tree."""
-    order: list[tuple[int, set[int]]] = []
-    waiting = deque(v for v, around in enumerate(adjacent) if len(around) <= 1)
-    gone = set()
-    while waiting:
-        v = waiting.popleft()
-        if v in gone:
-            continue
-        gone.add(v)
-        order.append((v, adjacent[v]))
-        for u in adjacent[v]:
-            adjacent[u].discard(v)
-            if len(adjacent[u]) == 1:
-                waiting.append(u)
-    return order
 
 
 def _clique_tree(order: list[tuple[int, set[int]]]) -> tuple[list[set[int]], list[tuple[int, int]]]:

@@ -102,6 +102,11 @@ class ChainProblem:
         return self.n_attributes + 3 * self.bias + self.n_labels, self.n_labels
 
     @property
+    def sizes(self) -> np.ndarray:
+        """The length of each sequence."""
+        return self.data.lengths
+
+    @property
     def strong_convexity(self) -> float:
         """``l2``."""
         return self.l2

@@ -1,6 +1,5 @@
 """Dual coordinate ascent on chains and trees, with adaptive sampling of sequences and several blocks."""
 
-import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,13 +12,36 @@ from cumulant.sequences.problem import ChainProblem, Marginals
 from cumulant.sequences.tree_problem import TreeMarginals, TreeProblem
 from cumulant.threads import side_by_side
 
-__all__ = ["DualAscent", "certify_gap", "certify_gradient"]
+__all__ = ["DualAscent", "certify_gap", "certify_gradient", "deal"]
 
 Problem = ChainProblem | TreeProblem
 
 _SCHEMES = {"uniform": 0, "importance": 1, "gap": 2, "gap-importance": 3, "max": 4}
 _EPOCHS_PER_STEP = 10
 _UNSEEN = 100.0  # the gap of a sequence that was not visited yet: such sequences come first
+
+
+def deal(lengths: Any, blocks: int) -> list[np.ndarray]:
+    """Which sequences go into which block: of each so many that follow one another one to each, the longest to the
+    block with the fewest tokens so far.
+
+    So blocks differ by at most one sequence and by at most the tokens of the longest one, and neighbours in a file,
+    which are often alike, are spread evenly: blocks that are alike take far fewer rounds to agree.
+
+    >>> [members.tolist() for members in deal([5, 1, 5, 1, 2], 2)]  # 8 and 6 tokens
+    [[0, 3, 4], [1, 2]]
+    """
+    if blocks == 1:
+        return [np.arange(len(lengths))]
+    lengths = np.asarray(lengths).tolist()
+    members: list[list[int]] = [[] for _ in range(blocks)]
+    tokens = [0] * blocks
+    for first in range(0, len(lengths), blocks):
+        group = sorted(range(first, min(first + blocks, len(lengths))), key=lambda i: (-lengths[i], i))
+        for b, i in zip(sorted(range(blocks), key=lambda b: (tokens[b], b)), group, strict=False):
+            members[b].append(i)
+            tokens[b] += lengths[i]
+    return [np.sort(np.array(own, dtype=np.int64)) for own in members]
 
 
 class DualAscentState(NamedTuple):
@@ -62,8 +84,8 @@ class DualAscent:
     nonuniformity : float
         The share of draws made by `sampling`; the others are uniform.
     n_blocks : int
-        Sequences are cut into so many blocks, which ascend side by side from the same weights, each taking its steps
-        `n_blocks` times as heavy so that their sum is safe (Ma et al. 2015). It changes the algorithm, and so the
+        Sequences are dealt out to so many blocks, which ascend side by side from the same weights, each taking its
+        steps `n_blocks` times as heavy so that their sum is safe (Ma et al. 2015). It changes the algorithm, and so the
         answer; the number of threads does not.
     subprecision, max_evaluations, straightness
         The line search. The slope of the dual along the step is known at both ends for free. Where the two divergences
@@ -125,9 +147,18 @@ class DualAscent:
         hidden = problem.residual(mu) / problem.l2
         return DualAscentState(hidden, mu, gaps, trees, np.zeros((len(trees), 3)), 0, 0, randomness.seed(rng))
 
-    def _blocks(self, problem) -> list[slice]:
-        edges = np.linspace(0, problem.n_terms, min(self.n_blocks, problem.n_terms) + 1).astype(int)
-        return [slice(a, b) for a, b in itertools.pairwise(edges)]
+    @property
+    def drawing(self) -> tuple[int, float]:
+        """How sequences are drawn, for kernels."""
+        return _SCHEMES[self.sampling], self.nonuniformity
+
+    @property
+    def search(self) -> tuple[float, int, float]:
+        """The line search, for kernels."""
+        return self.subprecision, self.max_evaluations, self.straightness
+
+    def _blocks(self, problem) -> list[np.ndarray]:
+        return deal(problem.sizes, min(self.n_blocks, problem.n_terms))
 
     def _importance(self, problem) -> np.ndarray:
         if self.sampling not in ("importance", "gap-importance"):
@@ -147,17 +178,16 @@ class DualAscent:
         blocks, importance = self._blocks(problem), self._importance(problem)
 
         def work(b: int) -> np.ndarray:
-            block = blocks[b]
             hidden = state.hidden.copy() if len(blocks) > 1 else state.hidden
             problem.ascend(
                 hidden,
                 state.mu,
-                np.arange(block.start, block.stop),
+                blocks[b],
                 state.gaps,
                 state.trees[b],
                 importance,
-                drawing=(_SCHEMES[self.sampling], self.nonuniformity),
-                search=(self.subprecision, self.max_evaluations, self.straightness),
+                drawing=self.drawing,
+                search=self.search,
                 sigma=float(len(blocks)),
                 source=(state.seed, b, state.sweep),
                 counters=state.counters[b],

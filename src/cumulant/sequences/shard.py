@@ -16,32 +16,11 @@ from cumulant.optim.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.sequences.chain_kernels import lawful
 from cumulant.sequences.data import SequenceData
 from cumulant.sequences.problem import ChainProblem, Marginals
-from cumulant.sequences.sdca import _SCHEMES, _UNSEEN, DualAscent
+from cumulant.sequences.sdca import _UNSEEN, DualAscent
 from cumulant.sequences.shard_kernels import all_marginals
 from cumulant.threads import in_parts
 
-__all__ = ["Shard", "deal", "marginals_at"]
-
-
-def deal(lengths: Any, shards: int) -> list[np.ndarray]:
-    """Which sequences go into which shard: of each so many that follow one another one to each, the longest to the
-    shard with the fewest tokens so far.
-
-    So shards differ by at most one sequence and by at most the tokens of the longest one, and neighbours in a file,
-    which are often alike, are spread evenly: shards that are alike take far fewer rounds to agree.
-
-    >>> [members.tolist() for members in deal([5, 1, 5, 1, 2], 2)]  # 8 and 6 tokens
-    [[0, 3, 4], [1, 2]]
-    """
-    lengths = np.asarray(lengths).tolist()
-    members: list[list[int]] = [[] for _ in range(shards)]
-    tokens = [0] * shards
-    for first in range(0, len(lengths), shards):
-        group = sorted(range(first, min(first + shards, len(lengths))), key=lambda i: (-lengths[i], i))
-        for b, i in zip(sorted(range(shards), key=lambda b: (tokens[b], b)), group, strict=False):
-            members[b].append(i)
-            tokens[b] += lengths[i]
-    return [np.sort(np.array(own, dtype=np.int64)) for own in members]
+__all__ = ["Shard", "marginals_at"]
 
 
 def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> Marginals:
@@ -127,8 +106,8 @@ class Shard:
                 self.gaps,
                 self.tree,
                 self.importance,
-                drawing=(_SCHEMES[ascent.sampling], ascent.nonuniformity),
-                search=(ascent.subprecision, ascent.max_evaluations, ascent.straightness),
+                drawing=ascent.drawing,
+                search=ascent.search,
                 sigma=self.shards * problem.n_terms / self.total,  # over l2 times its own number: K / (l2 n)
                 source=(self.seed, self.place, self.sweep),
                 counters=counters,

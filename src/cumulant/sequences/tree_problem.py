@@ -224,6 +224,11 @@ class TreeProblem:
         return (self.inference.size,)
 
     @property
+    def sizes(self) -> np.ndarray:
+        """The number of variables of each graph."""
+        return self.data.sizes
+
+    @property
     def strong_convexity(self) -> float:
         """``l2``."""
         return self.l2
