@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from cumulant import families, optim
 from cumulant.geometry import Burg, Euclidean, Shannon
@@ -17,6 +18,9 @@ RNG = np.random.default_rng(5)
 A = RNG.normal(size=(12, 4))
 Y = RNG.normal(size=12)
 RIDGE = optim.LeastSquares(A, Y, l2=0.3)
+LOGISTIC = optim.Logistic(sparse.csr_array(A), np.sign(Y), l2=0.01)
+LASSO = optim.Composite(optim.LeastSquares(A, Y), optim.L1(0.02))
+LAPLACIAN = optim.Quadratic(2 * np.eye(30) - np.eye(30, k=1) - np.eye(30, k=-1), np.ones(30))
 SAMPLE = families.Exponential().sample([-0.5], 40, rng=1)
 
 
@@ -97,6 +101,16 @@ CASES = {
     "gradient descent, Armijo": (
         optim.GradientDescent(optim.Armijo()),
         optim.Objective(log_sum_exp, A, strong_convexity=0.1),
+        np.ones(4),
+    ),
+    "accelerated gradient": (optim.AcceleratedGradient(restart=True), LOGISTIC, np.zeros(4)),
+    "heavy ball": (optim.HeavyBall(), RIDGE, np.zeros(4)),
+    "conjugate gradient": (optim.ConjugateGradient(), LAPLACIAN, np.zeros(30)),
+    "Newton": (optim.Newton(shift=0.5), LOGISTIC, np.ones(4)),
+    "proximal gradient": (optim.ProximalGradient(), LASSO, np.ones(4)),
+    "accelerated proximal gradient": (
+        optim.AcceleratedProximalGradient(),
+        optim.Composite(optim.LeastSquares(A[:3], Y[:3]), optim.L1Ball(0.5)),
         np.ones(4),
     ),
     "mirror descent, Euclidean": (optim.MirrorDescent(Euclidean()), RIDGE, np.zeros(4)),

@@ -56,6 +56,8 @@ class ExactLineSearch:
 class Armijo:
     """Backtracking: shrink ``t`` by ``beta`` until ``f(x - t g) <= f(x) - alpha t |g|^2`` (Armijo 1966).
 
+    Along another direction ``d`` of descent, until ``f(x + t d) <= f(x) + alpha t <g, d>``.
+
     On an ``L``-smooth function the accepted step is at least ``min(initial, 2 beta (1 - alpha) / L)``; see
     `rates.armijo_step` and `rates.armijo_reductions`. A trial value that is not finite counts as a failure.
 
@@ -84,18 +86,19 @@ class Armijo:
         if isinstance(self.initial, int | float) and not self.initial > 0:
             raise ValueError(f"initial of Armijo, the first trial step, must be positive; got {self.initial}")
 
-    def search(self, problem, x, value, gradient, previous):
-        """The accepted step size and the number of reductions."""
-        squared = jnp.vdot(gradient, gradient)
+    def search(self, problem, x, value, gradient, previous, direction=None):
+        """The accepted step size and the number of reductions; along ``-gradient`` unless a direction is given."""
+        direction = -gradient if direction is None else direction
+        slope = jnp.vdot(gradient, direction)
         # Near the minimum the promised decrease is below the rounding of the value itself, and no step could pass the
         # test.
         fuzz = 4 * jnp.finfo(value.dtype).eps * jnp.abs(value)
 
         def refused(carry):
             t, reductions = carry
-            trial = problem.value(x - t * gradient)
+            trial = problem.value(x + t * direction)
             # Negated, so that a trial that is not a number is refused.
-            return ~(trial <= value - self.alpha * t * squared + fuzz) & (reductions < 200)
+            return ~(trial <= value + self.alpha * t * slope + fuzz) & (reductions < 200)
 
         return jax.lax.while_loop(refused, lambda c: (c[0] * self.beta, c[1] + 1), (previous, 0))
 

@@ -1,6 +1,7 @@
 """Functions to minimise, with their constants: any JAX function, least squares, quadratics.
 
-Likelihoods are in `cumulant.optim.likelihoods`. Every problem is a frozen dataclass and a pytree: its arrays are
+Classification losses are in `margin_problems` and `multinomial`, penalised problems in `composite`, and likelihoods in
+`cumulant.optim.likelihoods`. Every problem is a frozen dataclass and a pytree: its arrays are
 leaves. Its `value` and `gradient` take NumPy (then computed in float64) or JAX arrays, and work under `jit`.
 """
 
@@ -12,7 +13,9 @@ from typing import Any, ClassVar, dataclass_transform
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
+from cumulant.optim.sparse_matrix import SparseMatrix, column_squares, host_matrix, row_squares, singular_values
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
@@ -51,8 +54,8 @@ def widen(tree: Any) -> Any:
 
 def is_concrete(*values: Any) -> bool:
     """Whether values can be looked at: a problem may also be made from tracers, inside `jit`."""
-    known = jax.Array | np.ndarray | np.generic | float | int | list | tuple
-    return all(isinstance(value, known) for value in values) and not any_tracer(values)
+    known = jax.Array | np.ndarray | np.generic | float | int | list | tuple | SparseMatrix
+    return all(isinstance(value, known) or sparse.issparse(value) for value in values) and not any_tracer(values)
 
 
 def array(value: Any, name: str, ndim: int) -> Any:
@@ -66,6 +69,24 @@ def array(value: Any, name: str, ndim: int) -> Any:
         raise ValueError(f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'}; got shape {value.shape}")
     if not np.all(np.isfinite(np.asarray(value))):
         raise ValueError(f"{name} must be finite; it holds NaN or infinity")
+    return value
+
+
+def matrix(value: Any, name: str) -> Any:
+    """A matrix of finite floats with at least one entry: an array as above, or a `SparseMatrix` from SciPy's."""
+    if isinstance(value, SparseMatrix) or sparse.issparse(value):
+        if not isinstance(value, SparseMatrix):
+            if value.dtype.kind not in "biuf" or value.ndim != 2:
+                raise TypeError(
+                    f"{name} must be a matrix of real numbers; got {value.ndim} axes of dtype {value.dtype}"
+                )
+            value = SparseMatrix.of(value)
+        if not np.all(np.isfinite(np.asarray(value.data))):
+            raise ValueError(f"{name} must be finite; it holds NaN or infinity")
+    else:
+        value = array(value, name, 2)
+    if 0 in value.shape:
+        raise ValueError(f"{name} must not be empty; got shape {value.shape}")
     return value
 
 
@@ -265,7 +286,7 @@ class LeastSquares:
     Parameters
     ----------
     A, y : array
-        Design and targets.
+        Design (dense, or SciPy sparse) and targets.
     l2 : float
         Strength of the ridge penalty.
     reduction : str
@@ -292,11 +313,9 @@ class LeastSquares:
             raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
         if not is_concrete(self.A, self.y, self.l2):
             return
-        A, y = array(self.A, "A", 2), array(self.y, "y", 1)
+        A, y = matrix(self.A, "A"), array(self.y, "y", 1)
         if A.shape[0] != y.size:
             raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
-        if A.size == 0:
-            raise ValueError(f"A must not be empty; got shape {A.shape}")
         not_negative(self.l2, "l2")
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "y", y)
@@ -319,9 +338,7 @@ class LeastSquares:
     @functools.cached_property
     def singular_values(self) -> np.ndarray:
         """Of ``A``, largest first, in float64; as many as there are columns."""
-        A = np.asarray(self.A, dtype=np.float64)
-        values = np.linalg.svd(A, compute_uv=False)
-        return np.concatenate([values, np.zeros(max(A.shape[1] - values.size, 0))])
+        return singular_values(self.A)
 
     @property
     def _uncertainty(self) -> float:
@@ -341,8 +358,12 @@ class LeastSquares:
     @property
     def largest_entry(self) -> float:
         """The largest entry of the Hessian, which is on its diagonal: the smoothness in the l1 norm."""
-        columns = np.sum(np.asarray(self.A, dtype=np.float64) ** 2, axis=0)
-        return self.weight * float(np.max(columns)) + float(self.l2)
+        return self.weight * float(np.max(column_squares(self.A))) + float(self.l2)
+
+    @property
+    def term_smoothness(self) -> np.ndarray:
+        """``|a_i|^2`` plus its share of `l2`: the constants of the ``f_i`` in ``f = weight * sum f_i``."""
+        return row_squares(self.A) + float(self.l2) / (self.weight * self.n_terms)
 
     @property
     def strong_convexity(self) -> float:
@@ -373,8 +394,18 @@ class LeastSquares:
         """``weight A^T A v + l2 v``."""
         return self.weight * (self.A.T @ (self.A @ v)) + self.l2 * v
 
+    @precise
+    def slopes(self, x):
+        """``weight (A x - y)``: the gradient in the predictions ``A x``."""
+        return self.weight * (self.A @ x - self.y)
+
+    @precise
+    def conjugate(self, theta):
+        """``F*(theta) = |theta|^2 / (2 weight) + <theta, y>`` of the loss ``F`` of the predictions."""
+        return jnp.dot(theta, theta) / (2 * self.weight) + jnp.dot(theta, self.y)
+
     def gradient_rounding(self, x) -> float:
         """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
-        A, y, x = (np.abs(np.asarray(a, dtype=np.float64)) for a in (self.A, self.y, x))
+        A, y, x = abs(host_matrix(self.A)), np.abs(np.asarray(self.y, np.float64)), np.abs(np.asarray(x, np.float64))
         size = self.weight * (A.T @ (A @ x + y)) + float(self.l2) * x
         return (sum(A.shape) + 6) * _UNIT * float(np.linalg.norm(size))

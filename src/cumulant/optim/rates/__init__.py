@@ -1,10 +1,20 @@
 """Theorems as functions: each takes the constants of a problem and the number of steps, and returns the guarantee.
 
 `optim.verify(trace, bound)` compares a run with one. All accept arrays of step counts. The gradient-descent rates are
-in `gradient_descent`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`,
-and those of dual coordinate ascent in `dual_ascent`.
+in `gradient_descent`, those of methods with momentum in `accelerated`, those of proximal methods and of penalties in
+`proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`, and those
+of dual coordinate ascent in `dual_ascent`.
 """
 
+from cumulant.optim.rates.accelerated import (
+    conjugate_gradient,
+    heavy_ball,
+    heavy_ball_contraction,
+    nesterov,
+    nesterov_flow,
+    nesterov_quadratic_factor,
+    nesterov_strongly_convex,
+)
 from cumulant.optim.rates.dual_ascent import (
     SafeSteps,
     adaptive_rate,
@@ -38,6 +48,7 @@ from cumulant.optim.rates.gradient_descent import (
     gd_strongly_convex,
 )
 from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_divergence, mirror_steps, simplex_radius
+from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
 from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
 
 __all__ = [
@@ -47,7 +58,9 @@ __all__ = [
     "armijo_step",
     "ascent_lower_bound",
     "block_conditions",
+    "conjugate_gradient",
     "expected_ascent_lower_bound",
+    "fista",
     "gap_from_dual",
     "gap_from_primal",
     "gd_contraction",
@@ -57,14 +70,24 @@ __all__ = [
     "gd_exact_line_search",
     "gd_quadratic",
     "gd_strongly_convex",
+    "heavy_ball",
+    "heavy_ball_contraction",
     "implicit_mirror",
+    "ista",
+    "ista_strongly_convex",
     "iterations_to",
     "lipschitz_gap_ascent",
     "mirror",
     "mirror_divergence",
     "mirror_steps",
+    "nesterov",
+    "nesterov_flow",
+    "nesterov_quadratic_factor",
+    "nesterov_strongly_convex",
     "nonuniformity",
+    "penalised_residual",
     "primal_smoothness",
+    "ridge_distance",
     "safe_steps",
     "sdca_adaptive",
     "sdca_gap",

@@ -1,0 +1,107 @@
+"""Losses of the margin ``m = y <a, x>`` of a classifier: small when the sign is right, and convex.
+
+Each knows its slope, its curvature with the largest value it takes, and its conjugate
+``phi*(u) = max_m u m - phi(m)``, which is what duality gaps are made of.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import xlogy
+
+__all__ = ["LogisticLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LogisticLoss:
+    """``phi(m) = log(1 + exp(-m))``; ``phi* (u) = s log s + (1 - s) log(1 - s)`` at ``s = -u`` in [0, 1].
+
+    >>> f"{LogisticLoss().value(jnp.zeros(())):.5f}"
+    '0.69315'
+    """
+
+    largest_curvature: ClassVar[float] = 0.25
+    self_concordance: ClassVar[float | None] = 1.0  # |phi'''| <= phi''
+
+    def value(self, margin: Any) -> Any:
+        """``phi(m)``."""
+        return jnp.logaddexp(0.0, -margin)
+
+    def slope(self, margin: Any) -> Any:
+        """``phi'(m)``."""
+        return -jax.nn.sigmoid(-margin)
+
+    def curvature(self, margin: Any) -> Any:
+        """``phi''(m)``."""
+        return jax.nn.sigmoid(margin) * jax.nn.sigmoid(-margin)
+
+    def conjugate(self, u: Any) -> Any:
+        """``phi*(u)``; infinite off [-1, 0]."""
+        s = jnp.clip(-u, 0.0, 1.0)
+        return jnp.where((u <= 0) & (u >= -1), xlogy(s, s) + xlogy(1 - s, 1 - s), jnp.inf)
+
+
+@dataclasses.dataclass(frozen=True)
+class SquaredHingeLoss:
+    """``phi(m) = max(1 - m, 0)^2 / 2``; ``phi*(u) = u + u^2 / 2`` for ``u <= 0``."""
+
+    largest_curvature: ClassVar[float] = 1.0
+    self_concordance: ClassVar[float | None] = None
+
+    def value(self, margin: Any) -> Any:
+        """``phi(m)``."""
+        return jnp.maximum(1 - margin, 0.0) ** 2 / 2
+
+    def slope(self, margin: Any) -> Any:
+        """``phi'(m)``."""
+        return -jnp.maximum(1 - margin, 0.0)
+
+    def curvature(self, margin: Any) -> Any:
+        """``phi''(m)``, where it exists; from the right at ``m = 1``."""
+        return jnp.where(margin < 1, 1.0, 0.0)
+
+    def conjugate(self, u: Any) -> Any:
+        """``phi*(u)``; infinite for ``u > 0``."""
+        return jnp.where(u <= 0, u + u**2 / 2, jnp.inf)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothedHingeLoss:
+    """The hinge ``max(1 - m, 0)`` with a parabola in place of its corner, over a length `width`.
+
+    ``phi(m) = (1 - m)^2 / (2 width)`` for ``1 - width <= m <= 1``, zero above and ``1 - m - width / 2`` below: the
+    Moreau envelope of the hinge (Shalev-Shwartz and Zhang 2013, equation 9). ``phi*(u) = u + width u^2 / 2`` on
+    [-1, 0].
+    """
+
+    width: float = 1.0
+
+    self_concordance: ClassVar[float | None] = None
+
+    def __post_init__(self):
+        if not self.width > 0:
+            raise ValueError(f"width of the smoothed hinge must be positive; got {self.width}")
+
+    @property
+    def largest_curvature(self) -> float:
+        """``1 / width``."""
+        return 1.0 / self.width
+
+    def value(self, margin: Any) -> Any:
+        """``phi(m)``."""
+        short = jnp.maximum(1 - margin, 0.0)
+        return jnp.where(short <= self.width, short**2 / (2 * self.width), short - self.width / 2)
+
+    def slope(self, margin: Any) -> Any:
+        """``phi'(m)``."""
+        return -jnp.clip((1 - margin) / self.width, 0.0, 1.0)
+
+    def curvature(self, margin: Any) -> Any:
+        """``phi''(m)``, where it exists."""
+        return jnp.where((margin < 1) & (margin > 1 - self.width), 1 / self.width, 0.0)
+
+    def conjugate(self, u: Any) -> Any:
+        """``phi*(u)``; infinite off [-1, 0]."""
+        return jnp.where((u <= 0) & (u >= -1), u + self.width * u**2 / 2, jnp.inf)

@@ -1,0 +1,302 @@
+"""Penalties and sets for `Composite`: each with its proximal map, from `cumulant.geometry`, and its conjugate.
+
+A penalty ``R`` has `value`, `prox(v, step)`, and for duality gaps `conjugate_point(u)`, a maximiser ``z`` of
+``<u, z> - R(z)``, so that ``R*(u) = <u, z> - R(z)``; and `dual_scale(u, doubt)`, the largest ``c`` in [0, 1] for which
+``R*`` is finite at ``c u``, whatever errors up to `doubt` the entries of ``u`` may have.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.geometry import projections, proximal
+from cumulant.precision import any_tracer
+from cumulant.pytrees import pytree
+
+__all__ = ["L1", "Box", "ElasticNet", "GroupLasso", "L1Ball", "L2Ball", "NoPenalty", "NonNegative", "Simplex"]
+
+
+def _settings(name: str, *, positive: bool = False, **numbers: Any) -> None:
+    for key, value in numbers.items():
+        if any_tracer(value) or not isinstance(value, int | float | np.ndarray | list | jax.Array):
+            continue  # a placeholder that JAX puts in while it works
+        value = np.asarray(value, dtype=np.float64)
+        if not np.all(np.isfinite(value) & ((value > 0) if positive else (value >= 0))):
+            raise ValueError(f"{key} of {name} must be finite and {'positive' if positive else 'not negative'}")
+
+
+def _share(limit: Any, size: Any) -> Any:
+    """The largest ``c`` in [0, 1] with ``c size <= limit``, entry by entry."""
+    small = size <= limit
+    return jnp.min(jnp.where(small, 1.0, limit / jnp.where(small, 1.0, size)))
+
+
+def _inside(x: Any, nearest: Any) -> Any:
+    """Zero where ``x`` is in the set up to rounding, infinity elsewhere."""
+    room = 64 * jnp.finfo(x.dtype).eps * x.shape[-1] * jnp.maximum(jnp.max(jnp.abs(x)), jnp.max(jnp.abs(nearest)))
+    return jnp.where(jnp.max(jnp.abs(x - nearest)) <= room, 0.0, jnp.inf)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class NoPenalty:
+    """``R = 0``: what makes a smooth problem a composite one."""
+
+    is_set: ClassVar[bool] = False
+
+    def value(self, x):
+        """Zero."""
+        return jnp.zeros((), x.dtype)
+
+    def prox(self, v, step):
+        """``v``."""
+        return v
+
+    def conjugate_point(self, u):
+        """Zero, the maximiser for ``u = 0``."""
+        return jnp.zeros_like(u)
+
+    def dual_scale(self, u, doubt):
+        """Zero unless ``u`` is."""
+        return jnp.where(jnp.all(jnp.abs(u) + doubt == 0), 1.0, 0.0)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class L1:
+    """``R(x) = sum_j weight_j |x_j|``: the Lasso penalty.
+
+    Parameters
+    ----------
+    weight : float or array
+        One for all, or one for each coordinate. Where an entry is zero (an intercept), duality gaps are valid but do
+        not go to zero: centre the data instead, or give the problem a little `l2`.
+    """
+
+    weight: Any = 1.0
+
+    is_set: ClassVar[bool] = False
+
+    def __post_init__(self):
+        _settings("L1", weight=self.weight)
+
+    def value(self, x):
+        """``R(x)``."""
+        return jnp.sum(self.weight * jnp.abs(x))
+
+    def prox(self, v, step):
+        """Soft thresholding."""
+        return proximal.l1(v, step, self.weight)
+
+    def conjugate_point(self, u):
+        """Zero: the conjugate is the indicator of ``|u_j| <= weight_j``."""
+        return jnp.zeros_like(u)
+
+    def dual_scale(self, u, doubt):
+        """``min_j weight_j / |u_j|``, at most one."""
+        return _share(self.weight, jnp.abs(u) + doubt)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class ElasticNet:
+    """``R(x) = l1 |x|_1 + l2 |x|^2 / 2`` with ``l2 > 0``; its conjugate, ``|soft(u, l1)|^2 / (2 l2)``, is finite."""
+
+    l1: Any = 1.0
+    l2: Any = 1.0
+
+    is_set: ClassVar[bool] = False
+
+    def __post_init__(self):
+        _settings("ElasticNet", l1=self.l1)
+        _settings("ElasticNet", positive=True, l2=self.l2)
+
+    def value(self, x):
+        """``R(x)``."""
+        return self.l1 * jnp.sum(jnp.abs(x)) + self.l2 * jnp.vdot(x, x) / 2
+
+    def prox(self, v, step):
+        """Soft thresholding, then shrinkage."""
+        return proximal.elastic_net(v, step, self.l1, self.l2)
+
+    def conjugate_point(self, u):
+        """``soft(u, l1) / l2``."""
+        return jnp.sign(u) * jnp.maximum(jnp.abs(u) - self.l1, 0.0) / self.l2
+
+    def dual_scale(self, u, doubt):
+        """One."""
+        return jnp.ones((), u.dtype)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class GroupLasso:
+    """``R(x) = sum_g weight_g |x_g|_2``, groups given by the number of each coordinate (Yuan and Lin 2006).
+
+    Parameters
+    ----------
+    labels : array of int (p,)
+        The group of each coordinate, from 0 up.
+    weight : float or array
+        One for all, or one for each group number.
+    """
+
+    labels: Any
+    weight: Any = 1.0
+
+    is_set: ClassVar[bool] = False
+
+    def __post_init__(self):
+        _settings("GroupLasso", weight=self.weight)
+        if isinstance(self.labels, list | tuple | np.ndarray):
+            labels = np.asarray(self.labels)
+            if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.min(initial=0) < 0:
+                raise ValueError("labels of GroupLasso must be one whole number, 0 or more, for each coordinate")
+            weight = np.asarray(self.weight, dtype=np.float64)
+            if weight.ndim and weight.size <= labels.max():
+                raise ValueError(f"weight of GroupLasso must have an entry for each group; got {weight.size}")
+            object.__setattr__(self, "labels", labels.astype(np.int32))
+            object.__setattr__(self, "weight", weight if weight.ndim else float(weight))
+
+    def _norms(self, x):
+        squares = jax.ops.segment_sum(x**2, jnp.asarray(self.labels), num_segments=x.shape[-1])
+        return jnp.sqrt(squares)
+
+    def _weights(self, like):
+        weight = jnp.asarray(self.weight, dtype=like.dtype)
+        return (
+            jnp.broadcast_to(weight, like.shape)
+            if weight.ndim == 0
+            else jnp.zeros_like(like).at[: weight.size].set(weight[: like.size])
+        )
+
+    def value(self, x):
+        """``R(x)``."""
+        norms = self._norms(x)
+        return jnp.sum(self._weights(norms) * norms)
+
+    def prox(self, v, step):
+        """Block soft thresholding."""
+        return proximal.group(v, step, jnp.asarray(self.labels), self.weight)
+
+    def conjugate_point(self, u):
+        """Zero: the conjugate is the indicator of ``|u_g| <= weight_g``."""
+        return jnp.zeros_like(u)
+
+    def dual_scale(self, u, doubt):
+        """``min_g weight_g / |u_g|``, at most one."""
+        norms = self._norms(jnp.abs(u) + doubt)
+        return _share(self._weights(norms), norms)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """The set ``lower <= x <= upper``; bounds may be infinite."""
+
+    lower: Any = 0.0
+    upper: Any = 1.0
+
+    is_set: ClassVar[bool] = True
+
+    def __post_init__(self):
+        known = int | float | np.ndarray
+        if isinstance(self.lower, known) and isinstance(self.upper, known) and not np.all(self.lower <= self.upper):
+            raise ValueError(f"lower of Box must not be above upper; got {self.lower} and {self.upper}")
+
+    def value(self, x):
+        """Zero inside, infinite outside."""
+        return _inside(x, self.prox(x, 1.0))
+
+    def prox(self, v, step):
+        """The nearest point."""
+        return projections.box(v, self.lower, self.upper)
+
+    def conjugate_point(self, u):
+        """The corner in the direction ``u``."""
+        nearest = jnp.clip(jnp.zeros_like(u), self.lower, self.upper)
+        return jnp.where(u > 0, self.upper, jnp.where(u < 0, self.lower, nearest))
+
+    def dual_scale(self, u, doubt):
+        """One where the corner is finite; zero where ``u`` points to infinity."""
+        open_ = jnp.isinf(self.upper) & (u + doubt > 0) | jnp.isinf(self.lower) & (u - doubt < 0)
+        return jnp.where(jnp.any(open_), 0.0, 1.0)
+
+
+def NonNegative() -> Box:
+    """The set ``x >= 0``.
+
+    Unbounded, so that without strong convexity the dual bound says little: if you know that no solution exceeds some
+    ``upper``, give `Box` that.
+    """
+    return Box(0.0, np.inf)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class _Ball:
+    radius: Any = 1.0
+
+    is_set: ClassVar[bool] = True
+
+    def __post_init__(self):
+        _settings(type(self).__name__, positive=True, radius=self.radius)
+
+    def prox(self, v, step):
+        """The nearest point."""
+        raise NotImplementedError
+
+    def value(self, x):
+        """Zero inside, infinite outside."""
+        return _inside(x, self.prox(x, 1.0))
+
+    def dual_scale(self, u, doubt):
+        """One: the support function of a bounded set is finite."""
+        return jnp.ones((), u.dtype)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Simplex(_Ball):
+    """The set ``{x >= 0, sum x = radius}``."""
+
+    def prox(self, v, step):
+        """The nearest point."""
+        return projections.simplex(v, self.radius)
+
+    def conjugate_point(self, u):
+        """The vertex in the direction ``u``."""
+        return jnp.zeros_like(u).at[jnp.argmax(u)].set(self.radius)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class L1Ball(_Ball):
+    """The set ``|x|_1 <= radius``."""
+
+    def prox(self, v, step):
+        """The nearest point."""
+        return projections.l1_ball(v, self.radius)
+
+    def conjugate_point(self, u):
+        """The vertex in the direction ``u``."""
+        largest = jnp.argmax(jnp.abs(u))
+        return jnp.zeros_like(u).at[largest].set(self.radius * jnp.sign(u[largest]))
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class L2Ball(_Ball):
+    """The set ``|x|_2 <= radius``."""
+
+    def prox(self, v, step):
+        """The nearest point."""
+        return projections.l2_ball(v, self.radius)
+
+    def conjugate_point(self, u):
+        """``radius u / |u|``."""
+        norm = jnp.sqrt(jnp.vdot(u, u))
+        return jnp.where(norm > 0, self.radius * u / jnp.where(norm > 0, norm, 1.0), 0.0)

@@ -1,0 +1,66 @@
+"""What proximal gradient methods guarantee on ``F = f + R``, and what penalties do to the solution."""
+
+from typing import Any
+
+import numpy as np
+
+from cumulant.optim.rates._constants import constants, steps
+from cumulant.optim.rates.accelerated import nesterov
+from cumulant.optim.rates.gradient_descent import gd_contraction
+
+__all__ = ["fista", "ista", "ista_strongly_convex", "penalised_residual", "ridge_distance"]
+
+
+def ista(tau: float, R2: float, k: Any) -> Any:
+    """``F(x_k) - F* <= R^2 / (2 tau k)``, ``R = |x_0 - x*|``, for convex ``f`` and ``tau <= 1/L``.
+
+    Beck and Teboulle 2009, theorem 3.1. Infinite at ``k = 0``.
+
+    >>> ista(0.5, 1.0, [1, 2, 4])
+    array([1.  , 0.5 , 0.25])
+    """
+    constants(R2=R2)
+    if not (np.isfinite(tau) and tau > 0):
+        raise ValueError(f"tau, the step size, must be positive and finite; got {tau}")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(steps(k) > 0, R2 / (2 * tau * steps(k)), np.inf)[()]
+
+
+def fista(tau: float, R2: float, k: Any) -> Any:
+    """``F(x_k) - F* <= 2 R^2 / (tau (k + 1)^2)`` for convex ``f`` and ``tau <= 1/L`` (Beck and Teboulle 2009).
+
+    >>> fista(0.5, 1.0, [1, 3])
+    array([1.  , 0.25])
+    """
+    return nesterov(tau, R2, k)
+
+
+def ista_strongly_convex(L: float, mu: float, tau: float, k: Any, distance: float = 1.0) -> Any:
+    """``|x_k - x*| <= h(tau)^k |x_0 - x*|``, ``h`` as in `gd_contraction`: proximal maps do not expand distances."""
+    constants(L, mu, distance=distance)
+    return (gd_contraction(L, mu, tau) ** steps(k) * distance)[()]
+
+
+def penalised_residual(lam: Any, R0: float) -> Any:
+    """``|A x_lam - y| <= sqrt(2 lam R(x_0))`` for ``x_lam = argmin |A x - y|^2 / 2 + lam R(x)`` and ``A x_0 = y``.
+
+    And ``R(x_lam) <= R(x_0)``: compare the objective at both. So as ``lam -> 0`` the solutions approach those of
+    ``A x = y`` with the least ``R`` (Peyré 2021, proposition 9, with the square root restored).
+
+    >>> round(float(penalised_residual(1e-4, 1.0)), 5)
+    0.01414
+    """
+    constants(lam=lam, R0=R0)
+    return np.sqrt(2 * np.asarray(lam, dtype=np.float64) * R0)[()]
+
+
+def ridge_distance(lam: Any, smallest: float, norm: float) -> Any:
+    """``|x_lam - A^+ y| <= lam / (s^2 + lam) |A^+ y|``, ``s`` the smallest non-zero singular value of ``A``.
+
+    For ridge regression, whose solution shrinks each singular direction of ``A^+ y`` by ``s^2 / (s^2 + lam)``.
+    """
+    constants(lam=lam, norm=norm)
+    if not smallest > 0:
+        raise ValueError(f"smallest, a non-zero singular value, must be positive; got {smallest}")
+    lam = np.asarray(lam, dtype=np.float64)
+    return (lam / (smallest**2 + lam) * norm)[()]
