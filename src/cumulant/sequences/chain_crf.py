@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from cumulant import files, optim
-from cumulant.certificates import Certificate
+from cumulant import files
 from cumulant.sequences import chain_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
+from cumulant.sequences.estimator import CRF
 from cumulant.sequences.exponentiated_gradient import OEG
 from cumulant.sequences.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.sdca import DualAscent
@@ -38,7 +36,7 @@ _RIVALS: dict[str, Callable[[], Any]] = {
 _SOLVERS = ("auto", "sdca", *_RIVALS)
 
 
-class ChainCRF(BaseEstimator):
+class ChainCRF(CRF):
     """Linear-chain conditional random field: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
     ``F`` counts the attributes of each token with its label, the label of each token, of the first and of the last one
@@ -111,13 +109,6 @@ class ChainCRF(BaseEstimator):
     P(w) - P*
     """
 
-    classes_: np.ndarray
-    weights_: np.ndarray
-    certificate_: Certificate | None
-    objective_: float
-    history_: list[dict[str, float]]
-    status_: str
-    memory_: int
     template: str | None = None
 
     def __init__(
@@ -180,31 +171,10 @@ class ChainCRF(BaseEstimator):
         self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
         return self
 
-    def _run(self, solver: Any, problem: Any, watch: Watch) -> None:
-        result = optim.run(
-            solver,
-            problem,
-            np.zeros(problem.shape),
-            max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch,
-            time_limit=self.time_limit,
-            rng=self.random_state,
-            progress=bool(self.verbose),
-        )
-        watch.finish(result)
-
     def _check_settings(self) -> None:
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
-        if not (np.isfinite(self.tol) and self.tol > 0):
-            raise ValueError(f"tol must be positive; got {self.tol}")
-        if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
-            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
+        self._check_solver(_SOLVERS)
         if not self.min_count >= 0:
             raise ValueError(f"min_count must not be negative; got {self.min_count}")
-        if self.solver in _RIVALS and self.l1:
-            raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
         if self.engine not in (None, "dask"):
             raise ValueError(f"engine must be None (this machine) or 'dask'; got {self.engine!r}")
         if self.engine == "dask" and self.solver not in ("auto", "sdca"):
@@ -238,13 +208,7 @@ class ChainCRF(BaseEstimator):
     def _choose(self) -> Any:
         if self.solver in _RIVALS:
             return _RIVALS[self.solver]()
-        return DualAscent(
-            sampling=self.sampling,
-            nonuniformity=self.nonuniformity,
-            n_blocks=1 if self.n_blocks is None else self.n_blocks,
-            dtype=self.marginals,
-            max_epochs=int(self.max_epochs),
-        )
+        return self._ascent()
 
     def _fits(self, problem, solver) -> bool:
         """Whether the arrays of training fit into the memory that is free; sets `memory_`, their size in bytes."""
@@ -276,26 +240,6 @@ class ChainCRF(BaseEstimator):
             full = Vocabulary(None, self.n_features_in_)
             return self._columns_of(full.encode(X, y))
         return self.vocabulary_.encode(X, y)
-
-    def _labelled(self, X: Any, y: Any) -> SequenceData:
-        data = self._encode(X, y)
-        if data.labels is None:
-            raise ValueError("y must be given: a label for each token")
-        return data
-
-    def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        numbers = np.searchsorted(self.classes_, labels)
-        known = numbers < len(self.classes_)
-        known &= self.classes_[np.minimum(numbers, len(self.classes_) - 1)] == labels
-        if not np.all(known):
-            raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
-        return numbers.astype(np.int64)
-
-    def predict(self, X: Any) -> list:
-        """The most probable labelling of each sequence (Viterbi): a list of lists of labels."""
-        self._check_fitted()
-        data = self._encode(X)
-        return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
 
     def _decode(self, data: SequenceData) -> np.ndarray:
         arrays, k, longest = token_arrays(data), len(self.classes_), int(data.lengths.max())
@@ -335,12 +279,6 @@ class ChainCRF(BaseEstimator):
         )
         return scores - self._expectations(data)[0]
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The share of tokens whose label is predicted. Labels that did not occur in training are an error."""
-        self._check_fitted()
-        data = self._labelled(X, y)
-        return float(np.mean(self._decode(data) == self._numbers(data.labels)))
-
     # Looking ----------------------------------------------------------------------------------------------------------
 
     def state_features(self) -> list[tuple[Any, Any, float]]:
@@ -366,46 +304,28 @@ class ChainCRF(BaseEstimator):
         rows, labels = np.unravel_index(order, weights.shape)
         return [(self.classes_[j], self.classes_[k], float(weights[j, k])) for j, k in zip(rows, labels, strict=True)]
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
     # Files ------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike):
         """Write the fitted model to a file, which `load` reads."""
-        self._check_fitted()
-        if self.classes_.dtype == object:
-            raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
+        settings = self._settings() | {
+            "names": self.vocabulary_.names,
+            "n_features_in": int(self.n_features_in_),
+            "template": self.template,
+        }
         arrays: dict[str, Any] = {"weights": self.weights_, "classes": self.classes_}
         if self.columns_ is not None:
             arrays["columns"] = self.columns_
-        settings = {
-            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
-            "random_state": self.random_state if isinstance(self.random_state, int) else None,
-            "names": self.vocabulary_.names,
-            "n_features_in": int(self.n_features_in_),
-            "certificate": None if self.certificate_ is None else self.certificate_.to_json(),
-            "objective": self.objective_,
-            "status": self.status_,
-            "history": self.history_,
-            "template": self.template,
-        }
         return files.save(path, "chain CRF", arrays, settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "ChainCRF":
         """Read a model that `save` wrote."""
         saved = files.load(path, "chain CRF")
-        settings = saved.settings
-        crf = cls(**settings["parameters"], random_state=settings["random_state"])
-        crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
+        crf = cls._restored(saved)
         crf.columns_ = saved.arrays.get("columns")
-        crf.n_features_in_ = settings["n_features_in"]
+        crf.n_features_in_ = saved.settings["n_features_in"]
         size = len(crf.weights_) - len(crf.classes_) - 3 * crf.bias
-        crf.vocabulary_ = Vocabulary(settings["names"], size)
-        text = settings["certificate"]
-        crf.certificate_ = None if text is None else Certificate.from_json(text)
-        crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
-        crf.template = settings.get("template")
+        crf.vocabulary_ = Vocabulary(saved.settings["names"], size)
+        crf.template = saved.settings.get("template")
         return crf

@@ -29,6 +29,7 @@ from cumulant.sequences.chain_kernels import (
     subtract_gold,
 )
 from cumulant.sequences.data import SequenceData
+from cumulant.sequences.regularised import Regularised
 from cumulant.sequences.sdca_kernels import ascend
 from cumulant.threads import in_parts
 
@@ -46,7 +47,7 @@ class Marginals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ChainProblem:
+class ChainProblem(Regularised):
     """Maximum likelihood for labelled sequences, with the penalty ``l2/2 |w|^2 + l1 |w|_1``.
 
     Parameters
@@ -72,23 +73,6 @@ class ChainProblem:
     n_jobs: int | None = None
     n_terms: int = field(init=False)
 
-    convex = True
-    constants_are = "checked"
-
-    def __post_init__(self):
-        if self.data.labels is None:
-            raise ValueError("data must have labels to learn from")
-        labels = np.asarray(self.data.labels)
-        if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= self.n_labels:
-            raise ValueError(f"labels must be numbers from 0 to {self.n_labels - 1}")
-        object.__setattr__(self, "n_terms", len(self.data))
-        l2 = 1.0 / self.n_terms if self.l2 is None else float(self.l2)
-        if not (np.isfinite(l2) and l2 > 0):
-            raise ValueError(f"l2 must be positive and finite; got {l2}")
-        object.__setattr__(self, "l2", l2)
-        if not (np.isfinite(self.l1) and self.l1 >= 0):
-            raise ValueError(f"l1 must be finite and not negative; got {self.l1}")
-
     # Shapes -----------------------------------------------------------------------------------------------------------
 
     @property
@@ -105,21 +89,6 @@ class ChainProblem:
     def sizes(self) -> np.ndarray:
         """The length of each sequence."""
         return self.data.lengths
-
-    @property
-    def strong_convexity(self) -> float:
-        """``l2``."""
-        return self.l2
-
-    @property
-    def scale(self) -> float:
-        """``l2 n``."""
-        return self.l2 * self.n_terms
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """The labels as int64."""
-        return np.ascontiguousarray(self.data.labels, dtype=np.int64)
 
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,33 +137,19 @@ class ChainProblem:
         gradient += self.l2 * w
         return value, gradient
 
-    def gradient(self, w: Any) -> np.ndarray:
-        """The gradient of the smooth part of ``P``."""
-        return self.value_and_gradient(w)[1]
-
     def rounding(self, w: Any) -> float:
         """What rounding may do to ``P(w)`` and to the dual: a unit for each node of a chain, of all that is added."""
         w = self._weights(w)
-        scores = np.mean(np.abs(self._expectations(w)[0])) + np.sum(np.abs(w * self.gold))
-        penalty = 0.5 * self.l2 * np.vdot(w, w) + self.l1 * np.abs(w).sum()
-        entropy = len(self.labels) / self.n_terms * np.log(self.n_labels)
-        return float(2.0**-52 * (16 + self.data.lengths.max()) * (scores + penalty + entropy))
+        return self._rounding(w, self._expectations(w)[0], self.data.lengths.max())
 
     def log_partitions(self, w: Any) -> np.ndarray:
         """``log Z_i(w)`` of every sequence."""
         return self._expectations(self._weights(w))[0]
 
-    def _weights(self, w: Any) -> np.ndarray:
-        w = np.ascontiguousarray(w, dtype=np.float64).reshape(self.shape)
-        if not np.all(np.isfinite(w)):
-            raise ValueError("w must be finite; it holds NaN or infinity")
-        return w
-
     def _losses(self, w):
         w = self._weights(w)
         log_z, nodes, transitions = self._expectations(w)
-        penalty = 0.5 * self.l2 * np.vdot(w, w) + (self.l1 * np.abs(w).sum() if self.l1 else 0.0)
-        return float(penalty + np.mean(log_z) - np.vdot(w, self.gold)), nodes, transitions
+        return self._value(w, log_z), nodes, transitions
 
     def _expectations(self, w):
         """Log-partition functions, marginals of the nodes, and the expected transitions of all sequences."""
@@ -248,12 +203,6 @@ class ChainProblem:
         apart = -nodes
         apart[np.arange(len(self.labels)), self.labels] += 1.0
         return self._gathered(apart, transitions) / self.n_terms
-
-    def weights_of(self, residual: np.ndarray) -> np.ndarray:
-        """``w = soft(v, l1) / l2``."""
-        if self.l1 == 0:
-            return residual / self.l2
-        return np.sign(residual) * np.maximum(np.abs(residual) - self.l1, 0.0) / self.l2
 
     def entropies(self, mu: Marginals) -> np.ndarray:
         """The entropy of the chain with these marginals, of every sequence."""

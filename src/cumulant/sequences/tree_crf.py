@@ -5,12 +5,10 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from cumulant import files, optim
-from cumulant.certificates import Certificate
+from cumulant import files
 from cumulant.sequences.batch import LBFGS
+from cumulant.sequences.estimator import CRF
 from cumulant.sequences.graph_data import GraphData
 from cumulant.sequences.sdca import DualAscent
 from cumulant.sequences.switching import Switching
@@ -22,7 +20,7 @@ __all__ = ["TreeCRF"]
 _SOLVERS = ("auto", "sdca", "lbfgs")
 
 
-class TreeCRF(BaseEstimator):
+class TreeCRF(CRF):
     """Conditional random field on graphs: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
     ``F`` adds up the features of factors: on nodes, on edges, or on any few variables (`GraphData`). Inference is
@@ -78,14 +76,7 @@ class TreeCRF(BaseEstimator):
     (1, 2, 2)
     """
 
-    classes_: np.ndarray
-    weights_: np.ndarray
     kinds_: dict[str, tuple[int, int]]
-    certificate_: Certificate | None
-    objective_: float
-    history_: list[dict[str, float]]
-    status_: str
-    memory_: int
 
     def __init__(
         self,
@@ -142,42 +133,17 @@ class TreeCRF(BaseEstimator):
         data = data.with_labels(labels)
         problem = TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
         solver = self._choose(problem)
-        watch = Watch(self, problem, start, X_dev, y_dev)
-        result = optim.run(
-            solver,
-            problem,
-            np.zeros(problem.shape),
-            max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch,
-            time_limit=self.time_limit,
-            rng=self.random_state,
-            progress=bool(self.verbose),
-        )
-        watch.finish(result)
+        self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
         return self
 
     def _check_settings(self) -> None:
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
-        if not (np.isfinite(self.tol) and self.tol > 0):
-            raise ValueError(f"tol must be positive; got {self.tol}")
-        if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
-            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
+        self._check_solver(_SOLVERS)
         if not self.max_table >= 1:
             raise ValueError(f"max_table must be at least 1; got {self.max_table}")
-        if self.solver == "lbfgs" and self.l1:
-            raise ValueError("solver='lbfgs' does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
     def _choose(self, problem: TreeProblem) -> Any:
         """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
-        ascent = DualAscent(
-            sampling=self.sampling,
-            nonuniformity=self.nonuniformity,
-            n_blocks=1 if self.n_blocks is None else self.n_blocks,
-            dtype=self.marginals,
-            max_epochs=int(self.max_epochs),
-        )
+        ascent = self._ascent()
         wanted = {"sdca": [ascent], "lbfgs": [LBFGS()], "auto": [ascent] if self.l1 else [ascent, LBFGS()]}[self.solver]
         free = free_memory()
         for solver in wanted:
@@ -206,30 +172,11 @@ class TreeCRF(BaseEstimator):
             )
         return data
 
-    def _labelled(self, X: Any, y: Any) -> GraphData:
-        data = self._encode(X, y)
-        if data.labels is None:
-            raise ValueError("y must be given: a label for each node")
-        return data
-
     def _infer(self, data: GraphData) -> TreeInference:
         return TreeInference(data, len(self.classes_), self.max_table, self.n_jobs)
 
-    def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        numbers = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        known = self.classes_[numbers] == labels
-        if not np.all(known):
-            raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
-        return numbers.astype(np.int64)
-
     def _decode(self, data: GraphData) -> np.ndarray:
         return self._infer(data).best_labels(self.weights_)
-
-    def predict(self, X: Any) -> list:
-        """The most probable labelling of each graph, by max-product: a list of lists of labels."""
-        self._check_fitted()
-        data = self._encode(X)
-        return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
@@ -244,12 +191,6 @@ class TreeCRF(BaseEstimator):
         infer = self._infer(data)
         return infer.label_scores(self.weights_, self._numbers(data.labels)) - infer.log_partitions(self.weights_)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The share of nodes whose label is predicted. Labels that did not occur in training are an error."""
-        self._check_fitted()
-        data = self._labelled(X, y)
-        return float(np.mean(self._decode(data) == self._numbers(data.labels)))
-
     def weights(self, kind: str) -> np.ndarray:
         """The weights of one kind of factor: an axis for its features, and one for the label of each variable."""
         self._check_fitted()
@@ -262,39 +203,19 @@ class TreeCRF(BaseEstimator):
             start += features * k**arity
         raise AssertionError
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
     # Files ------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike):
         """Write the fitted model to a file, which `load` reads."""
-        self._check_fitted()
-        if self.classes_.dtype == object:
-            raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
-        settings = {
-            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
-            "random_state": self.random_state if isinstance(self.random_state, int) else None,
-            "kinds": [[kind, *sizes] for kind, sizes in self.kinds_.items()],
-            "certificate": None if self.certificate_ is None else self.certificate_.to_json(),
-            "objective": self.objective_,
-            "status": self.status_,
-            "history": self.history_,
-        }
+        settings = self._settings() | {"kinds": [[kind, *sizes] for kind, sizes in self.kinds_.items()]}
         return files.save(path, "tree CRF", {"weights": self.weights_, "classes": self.classes_}, settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "TreeCRF":
         """Read a model that `save` wrote."""
         saved = files.load(path, "tree CRF")
-        settings = saved.settings
-        crf = cls(**settings["parameters"], random_state=settings["random_state"])
-        crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
-        crf.kinds_ = {kind: (arity, features) for kind, arity, features in settings["kinds"]}
-        text = settings["certificate"]
-        crf.certificate_ = None if text is None else Certificate.from_json(text)
-        crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
+        crf = cls._restored(saved)
+        crf.kinds_ = {kind: (arity, features) for kind, arity, features in saved.settings["kinds"]}
         return crf
 
 

@@ -18,6 +18,7 @@ from cumulant.sequences import tree_kernels as kernels
 from cumulant.sequences.chain_kernels import gather
 from cumulant.sequences.graph_data import GraphData
 from cumulant.sequences.radius import attribute_radii
+from cumulant.sequences.regularised import Regularised
 from cumulant.sequences.tree_layout import Features, Layout, Rows, features_of, lay_out, rows_of
 from cumulant.threads import in_parts
 
@@ -163,7 +164,7 @@ class TreeInference:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeProblem:
+class TreeProblem(Regularised):
     """Maximum likelihood for labelled graphs, with the penalty ``l2/2 |w|^2 + l1 |w|_1``.
 
     Parameters
@@ -199,23 +200,6 @@ class TreeProblem:
     max_table: int = MAX_TABLE
     n_terms: int = field(init=False)
 
-    convex = True
-    constants_are = "checked"
-
-    def __post_init__(self):
-        if self.data.labels is None:
-            raise ValueError("data must have labels to learn from")
-        labels = np.asarray(self.data.labels)
-        if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= self.n_labels:
-            raise ValueError(f"labels must be numbers from 0 to {self.n_labels - 1}")
-        object.__setattr__(self, "n_terms", len(self.data))
-        l2 = 1.0 / self.n_terms if self.l2 is None else float(self.l2)
-        if not (np.isfinite(l2) and l2 > 0):
-            raise ValueError(f"l2 must be positive and finite; got {l2}")
-        object.__setattr__(self, "l2", l2)
-        if not (np.isfinite(self.l1) and self.l1 >= 0):
-            raise ValueError(f"l1 must be finite and not negative; got {self.l1}")
-
     # Shapes -----------------------------------------------------------------------------------------------------------
 
     @property
@@ -228,16 +212,6 @@ class TreeProblem:
         """The number of variables of each graph."""
         return self.data.sizes
 
-    @property
-    def strong_convexity(self) -> float:
-        """``l2``."""
-        return self.l2
-
-    @property
-    def scale(self) -> float:
-        """``l2 n``."""
-        return self.l2 * self.n_terms
-
     @cached_property
     def inference(self) -> TreeInference:
         """Marginals and log-partition functions at given weights."""
@@ -246,11 +220,6 @@ class TreeProblem:
     def split(self, w: Any) -> dict[str, np.ndarray]:
         """The weights of each kind of factor, ``(features, K^r)``."""
         return self.inference.split(self._weights(w))
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """The labels as int64."""
-        return np.ascontiguousarray(self.data.labels, dtype=np.int64)
 
     @cached_property
     def rows(self) -> Rows:
@@ -307,10 +276,6 @@ class TreeProblem:
         beliefs[self.gold_places] -= 1.0
         return self._value(w, log_z), self._gathered(beliefs) / self.n_terms + self.l2 * w
 
-    def gradient(self, w: Any) -> np.ndarray:
-        """The gradient of the smooth part of ``P``."""
-        return self.value_and_gradient(w)[1]
-
     def log_partitions(self, w: Any) -> np.ndarray:
         """``log Z_i(w)`` of every graph."""
         return self.inference.log_partitions(self._weights(w))
@@ -322,21 +287,8 @@ class TreeProblem:
     def rounding(self, w: Any) -> float:
         """What rounding may do to ``P(w)`` and to the dual: a unit for each number added up, of all that is added."""
         w, layout = self._weights(w), self.inference.layout
-        scores = np.mean(np.abs(self.inference.log_partitions(w))) + np.sum(np.abs(w * self.gold))
-        penalty = 0.5 * self.l2 * np.vdot(w, w) + self.l1 * np.abs(w).sum()
-        entropy = self.data.n_variables / self.n_terms * np.log(self.n_labels)
         terms = np.diff(layout.factor_offsets).max() + np.diff(layout.cliques).max() + layout.blocks.max()
-        return float(2.0**-52 * (16 + terms) * (scores + penalty + entropy))
-
-    def _weights(self, w: Any) -> np.ndarray:
-        w = np.ascontiguousarray(w, dtype=np.float64).reshape(self.shape)
-        if not np.all(np.isfinite(w)):
-            raise ValueError("w must be finite; it holds NaN or infinity")
-        return w
-
-    def _value(self, w, log_z):
-        penalty = 0.5 * self.l2 * np.vdot(w, w) + (self.l1 * np.abs(w).sum() if self.l1 else 0.0)
-        return float(penalty + np.mean(log_z) - np.vdot(w, self.gold))
+        return self._rounding(w, self.inference.log_partitions(w), terms)
 
     def _gathered(self, beliefs):
         """Sums over factors laid out like the weights: ``sum_i E F(x_i, y)`` from the marginals of factors."""
@@ -378,12 +330,6 @@ class TreeProblem:
         np.negative(beliefs, out=beliefs)
         beliefs[self.gold_places] += 1.0
         return self._gathered(beliefs) / self.n_terms
-
-    def weights_of(self, residual: np.ndarray) -> np.ndarray:
-        """``w = soft(v, l1) / l2``."""
-        if self.l1 == 0:
-            return residual / self.l2
-        return np.sign(residual) * np.maximum(np.abs(residual) - self.l1, 0.0) / self.l2
 
     def entropies(self, mu: TreeMarginals) -> np.ndarray:
         """``sum_C H(mu_C) - sum_S H(mu_S)`` of every graph."""

@@ -1,0 +1,140 @@
+"""What `ChainCRF` and `TreeCRF` share: the run, labels and their numbers, scores, and what a file keeps."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from cumulant import optim
+from cumulant.certificates import Certificate
+from cumulant.sequences.sdca import DualAscent
+from cumulant.sequences.training import Watch
+
+__all__ = ["CRF"]
+
+
+class CRF(BaseEstimator):
+    """A conditional random field fitted by `optim.run`. Heirs have the settings, read the data and decode."""
+
+    classes_: np.ndarray
+    weights_: np.ndarray
+    certificate_: Certificate | None
+    objective_: float
+    history_: list[dict[str, float]]
+    status_: str
+    memory_: int
+
+    # Settings of the heirs
+    l1: float
+    solver: str
+    sampling: str
+    nonuniformity: float
+    tol: float
+    max_epochs: int
+    n_blocks: int | None
+    marginals: str
+    time_limit: float | None
+    random_state: Any
+    verbose: bool
+
+    def _encode(self, X: Any, y: Any = None) -> Any:
+        """Data as arrays, as training saw them."""
+        raise NotImplementedError
+
+    def _decode(self, data: Any) -> np.ndarray:
+        """The number of the best label of every node."""
+        raise NotImplementedError
+
+    # Fitting ----------------------------------------------------------------------------------------------------------
+
+    def _check_solver(self, solvers: tuple[str, ...]) -> None:
+        if self.solver not in solvers:
+            raise ValueError(f"solver must be one of {', '.join(solvers)}; got {self.solver!r}")
+        if not (np.isfinite(self.tol) and self.tol > 0):
+            raise ValueError(f"tol must be positive; got {self.tol}")
+        if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
+            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
+        if self.solver not in ("auto", "sdca") and self.l1:
+            raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
+
+    def _ascent(self) -> DualAscent:
+        return DualAscent(
+            sampling=self.sampling,
+            nonuniformity=self.nonuniformity,
+            n_blocks=1 if self.n_blocks is None else self.n_blocks,
+            dtype=self.marginals,
+            max_epochs=int(self.max_epochs),
+        )
+
+    def _run(self, solver: Any, problem: Any, watch: Watch) -> None:
+        result = optim.run(
+            solver,
+            problem,
+            np.zeros(problem.shape),
+            max_steps=int(self.max_epochs),
+            tol=None,
+            callback=watch,
+            time_limit=self.time_limit,
+            rng=self.random_state,
+            progress=bool(self.verbose),
+        )
+        watch.finish(result)
+
+    # Using ------------------------------------------------------------------------------------------------------------
+
+    def _labelled(self, X: Any, y: Any) -> Any:
+        data = self._encode(X, y)
+        if data.labels is None:
+            raise ValueError("y must be given: a label for each token or node")
+        return data
+
+    def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        numbers = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        known = self.classes_[numbers] == labels
+        if not np.all(known):
+            raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
+        return numbers.astype(np.int64)
+
+    def predict(self, X: Any) -> list:
+        """The most probable labelling of each sequence or graph: a list of lists of labels."""
+        self._check_fitted()
+        data = self._encode(X)
+        return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of labels that are predicted. Labels that did not occur in training are an error."""
+        self._check_fitted()
+        data = self._labelled(X, y)
+        return float(np.mean(self._decode(data) == self._numbers(data.labels)))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def _settings(self) -> dict[str, Any]:
+        """What every file keeps besides arrays."""
+        self._check_fitted()
+        if self.classes_.dtype == object:
+            raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
+        return {
+            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
+            "random_state": self.random_state if isinstance(self.random_state, int) else None,
+            "certificate": None if self.certificate_ is None else self.certificate_.to_json(),
+            "objective": self.objective_,
+            "status": self.status_,
+            "history": self.history_,
+        }
+
+    @classmethod
+    def _restored(cls, saved: Any) -> Any:
+        """The estimator with what `_settings` kept, and its weights and labels."""
+        settings = saved.settings
+        crf: Any = cls().set_params(**settings["parameters"], random_state=settings["random_state"])
+        crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
+        text = settings["certificate"]
+        crf.certificate_ = None if text is None else Certificate.from_json(text)
+        crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
+        return crf
