@@ -1,0 +1,239 @@
+"""Causally independent factors: an effect of many causes by a chain of small tables, in time linear in their number."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from cumulant import files
+from cumulant.errors import DomainError, FileFormatError
+from cumulant.graphical.discrete_family import DiscreteFamily
+from cumulant.graphical.discrete_model import DiscreteModel
+from cumulant.graphical.factor_graph import FactorGraph, structure_of
+from cumulant.graphical.structure import Structure
+
+__all__ = ["CausalFactorGraph", "CausalIndependence", "noisy_or"]
+
+_OPERATIONS = ("or", "and", "max", "xor", "sum")
+
+
+@dataclass(frozen=True, eq=False)
+class CausalIndependence:
+    """``effect = op(z_1, ..., z_n)`` where each ``z_k`` is a noisy copy of one cause: ``p(z_k | x_k)``.
+
+    Its table would have as many entries as all causes have states together; the chain ``s_k = op(s_(k-1), z_k)`` has
+    tables of three variables, so that messages take time linear in the number of causes (Heckerman and Breese 1996).
+
+    Parameters
+    ----------
+    operation : str
+        ``"or"``, ``"and"``, ``"xor"`` (of 0 and 1), ``"max"`` or ``"sum"`` (of 0, 1, 2, ...; a sum that the effect has
+        no state for counts as its last state).
+    effect : int
+        The variable that results.
+    causes : sequence of int
+        The variables it depends on.
+    noise : sequence of arrays, optional
+        ``noise[k][x, z] = p(z | x)``, a row for each state of cause ``k``; without it ``z_k = x_k``.
+    leak : array, optional
+        The distribution of one more ``z`` that depends on no cause.
+    """
+
+    operation: str
+    effect: int
+    causes: Sequence[int]
+    noise: Sequence[Any] | None = None
+    leak: Any = None
+
+    def __post_init__(self):
+        if self.operation not in _OPERATIONS:
+            raise ValueError(f"operation must be one of {', '.join(map(repr, _OPERATIONS))}; got {self.operation!r}")
+        if len({self.effect, *self.causes}) != 1 + len(self.causes):
+            raise ValueError(f"effect and causes must all be different; got {self.effect} and {tuple(self.causes)}")
+        if self.noise is not None and len(self.noise) != len(self.causes):
+            raise ValueError(f"noise must have one table for each of {len(self.causes)} causes; got {len(self.noise)}")
+        if not self.causes and self.leak is None:
+            raise ValueError("a factor without causes needs a leak")
+
+    def copies(self, sizes: Sequence[int]) -> list[tuple[int | None, np.ndarray]]:
+        """Each cause, None for the leak, and ``p(z | x)``."""
+        states = sizes[self.effect]
+        if self.operation in ("or", "and", "xor") and states != 2:
+            raise ValueError(
+                f"the effect of {self.operation!r} must have 2 states; variable {self.effect} has {states}"
+            )
+        out: list[tuple[int | None, np.ndarray]] = []
+        for k, cause in enumerate(self.causes):
+            if self.noise is None:
+                if sizes[cause] > states:
+                    raise ValueError(
+                        f"cause {cause} has {sizes[cause]} states, the effect {states}: noise must map them"
+                    )
+                table = np.eye(sizes[cause], states)
+            else:
+                table = np.asarray(self.noise[k], dtype=np.float64)
+                if table.shape != (sizes[cause], states):
+                    raise ValueError(
+                        f"noise of cause {cause} must have shape {(sizes[cause], states)}; got {table.shape}"
+                    )
+            out.append((cause, table))
+        if self.leak is not None:
+            out.append((None, np.asarray(self.leak, dtype=np.float64)))
+            if out[-1][1].shape != (states,):
+                raise ValueError(f"leak must have shape ({states},); got {out[-1][1].shape}")
+        for cause, table in out:
+            if not (
+                np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=-1), 1.0, atol=1e-8)
+            ):
+                what = "leak" if cause is None else f"noise of cause {cause}"
+                raise ValueError(f"{what} must hold distributions: not negative, summing to one")
+        return out
+
+    def combine(self, states: int) -> np.ndarray:
+        """``op(s, z)`` for all pairs."""
+        s, z = np.indices((states, states))
+        table = {"or": s | z, "and": s & z, "xor": s ^ z, "max": np.maximum(s, z), "sum": s + z}
+        return np.minimum(table[self.operation], states - 1)
+
+    def expand(self, sizes: Sequence[int], first: int) -> tuple[list[int], list[tuple[tuple[int, ...], np.ndarray]]]:
+        """The chain: sizes of its hidden variables, numbered from `first`, and its tables of probabilities."""
+        states, copies = sizes[self.effect], self.copies(sizes)
+        together = self.combine(states)
+        hidden: list[int] = []
+        factors: list[tuple[tuple[int, ...], np.ndarray]] = []
+        before: tuple[int, ...] = ()
+        for k, (cause, noisy) in enumerate(copies):
+            last = k == len(copies) - 1
+            after = self.effect if last else first + len(hidden)
+            if not last:
+                hidden.append(states)
+            given = () if cause is None else (cause,)
+            if not before:
+                factors.append(((*given, after), noisy))
+            else:
+                # p(s_k | s_(k-1), x_k) = sum over z of p(z | x_k) [s_k = op(s_(k-1), z)]
+                table = np.einsum("...z,sza->s...a", noisy, np.eye(states)[together])
+                factors.append(((*before, *given, after), table))
+            before = (after,)
+        return hidden, factors
+
+
+def noisy_or(effect: int, causes: Sequence[int], strengths: Sequence[float], leak: float = 0.0) -> CausalIndependence:
+    """``p(effect = 0 | x) = (1 - leak) prod_k (1 - strength_k)^x_k``: each cause that is on may bring the effect about.
+
+    >>> model = CausalFactorGraph([2, 2, 2], [((0,), [0.0, 0.0])], [noisy_or(2, [0, 1], [0.9, 0.5], leak=0.1)])
+    >>> model.given({0: 1, 1: 1}).marginals()[2].round(6)          # 0.9 * 0.1 * 0.5
+    array([0.045, 0.955])
+    """
+    if len(strengths) != len(causes) or not all(0.0 <= p <= 1.0 for p in (*strengths, leak)):
+        raise ValueError(f"strengths must be one probability for each of {len(causes)} causes; got {strengths!s:.80}")
+    noise = [np.array([[1.0, 0.0], [1.0 - p, p]]) for p in strengths]
+    return CausalIndependence("or", effect, causes, noise, np.array([1.0 - leak, leak]) if leak else None)
+
+
+class CausalFactorGraph(DiscreteModel):
+    """A factor graph with causally independent factors as well as tables.
+
+    The hidden variables of the chains are summed out everywhere: `marginals`, `sample`, `map` and `log_prob` are about
+    the variables of `cardinalities` alone. `theta` and `mean` are those of all tables, the chains' after the others.
+    The entropy and divergences are not offered: they do not follow from marginal tables where variables are hidden.
+
+    Parameters
+    ----------
+    cardinalities, factors
+        As for `FactorGraph`: tables of logarithms.
+    causal : sequence of CausalIndependence
+
+    Examples
+    --------
+    Two hundred causes, each with probability 0.01; the table of the effect would have 2^201 entries:
+
+    >>> prior = [((i,), np.log([0.99, 0.01])) for i in range(200)]
+    >>> model = CausalFactorGraph([2] * 201, prior, [noisy_or(200, range(200), [0.5] * 200)])
+    >>> bool(np.isclose(model.marginals()[200][0], (1 - 0.01 * 0.5) ** 200))
+    True
+    """
+
+    def __init__(
+        self,
+        cardinalities: Sequence[int],
+        factors: Iterable[tuple[Sequence[int], Any]],
+        causal: Iterable[CausalIndependence],
+    ):
+        plain = FactorGraph(cardinalities, factors)
+        sizes = plain.cardinalities.tolist()
+        self._visible = len(sizes)
+        pairs, hidden = list(plain.factors), []
+        for each in causal:
+            for v in (each.effect, *each.causes):
+                if not 0 <= v < self._visible:
+                    raise ValueError(f"a causal factor must be about variables 0 to {self._visible - 1}; got {v}")
+            more, chain = each.expand(sizes, self._visible + len(hidden))
+            hidden += more
+            with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
+                pairs += [(scope, np.log(table)) for scope, table in chain]
+        structure = Structure(np.array([*sizes, *hidden], dtype=np.int64), [scope for scope, _ in pairs])
+        self._bind(DiscreteFamily(structure), np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)]))
+
+    @property
+    def n_variables(self) -> int:
+        """How many variables there are, the hidden ones of the chains not counted."""
+        return self._visible
+
+    @property
+    def cardinalities(self) -> np.ndarray:
+        """How many states each of these has."""
+        return self.structure.cardinalities[: self._visible]
+
+    def _all_marginals(self, found: list[np.ndarray]) -> list[np.ndarray]:
+        return super()._all_marginals(found)[: self._visible]
+
+    def log_prob(self, x: Any, **options: Any) -> np.ndarray:
+        """``log p(x)``: the chains are summed out for each row of `x` by itself."""
+        x = np.asarray(x)
+        if x.ndim == 0 or x.shape[-1] != self._visible:
+            raise ValueError(f"x must have the {self._visible} variables on its last axis; got shape {x.shape}")
+        total = self.log_partition(**options)
+        self._require_possible(total)
+        out = []
+        for row in x.reshape(-1, self._visible).tolist():
+            if any(row[v] != value for v, value in self.evidence.items()):
+                out.append(-np.inf)
+            else:
+                out.append(self.given(dict(enumerate(row))).log_partition(**options) - total)
+        return np.array(out).reshape(x.shape[:-1])[()]
+
+    def sample(self, n: int = 1, rng: Any = None, **options: Any) -> np.ndarray:
+        """`n` independent draws, exact, shape ``(n, variables)``."""
+        return super().sample(n, rng, **options)[:, : self._visible]
+
+    def marginal_map(self, variables: Any, **options: Any) -> tuple[np.ndarray, float]:
+        """The most probable values of `variables` when the others, and the chains, are summed out."""
+        return super().marginal_map(variables, **options)
+
+    def entropy(self, **options: Any) -> float:
+        """Not offered where variables are hidden."""
+        raise DomainError("the entropy of a model with causal factors does not follow from its marginal tables")
+
+    def kl(self, other: DiscreteModel, **options: Any) -> float:
+        """Not offered where variables are hidden."""
+        raise DomainError("divergences of a model with causal factors do not follow from its marginal tables")
+
+    def _description(self) -> tuple[dict, dict]:
+        return {"visible": self._visible}, super()._description()[1]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read what `save` wrote."""
+        saved = files.load(path, cls.__name__)
+        try:
+            new = object.__new__(cls)
+            new._bind(DiscreteFamily(structure_of(saved.arrays)), saved.arrays["theta"])
+            new._visible = int(saved.settings["visible"])
+            if not 0 <= new._visible <= new.structure.n_variables:
+                raise ValueError(f"{new._visible} variables are said to be visible")
+            return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem

@@ -1,0 +1,335 @@
+"""Sums of products of tables: the one loop behind elimination, its backward pass and sampling.
+
+Every table lies in one flat array. A contraction has axes, of which each table has some: the stride of a table along an
+axis that it has not is zero. Axes along which all tables advance alike are taken as one, the longest of these is the
+row that is worked on by vector instructions, and what does not change along a row is one number.
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+
+__all__ = ["MAX_AXES", "MAX_TERMS", "contract", "contract_log"]
+
+MAX_AXES, MAX_TERMS = 64, 12
+_ROW = 1024  # entries of a row at most: what is read twice stays in the first cache
+_LONG = 32  # entries from which a row is worth its overhead; below, blocks of several axes are read through an index
+_BLOCK = 512  # entries of such a block at most
+
+
+@kernel
+def _arrange(n_axes, sizes, n_terms, strides, out_sizes, out_strides):
+    """Fuse axes; rows of `strides` are the terms and, last, the target. Returns the number of axes and of the row."""
+    n = 0
+    # Axes of the target first, those that are summed after them: each row of the target is finished before the next.
+    # They are fused from the last to the first, so that a row is near in memory, and turned round at the end.
+    for summed in range(1, -1, -1):
+        begin = n
+        for a in range(n_axes - 1, -1, -1):
+            if sizes[a] == 1 or (strides[n_terms, a] == 0) != (summed == 1):
+                continue
+            fits = n > begin and out_sizes[n - 1] * sizes[a] <= _ROW
+            if fits:
+                for t in range(n_terms + 1):
+                    if strides[t, a] != out_strides[t, n - 1] * out_sizes[n - 1]:
+                        fits = False
+                        break
+            if fits:
+                out_sizes[n - 1] *= sizes[a]
+            else:
+                out_sizes[n] = sizes[a]
+                for t in range(n_terms + 1):
+                    out_strides[t, n] = strides[t, a]
+                n += 1
+    for a in range(n // 2):
+        b = n - 1 - a
+        out_sizes[a], out_sizes[b] = out_sizes[b], out_sizes[a]
+        for t in range(n_terms + 1):
+            out_strides[t, a], out_strides[t, b] = out_strides[t, b], out_strides[t, a]
+    row = n - 1
+    for a in range(n - 2, -1, -1):
+        if out_sizes[a] > out_sizes[row]:
+            row = a
+    return n, row
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def contract(values, n_axes, sizes, n_terms, bases, strides, target):
+    """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
+    axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
+    n, row = _arrange(n_axes, sizes, n_terms, strides, axes, steps)
+    length = axes[row] if n > 0 else 1
+    if length < _LONG:
+        total = 1
+        for a in range(n):
+            total *= axes[a]
+        if total >= 4 * _LONG:
+            _contract_blocks(values, n, axes, n_terms, bases, steps, target)
+            return
+    moving, along = np.empty(MAX_TERMS, np.int64), np.empty(MAX_TERMS, np.int64)
+    n_moving = 0
+    place = np.empty(MAX_TERMS + 1, np.int64)
+    for t in range(n_terms):
+        place[t] = bases[t]
+        if n > 0 and steps[t, row] != 0:
+            moving[n_moving], along[n_moving] = t, steps[t, row]
+            n_moving += 1
+    place[n_terms] = target
+    stride = steps[n_terms, row] if n > 0 else 0
+    digits = np.zeros(MAX_AXES, np.int64)
+    buffer = np.empty(_ROW * 4)
+    while True:
+        factor = 1.0
+        for t in range(n_terms):
+            if n == 0 or steps[t, row] == 0:
+                factor *= values[place[t]]
+        if factor != 0.0:
+            to = place[n_terms]
+            if n_moving == 0:
+                if stride == 0:
+                    values[to] += factor * length
+                else:
+                    for j in range(length):
+                        values[np.uint64(to + j * stride)] += factor
+            elif n_moving == 1:
+                _add_one(values, to, stride, factor, place[moving[0]], along[0], length)
+            elif n_moving == 2:
+                _add_two(values, to, stride, factor, place[moving[0]], along[0], place[moving[1]], along[1], length)
+            elif length <= 8:
+                for j in range(length):
+                    product = factor
+                    for m in range(n_moving):
+                        product *= values[np.uint64(place[moving[m]] + j * along[m])]
+                    values[np.uint64(to + j * stride)] += product
+            else:
+                for m in range(n_moving):
+                    _multiply(values, place[moving[m]], along[m], factor, m == 0, buffer, length)
+                if stride == 0:
+                    total = 0.0
+                    for j in range(length):
+                        total += buffer[j]
+                    values[to] += total
+                else:
+                    for j in range(length):
+                        values[np.uint64(to + j * stride)] += buffer[j]
+        a = n - 1
+        while a >= 0:
+            if a != row:
+                digits[a] += 1
+                if digits[a] < axes[a]:
+                    for t in range(n_terms + 1):
+                        place[t] += steps[t, a]
+                    break
+                for t in range(n_terms + 1):
+                    place[t] -= steps[t, a] * (axes[a] - 1)
+                digits[a] = 0
+            a -= 1
+        if a < 0:
+            return
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
+    """The same where no row is long: the last axes of the target make a block, and an index says where its entries are
+    in each table.
+    """
+    n_target, size = 0, 1
+    while n_target < n and steps[n_terms, n_target] != 0:
+        n_target += 1
+    inside = np.zeros(MAX_AXES, np.bool_)
+    for a in range(n_target - 1, -1, -1):
+        if size * axes[a] > _BLOCK:
+            break
+        inside[a] = True
+        size *= axes[a]
+    for a in range(n - 1, n_target - 1, -1):  # a small target: sum inside the block too
+        if size >= 64 or size * axes[a] > _BLOCK:
+            break
+        inside[a] = True
+        size *= axes[a]
+    index = np.zeros((MAX_TERMS + 1, _BLOCK), np.uint32)
+    digits = np.zeros(MAX_AXES, np.int64)
+    place = np.zeros(MAX_TERMS + 1, np.int64)
+    for j in range(size):
+        for t in range(n_terms + 1):
+            index[t, j] = place[t]
+        a = n - 1
+        while a >= 0:
+            if inside[a]:
+                digits[a] += 1
+                if digits[a] < axes[a]:
+                    for t in range(n_terms + 1):
+                        place[t] += steps[t, a]
+                    break
+                for t in range(n_terms + 1):
+                    place[t] -= steps[t, a] * (axes[a] - 1)
+                digits[a] = 0
+            a -= 1
+    moving, n_moving = np.empty(MAX_TERMS, np.int64), 0
+    fixed, n_fixed = np.empty(MAX_TERMS, np.int64), 0
+    for t in range(n_terms):
+        still = True
+        for a in range(n):
+            if inside[a] and steps[t, a] != 0:
+                still = False
+        if still:
+            fixed[n_fixed] = t
+            n_fixed += 1
+        else:
+            moving[n_moving] = t
+            n_moving += 1
+        place[t] = bases[t]
+    place[n_terms] = target
+    straight = True  # whether the block is one piece of the target
+    for j in range(size):
+        straight = straight and index[n_terms, j] == j
+    digits[:n] = 0
+    buffer = np.empty(_BLOCK)
+    while True:
+        factor = 1.0
+        for k in range(n_fixed):
+            factor *= values[place[fixed[k]]]
+        if factor != 0.0:
+            if n_moving == 0:
+                for j in range(size):
+                    buffer[j] = factor
+            for m in range(0, n_moving, 2):
+                t = moving[m]
+                one, where = values[place[t] :], index[t]
+                if m + 1 < n_moving:
+                    u = moving[m + 1]
+                    two, there = values[place[u] :], index[u]
+                    if m == 0:
+                        for j in range(size):
+                            buffer[j] = factor * one[where[j]] * two[there[j]]
+                    else:
+                        for j in range(size):
+                            buffer[j] *= one[where[j]] * two[there[j]]
+                elif m == 0:
+                    for j in range(size):
+                        buffer[j] = factor * one[where[j]]
+                else:
+                    for j in range(size):
+                        buffer[j] *= one[where[j]]
+            to = place[n_terms]
+            if straight:
+                out = values[to : to + size]
+                for j in range(size):
+                    out[j] += buffer[j]
+            else:
+                out, where = values[to:], index[n_terms]
+                for j in range(size):
+                    out[where[j]] += buffer[j]
+        a = n - 1
+        while a >= 0:
+            if not inside[a]:
+                digits[a] += 1
+                if digits[a] < axes[a]:
+                    for t in range(n_terms + 1):
+                        place[t] += steps[t, a]
+                    break
+                for t in range(n_terms + 1):
+                    place[t] -= steps[t, a] * (axes[a] - 1)
+                digits[a] = 0
+            a -= 1
+        if a < 0:
+            return
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _add_one(values, to, stride, factor, base, step, length):
+    if stride == 0:
+        total = 0.0
+        if step == 1:
+            row = values[base : base + length]
+            for j in range(length):
+                total += row[j]
+        else:
+            for j in range(length):
+                total += values[np.uint64(base + j * step)]
+        values[to] += factor * total
+    elif stride == 1 and step == 1:
+        row, out = values[base : base + length], values[to : to + length]
+        for j in range(length):
+            out[j] += factor * row[j]
+    else:
+        for j in range(length):
+            values[np.uint64(to + j * stride)] += factor * values[np.uint64(base + j * step)]
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _add_two(values, to, stride, factor, first, step_1, second, step_2, length):
+    if stride == 0:
+        total = 0.0
+        if step_1 == 1 and step_2 == 1:
+            one, two = values[first : first + length], values[second : second + length]
+            for j in range(length):
+                total += one[j] * two[j]
+        else:
+            for j in range(length):
+                total += values[np.uint64(first + j * step_1)] * values[np.uint64(second + j * step_2)]
+        values[to] += factor * total
+    elif stride == 1 and step_1 == 1 and step_2 == 1:
+        one, two, out = values[first : first + length], values[second : second + length], values[to : to + length]
+        for j in range(length):
+            out[j] += factor * one[j] * two[j]
+    else:
+        for j in range(length):
+            product = values[np.uint64(first + j * step_1)] * values[np.uint64(second + j * step_2)]
+            values[np.uint64(to + j * stride)] += factor * product
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _multiply(values, base, step, factor, first, buffer, length):
+    if step == 1:
+        row = values[base : base + length]
+        if first:
+            for j in range(length):
+                buffer[j] = factor * row[j]
+        else:
+            for j in range(length):
+                buffer[j] *= row[j]
+    elif first:
+        for j in range(length):
+            buffer[j] = factor * values[np.uint64(base + j * step)]
+    else:
+        for j in range(length):
+            buffer[j] *= values[np.uint64(base + j * step)]
+
+
+@kernel
+def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
+    """The same for logarithms: ``log sum exp sum``, or ``max sum`` where `best`; -inf is the logarithm of zero."""
+    axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
+    n, _ = _arrange(n_axes, sizes, n_terms, strides, axes, steps)
+    place = np.empty(MAX_TERMS + 1, np.int64)
+    for t in range(n_terms):
+        place[t] = bases[t]
+    place[n_terms] = target
+    digits = np.zeros(MAX_AXES, np.int64)
+    while True:
+        total = 0.0
+        for t in range(n_terms):
+            total += values[place[t]]
+        to = place[n_terms]
+        before = values[to]
+        if total > before:
+            if best or before == -np.inf:
+                values[to] = total
+            else:
+                values[to] = total + np.log1p(np.exp(before - total))
+        elif total > -np.inf and not best:
+            values[to] = before + np.log1p(np.exp(total - before))
+        a = n - 1
+        while a >= 0:
+            digits[a] += 1
+            if digits[a] < axes[a]:
+                for t in range(n_terms + 1):
+                    place[t] += steps[t, a]
+                break
+            for t in range(n_terms + 1):
+                place[t] -= steps[t, a] * (axes[a] - 1)
+            digits[a] = 0
+            a -= 1
+        if a < 0:
+            return

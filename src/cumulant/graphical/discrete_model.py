@@ -1,0 +1,299 @@
+"""What every discrete graphical model answers: a family bound to a parameter, and to evidence where there is some."""
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from cumulant import files
+from cumulant.errors import DomainError
+from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
+from cumulant.graphical.elimination import MAX_MEMORY, Cost, Elimination, predict
+from cumulant.graphical.enumeration import enumerate_states
+from cumulant.graphical.orders import ORDERS, elimination_order
+from cumulant.graphical.structure import Structure
+
+__all__ = ["DiscreteModel"]
+
+_METHODS = ("elimination", "enumeration")
+
+
+class DiscreteModel:
+    """A distribution over variables with finitely many states: `family`, `theta`, and the questions to them.
+
+    Every question takes
+
+    * ``method``: ``"elimination"`` (the default) or ``"enumeration"`` (all states one by one: for small models);
+    * ``order``: the kind of elimination order (see `elimination_order`) or the variables in order; default ``"best"``;
+    * ``max_memory``: bytes that tables may take. `TooWide` is raised, before any work, where they do not fit;
+    * ``n_jobs``: threads for large tables; the answer does not depend on it.
+    """
+
+    family: DiscreteFamily
+    theta: np.ndarray
+
+    def _bind(self, family: DiscreteFamily, theta: np.ndarray) -> None:
+        self.family, self.theta = family, family._checked(theta)
+        self.theta.setflags(write=False)
+        self._evidence: dict[int, int] = {}
+        self._log_z: float | None = None
+
+    # Description -----------------------------------------------------------------------------------------------------
+
+    @property
+    def structure(self) -> Structure:
+        """Cardinalities and scopes."""
+        return self.family.structure
+
+    @property
+    def n_variables(self) -> int:
+        """How many variables there are, those with evidence included."""
+        return self.structure.n_variables
+
+    @property
+    def cardinalities(self) -> np.ndarray:
+        """How many states each variable has."""
+        return self.structure.cardinalities
+
+    @property
+    def evidence(self) -> dict[int, int]:
+        """The values that variables are given."""
+        return {v: int(self._value(v, x)) for v, x in self._evidence.items()}
+
+    @property
+    def factors(self) -> list[tuple[tuple[int, ...], np.ndarray]]:
+        """The factors as pairs of a scope and a table of logarithms."""
+        tables = self.family.log_tables(self.theta)
+        return [(self.structure.scope(f), self.structure.table(f, tables)) for f in range(self.structure.n_factors)]
+
+    def __repr__(self):
+        given = f", given {len(self._evidence)} of them" if self._evidence else ""
+        return f"{type(self).__name__}({self.n_variables} variables{given}, {self.structure.n_factors} factors)"
+
+    def __eq__(self, other):
+        if not isinstance(other, DiscreteModel):
+            return NotImplemented
+        return (
+            type(self) is type(other)
+            and self.family == other.family
+            and np.array_equal(self.theta, other.theta)
+            and self._evidence == other._evidence
+        )
+
+    def __hash__(self):
+        return hash((type(self), self.family, self.theta.tobytes(), tuple(sorted(self._evidence.items()))))
+
+    def given(self, evidence: Mapping[int, int]) -> Self:
+        """The model conditioned on values of some variables, ``{variable: value}``.
+
+        The variables stay: their marginals are certain. `log_partition` is then the logarithm of the sum over the
+        states that agree with the evidence.
+        """
+        new = copy.copy(self)
+        new._evidence, new._log_z = dict(self._evidence), None
+        for v, value in evidence.items():
+            if isinstance(v, bool) or not isinstance(v, int | np.integer) or not 0 <= v < self.n_variables:
+                raise ValueError(f"evidence must be about variables from 0 to {self.n_variables - 1}; got {v!r}")
+            state = self._state(int(v), value)
+            if new._evidence.get(int(v), state) != state:
+                raise ValueError(f"variable {v} is already given the value {self.evidence[int(v)]}; got {value!r}")
+            new._evidence[int(v)] = state
+        return new
+
+    def _state(self, v: int, value: Any) -> int:
+        allowed = self.family.labels or range(int(self.cardinalities[v]))
+        if isinstance(value, bool) or value not in allowed:
+            raise DomainError(f"variable {v} has no state {value!r}: its states are {tuple(allowed)!s:.60}")
+        return list(allowed).index(value)
+
+    def _value(self, v: int, state: int) -> int:
+        return state if self.family.labels is None else self.family.labels[state]
+
+    # Exact answers ---------------------------------------------------------------------------------------------------
+
+    def cost(self, *, order: Any = "best", max_memory: int = MAX_MEMORY) -> Cost:
+        """What exact inference by elimination needs, known without doing it."""
+        return predict(self._restricted()[0], order=order, max_memory=max_memory)
+
+    def log_partition(self, *, method: str | None = None, **options: Any) -> float:
+        """``A(theta) = log Z``: with evidence, of the states that agree with it. -inf where none is possible."""
+        if self._log_z is None or method is not None or options:
+            value = self._answer(method, "log_partition", options)[0]
+            if method is not None or options:
+                return value
+            self._log_z = value
+        return self._log_z
+
+    def marginals(self, *, method: str | None = None, **options: Any) -> Any:
+        """The distribution of each variable: a list of arrays, in the order of the variables."""
+        value, found, _ = self._answer(method, "marginals", options)
+        self._require_possible(value)
+        if method is None and not options:
+            self._log_z = value  # it comes along
+        return self._all_marginals(found)
+
+    def _all_marginals(self, found: list[np.ndarray]) -> Any:
+        left = self._restricted()[2]
+        out: list[np.ndarray] = []
+        for v, size in enumerate(self.structure.cardinalities.tolist()):
+            out.append(np.zeros(size))
+            out[v][self._evidence.get(v, 0)] = 1.0
+        for v, p in zip(left.tolist(), found, strict=True):
+            out[v] = p
+        return out
+
+    def beliefs(self, *, method: str | None = None, **options: Any) -> list[np.ndarray]:
+        """The marginal table of each factor: zero at states that disagree with the evidence."""
+        flat = self._beliefs(method, options)[1]
+        return [self.structure.table(f, flat) for f in range(self.structure.n_factors)]
+
+    def mean(self, *, method: str | None = None, **options: Any) -> np.ndarray:
+        """``mu = E T(x) = grad A(theta)``: all statistics, in the order of `theta`."""
+        return self.family.mean_of(self._beliefs(method, options)[1])
+
+    def entropy(self, *, method: str | None = None, **options: Any) -> float:
+        """``H = -E log p(x)`` in nats."""
+        value, flat = self._beliefs(method, options)
+        return float(value - inner(flat, self.family.log_tables(self.theta)))
+
+    def kl(self, other: "DiscreteModel", *, method: str | None = None, **options: Any) -> float:
+        """``KL(self || other) = E log p - E log q`` between models of the same variables, of whatever factors.
+
+        Infinite where `other` forbids a state that is possible here.
+        """
+        if not isinstance(other, DiscreteModel) or not np.array_equal(
+            self.structure.cardinalities, other.structure.cardinalities
+        ):
+            raise ValueError("kl needs two models of the same variables: their cardinalities differ")
+        mine, its = self.structure, other.structure
+        tables = self.family.log_tables(self.theta)
+        both = Structure.flat(
+            mine.cardinalities,
+            np.concatenate([mine.scope_starts, mine.scope_starts[-1] + its.scope_starts[1:]]),
+            np.concatenate([mine.scopes, its.scopes]),
+        )
+        joined = FactorView(both, np.concatenate([tables, np.zeros(int(its.table_starts[-1]))]), self._evidence)
+        value, flat = joined._beliefs(method, options)
+        log_q = other.log_partition(method=method, **options)
+        for v, x in other._evidence.items():
+            if joined._all_marginals(joined._answer(method, "marginals", options)[1])[v][x] < 1.0:
+                return np.inf
+        if log_q == -np.inf:
+            raise DomainError("every state is impossible in other: there is no distribution to compare with")
+        own, cross = flat[: tables.size], flat[tables.size :]
+        gap = inner(own, tables) - value - inner(cross, other.family.log_tables(other.theta)) + log_q
+        return max(float(gap), 0.0)  # it is never negative; only rounding can say otherwise
+
+    def log_prob(self, x: Any, *, method: str | None = None, **options: Any) -> np.ndarray:
+        """``log p(x)`` of values ``(..., variables)``; -inf where that is impossible or disagrees with the evidence."""
+        value = self.log_partition(method=method, **options)
+        self._require_possible(value)
+        score = np.asarray(self.family.score(x, self.theta))
+        states = self.family.states(x)
+        agrees = np.ones(states.shape[:-1], bool)
+        for v, state in self._evidence.items():
+            agrees &= states[..., v] == state
+        return np.where(agrees, score - value, -np.inf)[()]
+
+    def sample(self, n: int = 1, rng: Any = None, **options: Any) -> np.ndarray:
+        """`n` independent draws, exact, shape ``(n, variables)``: each variable given those eliminated after it."""
+        tables = self.family.log_tables(self.theta)
+        return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
+
+    def map(self, **options: Any) -> tuple[np.ndarray, float]:
+        """A most probable state and its ``log p(x) + A``: the largest of ``<theta, T(x)>``, by max-product."""
+        return self.marginal_map(range(self.n_variables), **options)
+
+    def marginal_map(self, variables: Any, **options: Any) -> tuple[np.ndarray, float]:
+        """The most probable values of `variables` when the others are summed out, and ``log sum`` there.
+
+        The others must be eliminated first, which can need far larger tables than either alone (Park and Darwiche
+        2004). Values come in the order of `variables`.
+        """
+        wanted = [int(v) for v in variables]
+        if len(set(wanted)) < len(wanted) or any(not 0 <= v < self.n_variables for v in wanted):
+            raise ValueError(f"variables must be different numbers from 0 to {self.n_variables - 1}; got {wanted}")
+        structure, tables, left = self._restricted()
+        maximised = np.isin(left, wanted)
+        if not options.get("order"):
+            kinds = [elimination_order(structure, kind).order for kind in ORDERS[: 2 if left.size > 4096 else None]]
+            orders = [order[np.argsort(maximised[order], kind="stable")] for order in kinds]
+            options["order"] = min(orders, key=lambda o: Elimination.of(structure, tables, order=o).order.entries)
+        solver = Elimination.of(structure, tables, **options)
+        if maximised[solver.order.order].tolist() != sorted(maximised.tolist()):
+            raise ValueError("order must have the variables that are summed out before those that are maximised over")
+        value, best = solver.best(maximised)
+        self._require_possible(value)
+        states = np.zeros(self.structure.n_variables, dtype=np.int64)
+        for v, x in self._evidence.items():
+            states[v] = x
+        states[left] = best
+        return self.family.values(states)[wanted], value
+
+    # How -------------------------------------------------------------------------------------------------------------
+
+    def _restricted(self):
+        if getattr(self, "_cut", None) is None or self._cut[0] != self._evidence:
+            self._cut = (self._evidence, self.structure.restrict(self.family.log_tables(self.theta), self._evidence))
+        return self._cut[1]
+
+    def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
+        structure, tables, _ = self._restricted()
+        if method == "enumeration":
+            return enumerate_states(structure, tables)
+        if method not in (None, "elimination"):
+            raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))} or None; got {method!r}")
+        solver = Elimination.of(structure, tables, **options)
+        if question == "log_partition":
+            return solver.log_partition(), [], np.zeros(0)
+        if question == "marginals":
+            return *solver.marginals(), np.zeros(0)
+        return solver.beliefs()
+
+    def _beliefs(self, method: str | None, options: dict) -> tuple[float, np.ndarray]:
+        """``log Z`` and the marginal tables of all factors, put back to full size where there is evidence."""
+        value, _, flat = self._answer(method, "beliefs", options)
+        self._require_possible(value)
+        smaller = self._restricted()[0]
+        if smaller is self.structure:
+            return value, flat
+        state = np.zeros(self.structure.n_variables, dtype=np.int64)
+        fixed = self.structure.cardinalities == 1
+        for v, x in self._evidence.items():
+            state[v], fixed[v] = x, True
+        out = np.zeros(int(self.structure.table_starts[-1]))
+        for f in range(self.structure.n_factors):
+            where = tuple(int(state[v]) if fixed[v] else slice(None) for v in self.structure.scope(f))
+            self.structure.table(f, out)[where] = smaller.table(f, flat)
+        return value, out
+
+    def _require_possible(self, value: float) -> None:
+        if value == -np.inf:
+            what = (
+                f"the evidence {self.evidence} has probability zero" if self._evidence else "every state is impossible"
+            )
+            raise DomainError(f"{what}: there is no distribution")
+
+    # Files -----------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the model to an `.npz` file (no pickle); `load` of its class reads it."""
+        settings, arrays = self._description()
+        evidence = np.array(sorted(self._evidence.items()), dtype=np.int64).reshape(-1, 2)
+        return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
+
+    def _description(self) -> tuple[dict, dict]:
+        structure = self.structure
+        names = ("cardinalities", "scope_starts", "scopes")
+        return {}, {name: getattr(structure, name) for name in names}
+
+
+class FactorView(DiscreteModel):
+    """Tables and a structure that are known to be right, asked as a model."""
+
+    def __init__(self, structure: Structure, tables: np.ndarray, evidence: dict[int, int]):
+        self._bind(DiscreteFamily(structure), tables)
+        self._evidence = dict(evidence)

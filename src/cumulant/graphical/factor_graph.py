@@ -1,0 +1,103 @@
+"""Factor graphs: products of tables over variables with finitely many states."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from cumulant import files
+from cumulant.errors import FileFormatError
+from cumulant.graphical.bayes_net import BayesNet
+from cumulant.graphical.discrete_family import DiscreteFamily
+from cumulant.graphical.discrete_model import DiscreteModel
+from cumulant.graphical.structure import Structure
+
+__all__ = ["FactorGraph", "structure_of"]
+
+
+class FactorGraph(DiscreteModel):
+    """``p(x) = exp(sum_f theta_f(x_f) - A)``: each factor is a table of logarithms over the variables of its scope.
+
+    The parameter is all tables, one after the other, the last variable of a scope running fastest; the statistics are
+    their indicators, so that `mean` are the marginal tables. This is over-complete.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        How many states each variable has: 0, 1, ..., k - 1.
+    factors : pairs (scope, table)
+        A scope is a tuple of variables, the table has one axis for each; -inf is an impossible state. A scope may be
+        empty (a constant), and several factors may have the same.
+
+    Examples
+    --------
+    >>> model = FactorGraph([2, 3], [((0,), [0.0, 1.0]), ((0, 1), [[0.0, 0.5, -np.inf], [0.0, 0.0, 0.0]])])
+    >>> round(model.log_partition(), 6)
+    2.379876
+    >>> model.marginals()[0].round(4)
+    array([0.2452, 0.7548])
+    >>> model.given({1: 2}).marginals()[0]
+    array([0., 1.])
+    >>> x, score = model.map()
+    >>> x, float(score)
+    (array([1, 0]), 1.0)
+    """
+
+    def __init__(self, cardinalities: Sequence[int], factors: Iterable[tuple[Sequence[int], Any]]):
+        pairs = [(tuple(int(v) for v in scope), np.asarray(table, dtype=np.float64)) for scope, table in factors]
+        structure = Structure(cardinalities, [scope for scope, _ in pairs])
+        for f, (scope, table) in enumerate(pairs):
+            if table.shape != structure.shape(f):
+                raise ValueError(
+                    f"the table of factor {f} over {scope} must have shape {structure.shape(f)}; got {table.shape}"
+                )
+            if np.isnan(table).any() or (table == np.inf).any():
+                raise ValueError(f"the table of factor {f} must hold logarithms, finite or -inf; it has NaN or +inf")
+        self._bind(DiscreteFamily(structure), np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)]))
+
+    @classmethod
+    def from_tables(cls, cardinalities: Sequence[int], factors: Iterable[tuple[Sequence[int], Any]]) -> "FactorGraph":
+        """The same from tables of numbers that are not negative, such as probabilities, instead of their logarithms."""
+        pairs = []
+        for f, (scope, table) in enumerate(factors):
+            table = np.asarray(table, dtype=np.float64)
+            if not (np.isfinite(table) & (table >= 0)).all():
+                raise ValueError(f"the table of factor {f} must hold finite numbers that are not negative")
+            with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
+                pairs.append((scope, np.log(table)))
+        return cls(cardinalities, pairs)
+
+    @classmethod
+    def from_flat(cls, structure: Structure, theta: np.ndarray) -> Self:
+        """The same from a structure and its tables, one after the other."""
+        new = object.__new__(cls)
+        new._bind(DiscreteFamily(structure), np.array(theta, dtype=np.float64))
+        return new
+
+    @classmethod
+    def from_bayes_net(cls, net: BayesNet) -> "FactorGraph":
+        """The tables of a Bayesian network, variables numbered in the order of ``net.variables``."""
+        number = {name: i for i, name in enumerate(net.variables)}
+        scopes = [tuple(number[name] for name in (*net.parents[v], v)) for v in net.variables]
+        return cls.from_tables(net.states, zip(scopes, net.tables.values(), strict=True))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read what `save` wrote."""
+        saved = files.load(path, cls.__name__)
+        try:
+            new = cls.from_flat(structure_of(saved.arrays), saved.arrays["theta"])
+            return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
+
+def structure_of(arrays: dict[str, np.ndarray]) -> Structure:
+    """The structure that a file describes; a ValueError where its arrays do not fit together."""
+    starts, scopes = arrays["scope_starts"], arrays["scopes"]
+    if starts.ndim != 1 or starts.size < 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
+        raise ValueError("the scopes do not follow one another")
+    if scopes.ndim != 1 or starts[-1] != scopes.size:
+        raise ValueError("the scopes are not complete")
+    return Structure(arrays["cardinalities"], np.split(scopes, starts[1:-1]) if starts.size > 1 else [])

@@ -1,0 +1,93 @@
+"""BIF files: a network by hand, and files that are broken on purpose."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from cumulant.errors import FileFormatError
+from cumulant.graphical import read_bif
+
+_TEXT = """// a comment
+network wet { property version 1; }
+variable rain { type discrete [ 2 ] { no, yes }; property "position = (1, 2)" ; }
+variable hose { type discrete[2] { off on }; }
+variable grass {
+  type discrete [ 3 ] { dry, damp, wet };
+}
+probability ( rain ) { table 0.7, 0.3; }
+probability ( hose | rain ) {
+  (no) 0.6, 0.4;
+  default 0.99, 0.01;
+}
+/* a longer
+   comment */
+probability ( grass | rain, hose ) {
+  (no, off) 0.9 0.05 0.05;
+  (no, on) 0.1 0.2 0.7;
+  (yes, off) 0.1 0.3 0.6;
+  (yes, on) 0.0 0.1 0.9;
+}
+"""
+
+
+def test_a_network_by_hand(tmp_path):
+    path = tmp_path / "wet.bif"
+    path.write_text(_TEXT)
+    net, states = read_bif(path)
+    assert net.variables == ("rain", "hose", "grass")
+    assert states["grass"] == ("dry", "damp", "wet")
+    assert_allclose(net.tables["hose"], [[0.6, 0.4], [0.99, 0.01]])
+    assert_allclose(net.tables["grass"][1, 0], [0.1, 0.3, 0.6])
+    expected = 0.7 * (0.6 * 0.9 + 0.4 * 0.1) + 0.3 * (0.99 * 0.1)
+    assert_allclose(net.marginals()["grass"][0], expected)
+
+
+def test_a_whole_table_runs_through_the_variable_slowest(tmp_path):
+    path = tmp_path / "x.bif"
+    rows = _TEXT.index("probability ( grass")
+    path.write_text(_TEXT[:rows] + "probability ( grass | rain, hose ) { table .9 .1 .1 0 .05 .2 .3 .1 .05 .7 .6 .9; }")
+    assert_allclose(read_bif(path)[0].tables["grass"][0, 1], [0.1, 0.2, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[ 3 ]", "[ 4 ]", "line 6: variable 'grass' must have 4 different states; got 3"),
+        ("rain, hose", "rain, host", "line 15: there is no variable 'host'"),
+        ("(no, on)", "(no, wet)", "line 17: .* are not states of the parents"),
+        ("0.1 0.2 0.7", "0.1 0.2", "line 17: a row of 'grass' needs 3"),
+        ("0.1 0.2 0.7", "0.1 0.2 x", "line 17: a probability should come"),
+        ("0.1 0.2 0.7", "0.1 0.2 -0.7", "line 17: a probability must not be negative"),
+        ("0.1 0.2 0.7", "0.1 0.2 0.2", "sum to one"),
+        ("  (no, on) 0.1 0.2 0.7;\n", "", "for all states of its parents"),
+        ("variable hose", "variable rain", "comes twice"),
+        ("variable hose", "variant hose", "line 4: 'network' or 'variable' or 'probability' should come"),
+        ("probability ( rain ) { table 0.7, 0.3; }", "", "'rain' has no probabilities"),
+        ("[ 3 ]", "[ 999999999999 ]", "line 6"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(tmp_path, old, new, message):
+    assert old in _TEXT
+    path = tmp_path / "x.bif"
+    path.write_text(_TEXT.replace(old, new, 1))
+    with pytest.raises(FileFormatError, match=message):
+        read_bif(path)
+
+
+def test_truncations_and_noise_are_read_or_refused_and_nothing_else(tmp_path):
+    path, rng = tmp_path / "x.bif", np.random.default_rng(0)
+    for end in range(0, len(_TEXT) - 3, 3):
+        path.write_text(_TEXT[:end])
+        with pytest.raises(FileFormatError):
+            read_bif(path)
+    data = np.frombuffer(_TEXT.encode(), dtype=np.uint8)
+    refused = []
+    for _ in range(400):
+        noisy = data.copy()
+        noisy[rng.integers(data.size, size=2)] = rng.choice(np.frombuffer(b'{}()[];|,"0 x\n\xff', dtype=np.uint8), 2)
+        path.write_bytes(noisy.tobytes())
+        try:
+            read_bif(path)
+        except FileFormatError as problem:
+            refused.append(str(problem))
+    assert all("line" in message for message in refused)

@@ -1,0 +1,60 @@
+"""Orders of elimination against elimination on sets."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from cumulant.graphical import Structure, elimination_order
+from cumulant.graphical.min_fill import min_fill
+from cumulant.graphical.order_kernels import cost_of_order
+from cumulant.graphical.orders import ORDERS
+from tests.reference.orders import eliminate, fill, weight
+
+
+def random_structure(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 90))
+    scopes = [rng.permutation(n)[: rng.integers(0, min(4, n) + 1)].tolist() for _ in range(int(rng.integers(1, 2 * n)))]
+    return Structure(rng.integers(2, 5, n), scopes), scopes
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_every_kind_is_an_order_and_its_cost_is_that_of_its_cliques(kind):
+    for seed in range(12):
+        structure, scopes = random_structure(seed)
+        found = elimination_order(structure, kind)
+        n = structure.n_variables
+        assert sorted(found.order) == list(range(n))
+        sizes = structure.cardinalities
+        cliques = [weight(beside, v, sizes) for v, _, beside in eliminate(n, scopes, found.order)]
+        assert_allclose(found.entries, sum(cliques), rtol=1e-9)
+        assert_allclose(2.0**found.log2_largest, max(cliques), rtol=1e-9)
+
+
+def test_each_choice_of_min_fill_and_min_weight_is_a_smallest():
+    for seed in range(12):
+        structure, scopes = random_structure(seed)
+        n, sizes = structure.n_variables, structure.cardinalities
+        for v, left, beside in eliminate(n, scopes, elimination_order(structure, "min-fill", restarts=0).order):
+            assert fill(beside, v) == min(fill(beside, u) for u in left)
+        for v, left, beside in eliminate(n, scopes, elimination_order(structure, "min-weight", restarts=0).order):
+            assert weight(beside, v, sizes) <= min(weight(beside, u, sizes) for u in left) * (1 + 1e-9)
+        first = next(beside for _, _, beside in eliminate(n, scopes, range(n)))
+        for v, left, beside in eliminate(n, scopes, [v for v, _ in min_fill([set(each) for each in first])]):
+            assert fill(beside, v) == min(fill(beside, u) for u in left)
+
+
+def test_the_cost_stops_at_a_limit():
+    structure, _ = random_structure(3)
+    order = np.arange(structure.n_variables)
+    logs = np.log2(structure.cardinalities)
+    assert cost_of_order(order, logs, structure.scope_starts, structure.scopes, 1.0)[0] == np.inf
+
+
+def test_more_restarts_are_never_worse():
+    for seed in range(6):
+        structure, _ = random_structure(seed)
+        few, many = (elimination_order(structure, "min-fill", restarts=k).entries for k in (0, 10))
+        assert many <= few
+    with pytest.raises(ValueError, match="restarts must not be negative"):
+        elimination_order(structure, restarts=-1)
