@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import families, graphical, sequences
+from benchmarks import families, glm, graphical, sequences
 
-ALL = {"families": families.run, "graphical": graphical.run, "sequences": sequences.run}
+ALL = {"families": families.run, "glm": glm.run, "graphical": graphical.run, "sequences": sequences.run}
 
 
 def main(names: list[str]) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cumulant._version import __version__
 
 if TYPE_CHECKING:
-    from cumulant import errors, experiments, families, geometry, graphical, optim, sequences
+    from cumulant import errors, experiments, families, geometry, glm, graphical, optim, sequences
     from cumulant.certificates import Assumption, Certificate, Interval
 
 _PARTS = (
@@ -25,6 +25,7 @@ _PARTS = (
     "families",
     "files",
     "geometry",
+    "glm",
     "graphical",
     "optim",
     "plotting",
@@ -41,6 +42,7 @@ __all__ = [
     "experiments",
     "families",
     "geometry",
+    "glm",
     "graphical",
     "optim",
     "sequences",

@@ -63,12 +63,13 @@ def sums_of_excess_and_log(x, first, last, scale):
     """
     excess, logs, fine = 0.0, 0.0, True
     for start in range(first, last, _BLOCK):
-        moderate = False
-        if start + _BLOCK <= last:
-            part, exponents, product, moderate = _moderate_block(x, start, scale)
-        all_fine = moderate
-        if not moderate:
-            part, exponents, product, all_fine = _block(x, start, min(start + _BLOCK, last), scale)
+        last_of_block = min(start + _BLOCK, last)
+        if last_of_block - start == _BLOCK:
+            part, exponents, product, all_fine = _moderate_block(x, start, scale)
+        else:
+            part, exponents, product, all_fine = 0.0, np.int64(0), 1.0, False
+        if not all_fine:
+            part, exponents, product, all_fine = _block(x, start, last_of_block, scale)
         excess += part
         logs += exponents * _LOG_2 + np.log(product)
         fine = fine and all_fine

@@ -1,0 +1,149 @@
+"""Newton's method for generalised linear models with an l2 penalty, or none."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from cumulant.certificates import Certificate
+from cumulant.glm.certify import concordance_bound, concordance_certificate, gap_certificate
+from cumulant.glm.design import dot
+from cumulant.glm.newton_step import by_conjugate_gradients, by_factorisation, dual_slopes, is_small, newton_slopes
+from cumulant.glm.problem import GLMProblem
+
+__all__ = ["Newton", "NewtonState", "starting_point"]
+
+_ARMIJO = 1e-4
+_MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
+
+
+class NewtonState(NamedTuple):
+    """The iterate with its scores, losses' slopes and curvatures; the best lower bound so far and its dual slopes."""
+
+    x: np.ndarray
+    value: float
+    eta: np.ndarray
+    slope: np.ndarray
+    curvature: np.ndarray
+    lower: float
+    dual: np.ndarray  # feasible where `lower` is finite
+    pull: np.ndarray  # their X^T (p s)
+    decrement: float
+    first: float  # the size of the gradient at the start
+    passes: int  # over the data: products with the matrix, forming the Hessian
+    stuck: bool
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
+
+    With up to 500 parameters the Hessian is formed. Beyond, conjugate gradients with the diagonal as preconditioner
+    solve it as exactly as the gap needs. Each step gives a dual point of the accuracy of the step (`dual_slopes`), so
+    that the duality gap follows the distance to the minimum instead of the norm of the gradient.
+
+    Parameters
+    ----------
+    tol : float
+        The relative gap that is aimed at: how exactly equations are solved near the end depends on it.
+    """
+
+    tol: float = 1e-4
+
+    backend: ClassVar[str] = "host"
+
+    def init(self, problem: GLMProblem, x0: Any, rng: Any) -> NewtonState:
+        """Losses at `x0`."""
+        if problem.l1:
+            raise ValueError("Newton's method needs a differentiable objective: l1 must be 0")
+        x = np.array(x0, dtype=np.float64)
+        eta = problem.scores(x)
+        losses, slope, curvature = problem.loss.terms(eta)
+        value = dot(problem.weights, losses) + problem.penalty(x)
+        return NewtonState(
+            x, value, eta, slope, curvature, -np.inf, slope, problem.without_intercept(x), np.inf, 0.0, 1, False
+        )
+
+    def step(self, problem: GLMProblem, state: NewtonState) -> NewtonState:
+        """One step."""
+        gradient = problem.loss_gradient(state.slope) + problem.ridge(state.x)
+        size = float(np.abs(gradient).max())
+        first = state.first or size
+        if is_small(problem):
+            found = by_factorisation(problem, state.curvature, gradient)
+        else:
+            forcing = min(0.5, np.sqrt(size / first)) if first else 0.5  # superlinear: Dembo, Eisenstat, Steihaug 1982
+            found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, self.tol * state.value)
+        decline = -dot(gradient, found.step)
+        length, trial = 1.0, None
+        while decline > 0 and length > 1e-10:
+            x = state.x + length * found.step
+            eta = state.eta + length * found.change
+            losses, slope, curvature = problem.loss.terms(eta)
+            value = dot(problem.weights, losses) + problem.penalty(x)
+            if value <= state.value - _ARMIJO * length * decline:
+                trial = (x, value, eta, slope, curvature)
+                break
+            length *= 0.5
+        passes = state.passes + 3 + 2 * found.products
+        moved = (state.x, state.value, state.eta, state.slope, state.curvature) if trial is None else trial
+        lower, dual, pull = state.lower, state.dual, state.pull
+        if problem.l2 > 0 and decline <= 0.1 * moved[1]:  # before, it says nothing yet
+            slopes, promise = dual_slopes(problem, state.x, state.slope, state.curvature, gradient, found)
+            # The promise costs no product with the matrix; it is made true, by one, when it looks good enough.
+            if promise > lower and (moved[1] - promise <= self.tol * moved[1] or trial is None):
+                slopes, gradient = problem.feasible(slopes)
+                promise = problem.dual_value(slopes, gradient)
+                passes += 1
+                if promise > lower:
+                    lower, dual, pull = promise, slopes, gradient
+        return NewtonState(*moved, lower, dual, pull, float(np.sqrt(max(decline, 0.0))), first, passes, trial is None)
+
+    def measure(self, problem: GLMProblem, state: NewtonState) -> dict[str, float]:
+        """The objective and the bound on its distance to the minimum."""
+        return {
+            "value": state.value,
+            "bound": self._bound(problem, state),
+            "decrement": state.decrement,
+            "passes": float(state.passes),
+            "stuck": float(state.stuck),
+        }
+
+    def _bound(self, problem, state):
+        if problem.l2 > 0:
+            return state.value - state.lower
+        small = state.decrement**2 <= max(self.tol * abs(state.value), 1e-14) or state.stuck
+        return concordance_bound(problem, state.x) if small and is_small(problem) else np.inf
+
+    def certify(self, problem: GLMProblem, state: NewtonState) -> Certificate:
+        """By duality where there is a penalty, else by self-concordance; the better one where both speak."""
+        if problem.l2 == 0:
+            return concordance_certificate(problem, state.x)
+        if not np.isfinite(state.lower):  # the run ended before its bound was worth a look
+            return gap_certificate(problem, state.x, newton_slopes(problem, state.x))
+        return gap_certificate(problem, state.x, state.dual, state.pull)
+
+
+def starting_point(problem: GLMProblem) -> np.ndarray:
+    """Where to begin: no weights and the best intercept; with many rows for each parameter, the minimiser for a part.
+
+    The minimiser for one row in eight is as far from that of all rows as sampling makes it, which Newton's method
+    mends in two steps; its steps cost an eighth.
+    """
+    x = np.zeros(problem.shape)
+    if problem.design.intercept:
+        x[-1] = (
+            problem.loss.start(problem.weights) if problem.loss.outputs > 1 else problem.loss.start(problem.weights)[0]
+        )
+    n, parameters = problem.n_terms, int(np.prod(problem.shape))
+    if problem.l1 or not is_small(problem) or n < max(_MANY, _PER_PARAMETER * parameters):
+        return x
+    # Evenly spread, so that data sorted by class are fairly represented.
+    part = problem.take(slice(None, None, _SHARE))
+    solver = Newton(tol=1e-2)
+    state = solver.init(part, x, None)
+    for _ in range(12):
+        previous, state = state, solver.step(part, state)
+        if state.stuck or previous.value - state.value <= 1e-2 * abs(state.value):
+            break
+    return state.x if np.all(np.isfinite(state.x)) else x

@@ -1,0 +1,81 @@
+"""Compiled loops against slow and obvious versions of themselves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from cumulant.glm.coordinate_kernels import descend_columns, descend_gram
+from cumulant.glm.design import dot, unsigned
+from cumulant.glm.dual_ascent_kernels import ascend
+from cumulant.glm.loss_kernels import row_conjugate, row_terms
+from cumulant.glm.losses import loss_of
+from cumulant.glm.proximal_newton import polish
+from cumulant.randomness_kernels import uniform_pair
+from tests.glm.cases import FAMILIES, features, observations
+from tests.reference import glm as reference
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.01])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_epoch_of_dual_ascent(family, l1):
+    X, l2 = features(n=30), 0.05
+    y = observations(family, X)
+    rng = np.random.default_rng(3)
+    weights = rng.random(30)
+    weights /= weights.sum()
+    offset = 0.1 * rng.normal(size=30)
+    rows = [min(int(uniform_pair(5, 0, 2, u)[1] * 30), 29) for u in range(60)]
+    expected = reference.dual_epoch(family, X, y, weights, offset + 0.2, np.zeros(30), l1, l2, rows)
+    slopes, v, loss = np.zeros(30), np.zeros(X.shape[1]), loss_of(family, y)
+    ascend(
+        loss.code, 1.0, *unsigned(sp.csr_matrix(X)), y, offset, weights, 0.2, slopes, v, l1, l2, (X**2).sum(axis=1),
+        np.ones(64), np.ones(30), 0, 0.0, 60, 5, 2,
+    )  # fmt: skip
+    assert_allclose(slopes, expected, atol=1e-8)
+    assert_allclose(v, -(X.T @ (weights * slopes)) / l2, atol=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_row_is_a_row_of_many(family):
+    y = observations(family, features(n=41))
+    eta, loss = np.linspace(-5, 5, 41), loss_of(family, y)
+    value, slope, curvature = loss.terms(eta)
+    conjugates = loss.conjugate(slope)
+    for i in range(41):
+        one = row_terms(loss.code, 1.0, eta[i], y[i])
+        assert_allclose(one[1:], (slope[i], curvature[i]), rtol=1e-13, atol=1e-300)
+        # without the constant, so that value and conjugate still add up
+        gap = one[0] + row_conjugate(loss.code, 1.0, slope[i], y[i]) - slope[i] * eta[i]
+        assert_allclose(gap, value[i] + conjugates[i] - slope[i] * eta[i], atol=1e-11)
+
+
+def test_coordinate_descent_on_a_quadratic_model():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(40, 12))
+    weights = rng.random(40) / 40
+    Z = np.column_stack([A, np.ones(40)])
+    hessian = Z.T @ (weights[:, None] * Z) + np.diag([0.01] * 12 + [0.0])
+    gradient, x = 0.1 * rng.normal(size=13), np.where(rng.random(13) < 0.5, rng.normal(size=13), 0.0)
+    penalised = np.array([True] * 12 + [False])
+    expected = reference.lasso_model(hessian, gradient, x, 0.05, penalised)
+    by_gram, by_columns, polished = np.zeros(13), np.zeros(13), np.zeros(13)
+    descend_gram(hessian, gradient, x, 0.05, penalised, 10000, 1e-28, by_gram)
+    image = np.zeros(40)
+    descend_columns(
+        *unsigned(sp.csc_matrix(A)), weights, np.diagonal(hessian).copy(), gradient, x, 0.05, 0.01, True, 10000, 1e-28,
+        by_columns, image,
+    )  # fmt: skip
+    descend_gram(hessian, gradient, x, 0.05, penalised, 20, 0.0, polished)
+    while not polish(hessian, gradient, x, 0.05, ~penalised, polished):
+        pass
+    assert np.count_nonzero(x + expected == 0) > 0
+    for found in (by_gram, by_columns, polished):
+        assert_allclose(found, expected, atol=1e-8)
+    assert_allclose(image, Z @ by_columns, atol=1e-12)
+
+
+def test_sums_of_products():
+    a, b = np.random.default_rng(0).normal(size=(2, 5000))
+    assert_allclose(dot(a, b), a @ b, rtol=1e-12)
+    assert dot(a[:0], b[:0]) == 0
