@@ -84,13 +84,12 @@ def test_every_law_holds_in_float64(family, seed):
 @EACH
 def test_the_laws_hold_in_the_callers_float32(family):
     theta = cases.members(family, cases.cube(3)).astype(np.float32)
-    theta_jax = jnp.asarray(theta)
-    mu = family.to_mean(theta_jax)
-    assert mu.dtype == jnp.float32
-    gradient, value = jax.jit(lambda t: (jax.vmap(jax.grad(family.log_partition))(t), family.log_partition(t)))(
-        theta_jax
-    )
-    assert gradient.dtype == value.dtype == jnp.float32
+
+    def single(t):
+        return family.to_mean(t), jax.vmap(jax.grad(family.log_partition))(t), family.log_partition(t)
+
+    mu, gradient, value = jax.jit(single)(jnp.asarray(theta))
+    assert mu.dtype == gradient.dtype == value.dtype == jnp.float32
     exact = family.to_mean(theta)  # NumPy in: float64
     scale = scale_of(exact)
     assert_allclose(np.asarray(mu) / scale, exact / scale, atol=1e-4)
