@@ -178,7 +178,7 @@ def test_no_numbers_in_the_place_of_marginals_bound_the_optimum_wrongly():
             assert problem.dual(Marginals(nodes, pairs)) <= optimum + 1e-12
         # Rounded to single precision, marginals next to the optimum give a bound of the size of that rounding.
         best = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=500, rng=0)
-        coarse = Marginals(best.state.nodes, best.state.pairs.astype(np.float32))
+        coarse = Marginals(best.state.mu.nodes, best.state.mu.pairs.astype(np.float32))
         certificate = certify_gap(problem, best.x, coarse)
         assert -1e-14 <= certificate.upper < 1e-4
         assert best.value - optimum <= certificate.upper

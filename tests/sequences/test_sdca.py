@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from cumulant import optim
 from cumulant.optim.sum_tree_kernels import tree_build
-from cumulant.sequences import LBFGS, ChainProblem, DualAscent, Marginals
+from cumulant.sequences import LBFGS, ChainProblem, DualAscent
 from cumulant.sequences.sdca_kernels import ascend
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, inconsistency, ragged, tiny
 
@@ -21,7 +21,7 @@ def update(problem, state, i, subprecision=1e-12):
     counters = np.zeros(3)
     ascend(
         state.hidden, problem.l1 / problem.l2, problem.bias, *problem.tokens, problem.data.offsets, starts, attributes,
-        place, state.nodes, state.pairs, np.array([i]), state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0,
+        place, *state.mu, np.array([i]), state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0,
         0.0, problem.scale, 1.0, subprecision, 100, 0.0, 1, 0, 0, 0, counters, *np.empty((4, longest, k)),
         np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)),
     )  # fmt: skip
@@ -41,7 +41,7 @@ def test_the_first_six_updates_of_the_tiny_problem():
     ]
     for i, step, dual, primal, gap in expected:
         taken, seen = update(problem, state, i)
-        mu = Marginals(state.nodes, state.pairs)
+        mu = state.mu
         assert_allclose([taken, seen], [step, gap], rtol=2e-9)
         assert_allclose([problem.dual(mu), problem.value(state.hidden)], [dual, primal], rtol=1e-11)
 
@@ -74,7 +74,7 @@ def test_invariants_at_every_update():
         dual = -np.inf
         for u in range(60):
             update(problem, state, u % 6, subprecision=1e-6)
-            mu = Marginals(state.nodes, state.pairs)
+            mu = state.mu
             assert inconsistency(problem, mu) < 1e-13
             assert_allclose(state.hidden, problem.residual(mu) / problem.l2, atol=1e-12)
             before, dual = dual, problem.dual(mu)
@@ -90,7 +90,7 @@ def test_weights_do_not_drift_over_a_hundred_epochs():
     state = solver.init(problem, None, 0)
     for _ in range(100):
         state = solver._epoch(problem, state)
-    mu = Marginals(state.nodes, state.pairs)
+    mu = state.mu
     assert np.max(np.abs(state.hidden - problem.residual(mu) / problem.l2)) < 1e-9
     assert inconsistency(problem, mu) < 1e-12
 

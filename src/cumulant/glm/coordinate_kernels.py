@@ -3,17 +3,9 @@
 import numpy as np
 
 from cumulant.kernels import kernel
+from cumulant.math_kernels import soft
 
 __all__ = ["descend_columns", "descend_gram"]
-
-
-@kernel
-def _soft(value, threshold):
-    if value > threshold:
-        return value - threshold
-    if value < -threshold:
-        return value + threshold
-    return 0.0
 
 
 @kernel
@@ -38,7 +30,7 @@ def descend_gram(hessian, gradient, x, l1, penalised, sweeps, precision, step):
             if curvature <= 0.0 or not (full or here != 0.0):
                 continue
             slope = gradient[j] + image[j]
-            wanted = _soft(here - slope / curvature, (l1 if penalised[j] else 0.0) / curvature)
+            wanted = soft(here - slope / curvature, (l1 if penalised[j] else 0.0) / curvature)
             change = wanted - here
             if change != 0.0:
                 step[j] += change
@@ -75,7 +67,7 @@ def descend_columns(
             slope = gradient[j] + l2 * step[j]
             for e in range(indptr[j], indptr[j + 1]):
                 slope += values[e] * weights[indices[e]] * image[indices[e]]
-            change = _soft(here - slope / diagonal[j], l1 / diagonal[j]) - here
+            change = soft(here - slope / diagonal[j], l1 / diagonal[j]) - here
             if change != 0.0:
                 step[j] += change
                 for e in range(indptr[j], indptr[j + 1]):

@@ -2,19 +2,10 @@
 
 from cumulant.glm.loss_kernels import row_conjugate, row_terms
 from cumulant.kernels import kernel
-from cumulant.optim.sum_tree_kernels import max_tree_argmax, max_tree_update, tree_draw, tree_update
-from cumulant.randomness_kernels import uniform_pair
+from cumulant.math_kernels import soft
+from cumulant.optim.sum_tree_kernels import draw, remember, tree_update
 
 __all__ = ["ascend"]
-
-
-@kernel
-def _soft(value, threshold):
-    if value > threshold:
-        return value - threshold
-    if value < -threshold:
-        return value + threshold
-    return 0.0
 
 
 @kernel
@@ -57,16 +48,10 @@ def ascend(
     n = len(y)
     threshold = l1 / l2
     for u in range(updates):
-        coin, place = uniform_pair(seed, 0, sweep, u)
-        if scheme == 0 or coin >= nonuniformity:
-            i = min(int(place * n), n - 1)
-        elif scheme == 4:
-            i = max_tree_argmax(tree)
-        else:
-            i = tree_draw(tree, place, n)
+        i = draw(scheme, nonuniformity, tree, n, seed, 0, sweep, u)
         eta = offset[i] + intercept
         for e in range(indptr[i], indptr[i + 1]):
-            eta += values[e] * _soft(v[indices[e]], threshold)
+            eta += values[e] * soft(v[indices[e]], threshold)
         old = slopes[i]
         if scheme >= 2:
             value, wanted, _ = row_terms(code, scale, eta, y[i])
@@ -74,10 +59,7 @@ def ascend(
                 tree_update(tree, i, abs(wanted - old) * importance[i] ** 0.5)
             else:
                 gap = max(value + row_conjugate(code, scale, old, y[i]) - old * eta, 0.0)
-                if scheme == 4:
-                    max_tree_update(tree, i, gap)
-                else:
-                    tree_update(tree, i, gap * importance[i] if scheme == 3 else gap)
+                remember(scheme, tree, i, gap, importance[i])
         new = row_terms(code, scale, _solve(code, scale, y[i], eta, old, weights[i] * norms[i] / l2), y[i])[1]
         slopes[i] = new
         amount = -weights[i] * (new - old) / l2

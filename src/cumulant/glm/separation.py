@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from cumulant.glm.losses import NamedLoss, SoftmaxLoss
 from cumulant.glm.problem import GLMProblem
@@ -21,6 +20,8 @@ def separating_direction(problem: GLMProblem) -> np.ndarray | None:
     if ``x . d <= 0``, that of anything between only if ``x . d = 0``. Such a direction with a non-zero score exists if
     and only if there is no minimiser (Albert and Anderson 1984): a linear programme decides.
     """
+    from scipy.optimize import linprog  # here, because it takes long to import and few need it
+
     if isinstance(problem.loss, NamedLoss) and problem.loss.code < 2:
         signs = _signs(problem.loss)
         matrix = _with_ones(problem)

@@ -1,20 +1,19 @@
 """Classification by a linear score: logistic regression and the other losses of the margin, with their constants."""
 
-import functools
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.margin_losses import LogisticLoss
-from cumulant.optim.problems import _UNIT, array, is_concrete, matrix, not_negative, problem_type, static
-from cumulant.optim.sparse_matrix import host_matrix, row_squares, singular_values
+from cumulant.optim.problems import _UNIT, RowSums, array, is_concrete, matrix, not_negative, problem_type, static
+from cumulant.optim.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
 __all__ = ["Logistic", "MarginLoss"]
 
 
-class _Margin:
+class _Margin(RowSums):
     """What the problems of this file share: all of it follows from the matrix, the signs and the loss."""
 
     A: Any
@@ -46,21 +45,6 @@ class _Margin:
     def shape(self) -> tuple[int, ...]:
         """The shape of ``x``."""
         return (self.A.shape[1],)
-
-    @property
-    def n_terms(self) -> int:
-        """The number of observations."""
-        return self.A.shape[0]
-
-    @property
-    def weight(self) -> float:
-        """What multiplies the sum of the losses: ``1 / n`` or 1."""
-        return 1.0 / self.A.shape[0] if self.reduction == "mean" else 1.0
-
-    @functools.cached_property
-    def singular_values(self) -> np.ndarray:
-        """Of ``A``, largest first, in float64; as many as there are columns."""
-        return singular_values(self.A)
 
     @property
     def smoothness(self) -> float:

@@ -1,6 +1,5 @@
 """Logistic regression with several classes."""
 
-import functools
 from typing import Any, ClassVar
 
 import jax
@@ -8,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 
-from cumulant.optim.problems import _UNIT, is_concrete, matrix, not_negative, problem_type, static
-from cumulant.optim.sparse_matrix import host_matrix, row_squares, singular_values
+from cumulant.optim.problems import _UNIT, RowSums, is_concrete, matrix, not_negative, problem_type, static
+from cumulant.optim.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
 __all__ = ["MultinomialLogistic"]
 
 
 @problem_type
-class MultinomialLogistic:
+class MultinomialLogistic(RowSums):
     """``f(W) = (1/n) sum_i [log sum_k exp(<a_i, w_k>) - <a_i, w_{y_i}>] + l2 |W|^2 / 2``, ``W`` of shape ``(p, K)``.
 
     The Hessian of log-sum-exp is at most 1/2 (Böhning 1992), so ``L = sigma_max(A)^2 / (2 n) + l2``; ``mu = l2``, since
@@ -71,21 +70,6 @@ class MultinomialLogistic:
         """The shape of ``W``."""
         assert self.n_classes is not None
         return (self.A.shape[1], self.n_classes)
-
-    @property
-    def n_terms(self) -> int:
-        """The number of observations."""
-        return self.A.shape[0]
-
-    @property
-    def weight(self) -> float:
-        """What multiplies the sum of the losses: ``1 / n`` or 1."""
-        return 1.0 / self.A.shape[0] if self.reduction == "mean" else 1.0
-
-    @functools.cached_property
-    def singular_values(self) -> np.ndarray:
-        """Of ``A``, largest first, in float64."""
-        return singular_values(self.A)
 
     @property
     def smoothness(self) -> float:

@@ -277,8 +277,30 @@ class Quadratic:
         return (len(b) + 2) * _UNIT * float(np.linalg.norm(C @ x + b))
 
 
+class RowSums:
+    """What losses of the rows of a matrix ``A`` share; `reduction` says whether they are averaged or added up."""
+
+    A: Any
+    reduction: str
+
+    @property
+    def n_terms(self) -> int:
+        """The number of observations."""
+        return self.A.shape[0]
+
+    @property
+    def weight(self) -> float:
+        """What multiplies the sum of the losses: ``1 / n`` or 1."""
+        return 1.0 / self.A.shape[0] if self.reduction == "mean" else 1.0
+
+    @functools.cached_property
+    def singular_values(self) -> np.ndarray:
+        """Of ``A``, largest first, in float64; as many as there are columns."""
+        return singular_values(self.A)
+
+
 @problem_type
-class LeastSquares:
+class LeastSquares(RowSums):
     """``f(x) = |A x - y|^2 / (2 n) + l2 |x|^2 / 2``, ``A`` of shape ``(n, p)``.
 
     ``L`` and ``mu`` are the extreme squared singular values of ``A`` over ``n``, plus `l2`.
@@ -324,21 +346,6 @@ class LeastSquares:
     def shape(self) -> tuple[int, ...]:
         """The shape of ``x``."""
         return (self.A.shape[1],)
-
-    @property
-    def n_terms(self) -> int:
-        """The number of observations."""
-        return self.A.shape[0]
-
-    @property
-    def weight(self) -> float:
-        """What multiplies half the squared residual: ``1 / n`` or 1."""
-        return 1.0 / self.A.shape[0] if self.reduction == "mean" else 1.0
-
-    @functools.cached_property
-    def singular_values(self) -> np.ndarray:
-        """Of ``A``, largest first, in float64; as many as there are columns."""
-        return singular_values(self.A)
 
     @property
     def _uncertainty(self) -> float:

@@ -12,11 +12,14 @@ The weights are finite and non-negative; whoever calls has checked that.
 import numpy as np
 
 from cumulant.kernels import kernel
+from cumulant.randomness_kernels import uniform_pair
 
 __all__ = [
+    "draw",
     "max_tree_argmax",
     "max_tree_build",
     "max_tree_update",
+    "remember",
     "tree_build",
     "tree_draw",
     "tree_total",
@@ -121,3 +124,26 @@ def max_tree_argmax(tree):
         if tree[k + 1] > tree[k]:
             k += 1
     return k - capacity
+
+
+@kernel
+def draw(scheme, nonuniformity, tree, n, seed, block, sweep, update):
+    """Which of `n` comes next: scheme 0 uniform, 4 the largest of `tree`, else in proportion to it.
+
+    A share ``1 - nonuniformity`` of the draws is uniform whatever the scheme.
+    """
+    coin, place = uniform_pair(seed, block, sweep, update)
+    if scheme == 0 or coin >= nonuniformity:
+        return min(int(place * n), n - 1)
+    if scheme == 4:
+        return max_tree_argmax(tree)
+    return tree_draw(tree, place, n)
+
+
+@kernel
+def remember(scheme, tree, m, gap, importance):
+    """Keep the gap that was just seen, where the scheme draws by it."""
+    if scheme == 2 or scheme == 3:
+        tree_update(tree, m, gap * importance if scheme == 3 else gap)
+    elif scheme == 4:
+        max_tree_update(tree, m, gap)

@@ -11,7 +11,7 @@ for each transition. Where scores differ by more than `_RANGE` the passes run on
 import numpy as np
 
 from cumulant.kernels import kernel
-from cumulant.math_kernels import fast_exp, fast_log
+from cumulant.math_kernels import fast_exp, fast_log, soft
 
 __all__ = [
     "best_labels",
@@ -28,19 +28,12 @@ __all__ = [
     "lawful",
     "negative_entropy",
     "sample_labels",
-    "soft",
     "sparse_scores",
     "subtract_gold",
 ]
 
 _RANGE = 350.0  # products of two numbers that are exp(-350) are still far from the end of the floating-point range
 _FAST = {"reassoc", "contract", "nsz"}
-
-
-@kernel(fastmath=_FAST)
-def soft(value, threshold):
-    """Towards zero by `threshold`, not beyond."""
-    return value - max(-threshold, min(threshold, value))
 
 
 @kernel(fastmath=_FAST)

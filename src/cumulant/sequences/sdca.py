@@ -56,16 +56,6 @@ class DualAscentState(NamedTuple):
     updates: int
     seed: int
 
-    @property
-    def nodes(self) -> np.ndarray:
-        """The marginals of the nodes of chains."""
-        return self.mu.nodes
-
-    @property
-    def pairs(self) -> np.ndarray:
-        """The marginals of the pairs of neighbours in chains."""
-        return self.mu.pairs
-
 
 @dataclass(frozen=True)
 class DualAscent:

@@ -8,37 +8,13 @@ dual objective rises (Le Priol 2021, algorithm 2).
 import numpy as np
 
 from cumulant.kernels import kernel
-from cumulant.math_kernels import fast_log
-from cumulant.optim.sum_tree_kernels import max_tree_argmax, max_tree_update, tree_draw, tree_update
-from cumulant.randomness_kernels import uniform_pair
-from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect, soft, sparse_scores
+from cumulant.math_kernels import fast_log, soft
+from cumulant.optim.sum_tree_kernels import draw, remember
+from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect, sparse_scores
 
-__all__ = ["advance", "ascend", "draw", "narrow", "remember", "slope_at", "sums"]
+__all__ = ["advance", "ascend", "narrow", "slope_at", "sums"]
 
 _FAST = {"reassoc", "contract", "nsz"}
-
-
-@kernel
-def draw(scheme, nonuniformity, tree, n, seed, block, sweep, update):
-    """Which of `n` comes next: scheme 0 uniform, 4 the largest of `tree`, else in proportion to it.
-
-    A share ``1 - nonuniformity`` of the draws is uniform whatever the scheme.
-    """
-    coin, place = uniform_pair(seed, block, sweep, update)
-    if scheme == 0 or coin >= nonuniformity:
-        return min(int(place * n), n - 1)
-    if scheme == 4:
-        return max_tree_argmax(tree)
-    return tree_draw(tree, place, n)
-
-
-@kernel
-def remember(scheme, tree, m, gap, importance):
-    """Keep the gap that was just seen, where the scheme draws by it."""
-    if scheme == 2 or scheme == 3:
-        tree_update(tree, m, gap * importance if scheme == 3 else gap)
-    elif scheme == 4:
-        max_tree_update(tree, m, gap)
 
 
 @kernel

@@ -37,9 +37,8 @@ class Switching:
 
     After 15 epochs, and again whenever their number has doubled, the epochs that are left are predicted from how fast
     the gap has fallen. Where that are more than 60, L-BFGS gets as many passes as dual ascent has had, from its
-    weights; the method with the fewer passes left goes on, and the other one is kept for the next comparison. So what
-    is lost to the slower method is about as much again as what the faster one takes. The comparison is by passes and
-    not by seconds, and the answer does not depend on the machine.
+    weights; the method with the fewer passes left goes on, and the other one is kept for the next comparison. The
+    comparison is by passes and not by seconds, so that the answer does not depend on the machine.
 
     Parameters
     ----------
@@ -105,34 +104,31 @@ class Switching:
 
     def solution(self, problem: Problem, state: SwitchingState) -> np.ndarray:
         """The weights of the method that is running."""
-        if state.batching:
-            return self.batch.solution(problem, state.batch)  # type: ignore[arg-type]
-        return self.ascent.solution(problem, state.ascent)
+        solver, own = self._running(state)
+        return solver.solution(problem, own)
 
     def measure(self, problem: Problem, state: SwitchingState) -> dict[str, float]:
         """What the method that is running measures, with the oracle calls of both."""
+        solver, own = self._running(state)
+        found, (calls, searches) = solver.measure(problem, own), state.ascent.counters[:, :2].sum(axis=0)
         passes = 0 if state.batch is None else state.batch.evaluations * problem.n_terms
-        if not state.batching:
-            found = self.ascent.measure(problem, state.ascent)
-            return found | {"oracle_calls": found["oracle_calls"] + passes}
-        found = self.batch.measure(problem, state.batch)  # type: ignore[arg-type]
-        counters = state.ascent.counters
-        calls, searches = float(counters[:, 0].sum()), float(counters[:, 1].sum())
         return {
             "value": found["value"],
             "bound": found["bound"],
             "dual": found["value"] - found["bound"],
-            "estimate": found["bound"],
+            "estimate": found.get("estimate", found["bound"]),
             "updates": float(state.ascent.updates),
-            "oracle_calls": calls + passes,
-            "line_search_evaluations": searches,
+            "oracle_calls": float(calls) + passes,
+            "line_search_evaluations": float(searches),
         }
 
     def certify(self, problem: Problem, state: SwitchingState) -> Certificate:
         """The certificate of the method that is running."""
-        if state.batching:
-            return self.batch.certify(problem, state.batch)  # type: ignore[arg-type]
-        return self.ascent.certify(problem, state.ascent)
+        solver, own = self._running(state)
+        return solver.certify(problem, own)
+
+    def _running(self, state: SwitchingState) -> tuple[Any, Any]:
+        return (self.batch, state.batch) if state.batching else (self.ascent, state.ascent)
 
 
 def _left(seen: np.ndarray, goal: float) -> float:

@@ -9,9 +9,9 @@ that scores of any size give marginals that are finite and agree.
 import numpy as np
 
 from cumulant.kernels import kernel
-from cumulant.math_kernels import fast_exp, fast_log
-from cumulant.sequences.chain_kernels import soft
-from cumulant.sequences.sdca_kernels import advance, draw, narrow, remember, slope_at, sums
+from cumulant.math_kernels import fast_exp, fast_log, soft
+from cumulant.optim.sum_tree_kernels import draw, remember
+from cumulant.sequences.sdca_kernels import advance, narrow, slope_at, sums
 
 __all__ = [
     "ascend_trees",
