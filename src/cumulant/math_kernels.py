@@ -1,8 +1,8 @@
 """`exp`, `log` and the soft threshold for compiled loops.
 
 Calls to the C library keep a loop scalar. Exponential and logarithm are polynomials without branches, which the
-compiler turns into vector instructions; they stay within 2 units in the last place of the exact values (tested), for finite
-arguments: NaN and infinity are for the caller to keep out.
+compiler turns into vector instructions. They stay within 2 units in the last place of the exact values (tested), for
+finite arguments: NaN and infinity are for the caller to keep out.
 """
 
 import numpy as np
