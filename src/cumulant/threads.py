@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["cores", "in_parts", "side_by_side"]
+__all__ = ["cores", "in_parts", "one_blas_thread", "side_by_side"]
 
 _PARTS = 32  # fixed, so that sums do not depend on the number of threads
 
@@ -37,6 +38,22 @@ def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> lis
     if threads == 1:
         return [work(first, last) for first, last in spans]
     return list(_pool(threads).map(lambda span: work(*span), spans))
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS and LAPACK stay on one thread: for matrices of some hundreds of rows.
+
+    A factorisation of that size hands work to other threads many times and waits for each. Where other programs want
+    the cores too, that takes hundreds of times as long as the work itself.
+    """
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  (so that its BLAS is among those that are found)
+
+    return ThreadpoolController()
 
 
 def _forget_pools() -> None:

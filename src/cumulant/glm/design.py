@@ -46,6 +46,11 @@ class DenseDesign:
         """Rows, and columns with that of the intercept."""
         return self.X.shape[0], self.X.shape[1] + self.intercept
 
+    @property
+    def size(self) -> int:
+        """Entries that are stored."""
+        return self.X.size
+
     def times(self, v: np.ndarray) -> np.ndarray:
         """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
         weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
@@ -122,6 +127,10 @@ class DenseDesign:
         """Some of the rows."""
         return DenseDesign(np.ascontiguousarray(self.X[rows]), self.intercept, self.n_jobs)
 
+    def columns(self, columns: np.ndarray) -> "DenseDesign":
+        """Some of the columns; that of the intercept stays."""
+        return DenseDesign(np.take(self.X, columns, axis=1), self.intercept, self.n_jobs)
+
     @functools.cached_property
     def _rows(self) -> Any:
         return sp.csr_matrix(self.X)
@@ -132,7 +141,9 @@ class DenseDesign:
 
     @functools.cached_property
     def _columns(self) -> Any:
-        return sp.csc_matrix(self.X)
+        n, p = self.X.shape  # zeros are kept: finding them takes longer than passing over them
+        entries = np.ascontiguousarray(self.X.T).ravel(), np.tile(np.arange(n, dtype=np.int32), p)
+        return sp.csc_matrix((*entries, n * np.arange(p + 1)), shape=(n, p))
 
     def by_columns(self) -> Any:
         """As a sparse matrix by columns, without the intercept."""
@@ -160,6 +171,11 @@ class SparseDesign:
     def shape(self) -> tuple[int, int]:
         """Rows, and columns with that of the intercept."""
         return self.X.shape[0], self.X.shape[1] + self.intercept
+
+    @property
+    def size(self) -> int:
+        """Entries that are stored."""
+        return self.X.nnz
 
     @functools.cached_property
     def _arrays(self):
@@ -240,6 +256,10 @@ class SparseDesign:
     def take(self, rows: Any) -> "SparseDesign":
         """Some of the rows."""
         return SparseDesign(self.X[rows], self.intercept, self.n_jobs)
+
+    def columns(self, columns: np.ndarray) -> "Design":
+        """Some of the columns; that of the intercept stays."""
+        return design_of(self._columns[:, columns], self.intercept, self.n_jobs)
 
     def sparse(self) -> Any:
         """As a sparse matrix by rows, without the intercept."""

@@ -21,11 +21,13 @@ from cumulant.glm.design import design_of, dot
 from cumulant.glm.dual_ascent import SAMPLINGS, DualAscent
 from cumulant.glm.losses import Loss, loss_of
 from cumulant.glm.newton import Newton, starting_point
-from cumulant.glm.newton_step import solve
+from cumulant.glm.newton_step import is_small
 from cumulant.glm.problem import GLMProblem
 from cumulant.glm.proximal_newton import ProximalNewton
 from cumulant.glm.separation import separating_direction
+from cumulant.glm.standard_errors import standard_errors
 from cumulant.glm.streaming import Stream
+from cumulant.glm.working_set import WorkingSet
 
 __all__ = ["GLM"]
 
@@ -298,7 +300,9 @@ class GLM(BaseEstimator):
     def _choose(self, problem: GLMProblem) -> Any:
         if self.solver == "sdca":
             return DualAscent(self.sampling)
-        return ProximalNewton(self.tol) if problem.l1 else Newton(self.tol)
+        if not problem.l1:
+            return Newton(self.tol)
+        return ProximalNewton(self.tol) if is_small(problem) else WorkingSet(self.tol)
 
     def _max_iter(self, solver) -> int:
         if self.max_iter is not None:
@@ -487,24 +491,9 @@ class GLM(BaseEstimator):
         X, y = self._validated(X, y, reset=False)
         targets = self._numbers(y) if self._is_classifier() else y
         problem = self._problem(X, targets, sample_weight, offset, exposure)
-        total = float(_check_sample_weight(sample_weight, X, dtype=np.float64).sum())
-        x = self._parameters()
-        _, slope, curvature = problem.loss.terms(problem.scores(x))
-        if self.family == "gamma":  # the expected information of the log link: 1, not the observed y / mean
-            curvature = np.ones_like(curvature)
-        information = total * problem.hessian(curvature)
-        smallest = float(np.linalg.eigvalsh(_unit(information))[0])
-        if not smallest > 1e-13 * len(information):
-            raise NoEstimateError("no standard errors: columns of X are linearly dependent; drop some or use l2 > 0")
-        dispersion = 1.0
-        if self.family in ("normal", "gamma"):
-            spare = total - len(information)
-            if not spare > 0:
-                raise NoEstimateError(f"no standard errors: {total:g} observations for {len(information)} parameters")
-            variance = slope**2  # gamma: the slope is 1 - y / mean, Pearson's residual
-            dispersion = total * float(problem.weights @ variance) / spare
-        inverse = np.stack([solve(information, row) for row in np.eye(len(information))])
-        errors = np.sqrt(dispersion * np.diagonal(inverse)).reshape(x.shape)
+        total = float(_weights(sample_weight, X).sum())
+        dispersed = self.family in ("normal", "gamma")
+        errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
         w, b = (errors[:-1], errors[-1]) if self.fit_intercept else (errors, np.zeros(errors.shape[1:]))
         coef = w.T if self._is_categorical() else w[None] if self._is_binary() else w
         return Bunch(
@@ -545,9 +534,3 @@ def _labels(y: np.ndarray) -> np.ndarray:
         if ends[0] != ends[1] and np.all((y == ends[0]) | (y == ends[1])):
             return ends
     return np.unique(y)
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    """A symmetric matrix scaled to a diagonal of ones (zero where it was zero)."""
-    scale = 1.0 / np.sqrt(np.where(np.diagonal(matrix) > 0, np.diagonal(matrix), np.inf))
-    return matrix * scale[:, None] * scale

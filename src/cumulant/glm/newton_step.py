@@ -8,10 +8,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from cumulant.glm.design import dot
 from cumulant.glm.problem import GLMProblem
+from cumulant.threads import one_blas_thread
 
-__all__ = ["Direction", "by_conjugate_gradients", "by_factorisation", "dual_slopes", "is_small"]
+__all__ = ["SMALL", "Direction", "by_conjugate_gradients", "by_factorisation", "dual_slopes", "is_small"]
 
-_SMALL = 500  # parameters: up to here the Hessian is formed and factorised
+SMALL = 500  # parameters: up to here the Hessian is formed and factorised
 _ITERATIONS = 500
 
 
@@ -27,7 +28,7 @@ class Direction:
 
 def is_small(problem: GLMProblem) -> bool:
     """Whether forming the Hessian is cheaper than some dozens of products with it."""
-    return int(np.prod(problem.shape)) <= _SMALL
+    return int(np.prod(problem.shape)) <= SMALL
 
 
 def by_factorisation(problem: GLMProblem, curvature: np.ndarray, gradient: np.ndarray) -> Direction:
@@ -41,14 +42,15 @@ def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     # Columns of very different scales make a matrix look singular that is not: give it a diagonal of ones first.
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
     scaled = matrix * scale[:, None] * scale
-    try:
-        factor = cho_factor(scaled, lower=True, check_finite=False)
-        pivots = np.diagonal(factor[0])
-        if pivots.min() > 1e-6 * pivots.max():
-            return scale * cho_solve(factor, scale * right, check_finite=False)
-    except LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(matrix)
+    with one_blas_thread():
+        try:
+            factor = cho_factor(scaled, lower=True, check_finite=False)
+            pivots = np.diagonal(factor[0])
+            if pivots.min() > 1e-6 * pivots.max():
+                return scale * cho_solve(factor, scale * right, check_finite=False)
+        except LinAlgError:
+            pass
+        values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * 2.0**-50 * max(values[-1], 0.0)
     return vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept])
 

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cumulant import optim
+from cumulant.errors import NotConvergedError
 from cumulant.glm.losses import NamedLoss, SoftmaxLoss
 from cumulant.glm.problem import GLMProblem
 
@@ -20,8 +22,6 @@ def separating_direction(problem: GLMProblem) -> np.ndarray | None:
     if ``x . d <= 0``, that of anything between only if ``x . d = 0``. Such a direction with a non-zero score exists if
     and only if there is no minimiser (Albert and Anderson 1984): a linear programme decides.
     """
-    from scipy.optimize import linprog  # here, because it takes long to import and few need it
-
     if isinstance(problem.loss, NamedLoss) and problem.loss.code < 2:
         signs = _signs(problem.loss)
         matrix = _with_ones(problem)
@@ -31,26 +31,10 @@ def separating_direction(problem: GLMProblem) -> np.ndarray | None:
         return None
     if matrix.shape[0] * matrix.shape[1] > _LARGEST:
         return None
-    scale = np.sqrt(np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel())
-    scale[scale == 0] = 1.0
-    matrix = matrix @ sp.diags(1.0 / scale)
-    free, tied = matrix[signs != 0], matrix[signs == 0]
-    if free.shape[0] == 0:
+    try:
+        return optim.separating_direction(matrix, signs)
+    except NotConvergedError:
         return None
-    wanted = sp.diags(signs[signs != 0]) @ free
-    gain = np.asarray(wanted.sum(axis=0)).ravel()
-    found = linprog(
-        -gain,
-        A_ub=-wanted,
-        b_ub=np.zeros(wanted.shape[0]),
-        A_eq=tied if tied.shape[0] else None,
-        b_eq=np.zeros(tied.shape[0]) if tied.shape[0] else None,
-        bounds=(-1, 1),
-        method="highs",
-    )
-    if found.status != 0 or np.max(wanted @ found.x) <= 1e-6:
-        return None
-    return found.x / scale
 
 
 def _signs(loss: NamedLoss) -> np.ndarray:

@@ -53,6 +53,22 @@ def _arrange(n_axes, sizes, n_terms, strides, out_sizes, out_strides):
     return n, row
 
 
+@kernel
+def _advance(n, axes, turning, n_tables, steps, digits, place):
+    """The next entry of the axes that turn, the last fastest: moves the places in all tables; False after the last."""
+    for a in range(n - 1, -1, -1):
+        if turning[a]:
+            digits[a] += 1
+            if digits[a] < axes[a]:
+                for t in range(n_tables):
+                    place[t] += steps[t, a]
+                return True
+            for t in range(n_tables):
+                place[t] -= steps[t, a] * (axes[a] - 1)
+            digits[a] = 0
+    return False
+
+
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def contract(values, n_axes, sizes, n_terms, bases, strides, target):
     """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
@@ -76,7 +92,8 @@ def contract(values, n_axes, sizes, n_terms, bases, strides, target):
             n_moving += 1
     place[n_terms] = target
     stride = steps[n_terms, row] if n > 0 else 0
-    digits = np.zeros(MAX_AXES, np.int64)
+    digits, turning = np.zeros(MAX_AXES, np.int64), np.ones(MAX_AXES, np.bool_)
+    turning[row] = False
     buffer = np.empty(_ROW * 4)
     while True:
         factor = 1.0
@@ -112,19 +129,7 @@ def contract(values, n_axes, sizes, n_terms, bases, strides, target):
                 else:
                     for j in range(length):
                         values[np.uint64(to + j * stride)] += buffer[j]
-        a = n - 1
-        while a >= 0:
-            if a != row:
-                digits[a] += 1
-                if digits[a] < axes[a]:
-                    for t in range(n_terms + 1):
-                        place[t] += steps[t, a]
-                    break
-                for t in range(n_terms + 1):
-                    place[t] -= steps[t, a] * (axes[a] - 1)
-                digits[a] = 0
-            a -= 1
-        if a < 0:
+        if not _advance(n, axes, turning, n_terms + 1, steps, digits, place):
             return
 
 
@@ -153,18 +158,7 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
     for j in range(size):
         for t in range(n_terms + 1):
             index[t, j] = place[t]
-        a = n - 1
-        while a >= 0:
-            if inside[a]:
-                digits[a] += 1
-                if digits[a] < axes[a]:
-                    for t in range(n_terms + 1):
-                        place[t] += steps[t, a]
-                    break
-                for t in range(n_terms + 1):
-                    place[t] -= steps[t, a] * (axes[a] - 1)
-                digits[a] = 0
-            a -= 1
+        _advance(n, axes, inside, n_terms + 1, steps, digits, place)
     moving, n_moving = np.empty(MAX_TERMS, np.int64), 0
     fixed, n_fixed = np.empty(MAX_TERMS, np.int64), 0
     for t in range(n_terms):
@@ -184,6 +178,7 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
     for j in range(size):
         straight = straight and index[n_terms, j] == j
     digits[:n] = 0
+    outside = ~inside
     buffer = np.empty(_BLOCK)
     while True:
         factor = 1.0
@@ -220,19 +215,7 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
                 out, where = values[to:], index[n_terms]
                 for j in range(size):
                     out[where[j]] += buffer[j]
-        a = n - 1
-        while a >= 0:
-            if not inside[a]:
-                digits[a] += 1
-                if digits[a] < axes[a]:
-                    for t in range(n_terms + 1):
-                        place[t] += steps[t, a]
-                    break
-                for t in range(n_terms + 1):
-                    place[t] -= steps[t, a] * (axes[a] - 1)
-                digits[a] = 0
-            a -= 1
-        if a < 0:
+        if not _advance(n, axes, outside, n_terms + 1, steps, digits, place):
             return
 
 
@@ -306,7 +289,7 @@ def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
     for t in range(n_terms):
         place[t] = bases[t]
     place[n_terms] = target
-    digits = np.zeros(MAX_AXES, np.int64)
+    digits, turning = np.zeros(MAX_AXES, np.int64), np.ones(MAX_AXES, np.bool_)
     while True:
         total = 0.0
         for t in range(n_terms):
@@ -320,16 +303,5 @@ def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
                 values[to] = total + np.log1p(np.exp(before - total))
         elif total > -np.inf and not best:
             values[to] = before + np.log1p(np.exp(total - before))
-        a = n - 1
-        while a >= 0:
-            digits[a] += 1
-            if digits[a] < axes[a]:
-                for t in range(n_terms + 1):
-                    place[t] += steps[t, a]
-                break
-            for t in range(n_terms + 1):
-                place[t] -= steps[t, a] * (axes[a] - 1)
-            digits[a] = 0
-            a -= 1
-        if a < 0:
+        if not _advance(n, axes, turning, n_terms + 1, steps, digits, place):
             return

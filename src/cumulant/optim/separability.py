@@ -15,27 +15,45 @@ __all__ = ["is_separable", "separating_direction"]
 def separating_direction(A: Any, y: Any) -> np.ndarray | None:
     """A vector ``x`` with ``y_i <a_i, x> >= 0`` for all ``i``, and ``> 0`` for one; None if there is none.
 
-    By the linear programme ``max sum_i y_i <a_i, x>`` over ``y_i <a_i, x> >= 0``, ``|x_j| <= 1``, on rows scaled to
-    largest entry one. Along such a direction the logistic loss decreases for ever, so it has a minimiser exactly when
-    there is none and the columns of ``A`` are independent (Albert and Anderson 1984).
+    Rows with ``y_i = 0`` are ties: they ask for ``<a_i, x> = 0``, as observations do whose loss rises both ways. By the
+    linear programme ``max sum_i y_i <a_i, x>`` under these constraints and ``|x_j| <= 1``, on columns, then rows,
+    scaled to largest entry one. Along such a direction the logistic loss decreases for ever, so it has a minimiser
+    exactly when there is none and the columns of ``A`` are independent (Albert and Anderson 1984).
     """
     from scipy.optimize import linprog  # here, because it takes long to import and few need it
 
     rows, signs = host_matrix(matrix(A, "A")), np.asarray(array(y, "y", 1), dtype=np.float64)
-    if rows.shape[0] != signs.size or not np.all(np.abs(signs) == 1):
-        raise ValueError(f"y must hold one sign, +1 or -1, for each of the {rows.shape[0]} rows of A")
-    largest = abs(rows).max(axis=1)
-    largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
-    scale = signs / np.where(largest > 0, largest, 1.0)
-    signed = sparse.diags_array(scale) @ rows if sparse.issparse(rows) else scale[:, None] * rows
-    total = np.asarray(signed.sum(axis=0)).ravel()
-    found = linprog(-total, A_ub=-signed, b_ub=np.zeros(signs.size), bounds=(-1.0, 1.0), method="highs")
+    if rows.shape[0] != signs.size or not np.all(np.isin(signs, (-1.0, 0.0, 1.0))):
+        raise ValueError(f"y must hold one sign, +1 or -1, or 0 for a tie, for each of the {rows.shape[0]} rows of A")
+    rows = sparse.csr_array(rows)
+    columns = 1.0 / _largest(rows, 0)
+    rows = rows @ sparse.diags_array(columns)
+    scale = np.where(signs == 0, 1.0, signs) / _largest(rows, 1)
+    signed = sparse.csr_array(sparse.diags_array(scale) @ rows)
+    wanted, tied = signed[signs != 0], signed[signs == 0]
+    if wanted.shape[0] == 0:
+        return None
+    found = linprog(
+        -np.asarray(wanted.sum(axis=0)).ravel(),
+        A_ub=-wanted,
+        b_ub=np.zeros(wanted.shape[0]),
+        A_eq=tied if tied.shape[0] else None,
+        b_eq=np.zeros(tied.shape[0]) if tied.shape[0] else None,
+        bounds=(-1.0, 1.0),
+        method="highs",
+    )
     if found.status != 0:
         raise NotConvergedError(f"the linear programme of separability was not solved: {found.message}")
     # The programme is solved to 1e-7 in each constraint; what it gains has to be more than such errors can add up to.
-    margins = signed @ found.x
+    margins = wanted @ found.x
     gained = np.max(margins, initial=0.0) > 1e-6 and np.min(margins) >= -1e-7
-    return found.x if gained else None
+    return columns * found.x if gained else None
+
+
+def _largest(rows: Any, axis: int) -> np.ndarray:
+    """The largest magnitude of each column (axis 0) or row (axis 1); one where all is zero."""
+    found = abs(rows).max(axis=axis).toarray().ravel()
+    return np.where(found > 0, found, 1.0)
 
 
 def is_separable(A: Any, y: Any) -> bool:
