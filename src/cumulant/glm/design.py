@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 
 from cumulant.glm import design_kernels as kernels
-from cumulant.threads import cores, side_by_side
+from cumulant.threads import cores, one_blas_thread, side_by_side
 
 __all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigned"]
 
@@ -87,15 +87,22 @@ class DenseDesign:
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """``X^T diag(weights) X`` for weights that are not negative."""
-        n, p = self.X.shape
-        out = np.zeros((p, p), order="F")
-        roots = np.sqrt(weights)[:, None]
-        buffer = np.empty((min(_ROWS, n), p))
-        for i in range(0, n, _ROWS):
-            rows = self.X[i : i + _ROWS]
-            scaled = np.multiply(rows, roots[i : i + _ROWS], out=buffer[: len(rows)])
-            out = _syrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
-        out = np.triu(out)
+        p, roots = self.X.shape[1], np.sqrt(weights)[:, None]
+
+        def part(a, b):
+            out, buffer = np.zeros((p, p), order="F"), np.empty((min(_ROWS, b - a), p))
+            for i in range(a, b, _ROWS):
+                rows = self.X[i : min(i + _ROWS, b)]
+                scaled = np.multiply(rows, roots[i : i + len(rows)], out=buffer[: len(rows)])
+                out = _syrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
+            return out
+
+        # Threads of our own, so that scaling is shared too; BLAS on top of them would only be in the way.
+        if len(self.edges) > 2:
+            with one_blas_thread():
+                out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
+        else:
+            out = np.triu(part(0, len(self.X)))
         return _bordered(self, out + np.triu(out, 1).T, weights)
 
     def cross_gram(self, weights: np.ndarray) -> np.ndarray:
