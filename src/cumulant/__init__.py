@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cumulant._version import __version__
 
 if TYPE_CHECKING:
-    from cumulant import errors, experiments, families, geometry, glm, graphical, optim, sequences
+    from cumulant import errors, experiments, families, geometry, glm, graphical, layers, optim, sampling, sequences
     from cumulant.certificates import Assumption, Certificate, Interval
 
 _PARTS = (
@@ -27,8 +27,10 @@ _PARTS = (
     "geometry",
     "glm",
     "graphical",
+    "layers",
     "optim",
     "plotting",
+    "sampling",
     "sequences",
 )
 _NAMES = {"Assumption": "certificates", "Certificate": "certificates", "Interval": "certificates"}
@@ -44,7 +46,9 @@ __all__ = [
     "geometry",
     "glm",
     "graphical",
+    "layers",
     "optim",
+    "sampling",
     "sequences",
 ]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from cumulant.graphical.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log
+from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log
 from tests.reference.contraction import contraction
 
 

@@ -22,7 +22,7 @@ from cumulant.graphical import (
     spin_glass,
     torus,
 )
-from cumulant.graphical.lattice_exact import kac_ward, torus_log_partition, transfer_matrix
+from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
 from tests.graphical.models import distribution, joint, random_model
 
 RNG = np.random.default_rng(7)

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical import FactorGraph, Ising, elimination_order, grid, spin_glass
-from cumulant.graphical import passes as engine
-from cumulant.graphical.lattice_exact import transfer_matrix
-from cumulant.graphical.orders import ORDERS
+from cumulant.graphical.exact import passes as engine
+from cumulant.graphical.exact.lattices import transfer_matrix
+from cumulant.graphical.exact.orders import ORDERS
 from tests.graphical.models import distribution, joint, marginal, random_model
 
 

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.graphical import Structure, elimination_order
-from cumulant.graphical.min_fill import min_fill
-from cumulant.graphical.order_kernels import cost_of_order
-from cumulant.graphical.orders import ORDERS
+from cumulant.graphical.exact.min_fill import min_fill
+from cumulant.graphical.exact.order_kernels import cost_of_order
+from cumulant.graphical.exact.orders import ORDERS
 from tests.reference.orders import eliminate, fill, weight
 
 

@@ -35,6 +35,11 @@ def poisson_fit(x, data):
     return jnp.sum(rate - counts * jnp.log(rate))
 
 
+def ridge_term(x, row):
+    a, y = row
+    return (a @ x - y) ** 2 / 2
+
+
 class BareState(NamedTuple):
     x: Any
 
@@ -142,6 +147,15 @@ CASES = {
         np.array([-3.0]),
     ),
     "host coordinate descent": (CoordinateDescent(), RIDGE, np.zeros(4)),
+    "SGA": (optim.SGA(batch=2), LOGISTIC, np.ones(4)),
+    "SAG": (optim.SAG(updates=5), RIDGE, np.ones(4)),
+    "SVRG, any function": (
+        optim.SVRG(snapshot="random"),
+        optim.FiniteSum(ridge_term, (A, Y), l2=0.3, term_smoothness=np.sum(A**2, axis=1), convex=True),
+        np.ones(4),
+    ),
+    "dual coordinate ascent": (optim.DualCoordinateAscent(), LOGISTIC, np.zeros(4)),
+    "L-BFGS": (optim.LBFGS(memory=2, iterations=1), LOGISTIC, np.ones(4)),
     "bare": (BareDescent(), RIDGE, np.zeros(4)),
     "noisy": (NoisyDescent(), RIDGE, np.zeros(4)),
 }

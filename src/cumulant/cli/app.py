@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cumulant._version import __version__
-from cumulant.cli import crf
+from cumulant.cli import crf, ising, stream
 from cumulant.errors import CumulantError
 
 __all__ = ["app", "main"]
@@ -20,6 +20,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(crf.app, name="crf")
+app.add_typer(ising.app, name="ising")
+app.add_typer(stream.app, name="stream")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -97,3 +99,30 @@ def reproduce(
         show_list()
     else:
         show_runs(name, output=output, pictures=pictures, quick=quick, seed=seed, ledger=ledger)
+
+
+@app.command()
+def infer(
+    model: Annotated[Path, typer.Argument(help="A UAI file, MARKOV or BAYES.")],
+    evidence: Annotated[Path | None, typer.Option("--evidence", "-e", help="A UAI evidence file.")] = None,
+    time: Annotated[float, typer.Option("--time", "-t", min=0.0, help="Seconds for the bounds on log Z.")] = 10.0,
+    memory: Annotated[int, typer.Option(min=1, help="MiB that tables may take.")] = 2048,
+    marginals: Annotated[bool, typer.Option("--marginals", help="The distribution of each variable as well.")] = False,
+    sampling: Annotated[bool, typer.Option("--sampling", help="Allow bounds that hold with probability.")] = False,
+    delta: Annotated[float, typer.Option(help="The probability that such a bound fails.")] = 1e-6,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    work: Annotated[
+        int | None, typer.Option(min=0, help="Replay this many pieces of work instead of watching the clock.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the estimate as a UAI result: PR, or MAR.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Bound log Z of a UAI model, exactly where that fits, with a certificate; and its marginals."""
+    from cumulant.cli.infer import show
+
+    show(
+        model, evidence=evidence, seconds=time, memory=memory, marginals=marginals, sampling=sampling, delta=delta,
+        seed=seed, work=work, output=output, as_json=json,
+    )  # fmt: skip

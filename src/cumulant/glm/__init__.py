@@ -1,7 +1,8 @@
 """Generalised linear models, fitted with a certified duality gap: `GLM`, a scikit-learn estimator.
 
 `GLMProblem` is the objective with its dual, `Newton`, `ProximalNewton` and `DualAscent` the solvers behind it; all of
-them can be given to `optim.run`.
+them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1 penalty, by
+interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
 """
 
 from cumulant.glm.certify import concordance_bound, concordance_certificate, duality_gap, gap_certificate
@@ -10,21 +11,30 @@ from cumulant.glm.dual_ascent import DualAscent
 from cumulant.glm.losses import loss_of
 from cumulant.glm.model import GLM
 from cumulant.glm.newton import Newton
+from cumulant.glm.online_model import OnlineL1Logistic, OnlineLasso, Pruning, RegularizationPath
+from cumulant.glm.prequential import ContingencyTable, hashing, prequential
 from cumulant.glm.problem import GLMProblem
 from cumulant.glm.proximal_newton import ProximalNewton
 
 __all__ = [
     "GLM",
+    "ContingencyTable",
     "DenseDesign",
     "DualAscent",
     "GLMProblem",
     "Newton",
+    "OnlineL1Logistic",
+    "OnlineLasso",
     "ProximalNewton",
+    "Pruning",
+    "RegularizationPath",
     "SparseDesign",
     "concordance_bound",
     "concordance_certificate",
     "design_of",
     "duality_gap",
     "gap_certificate",
+    "hashing",
     "loss_of",
+    "prequential",
 ]

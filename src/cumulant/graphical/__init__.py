@@ -1,23 +1,65 @@
 """Graphs and the distributions that factorise over them.
 
 Here: discrete models (`FactorGraph`, `Ising`, `Potts`, `PairwiseMRF`, `BoltzmannMachine`) with exact inference by
-elimination, UAI and BIF files; maximal cliques, the test whether a table factorises over a graph, exact Bayesian
+elimination, intervals for ``log Z``, messages and mean field, samplers, mixing-time certificates and learning in
+fast-mixing sets; UAI and BIF files; maximal cliques, the test whether a table factorises over a graph, exact Bayesian
 networks (`BayesNet`), structural causal models (`SCM`), interventions by `do`, and the back-door adjustment.
 """
 
 from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.bif import read_bif
+from cumulant.graphical.bounds.annealed import annealed_estimates, lower_from_estimates
+from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
 from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.elimination import Cost
+from cumulant.graphical.exact.elimination import Cost
+from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.factorisation import Factorisation, factorises
 from cumulant.graphical.graphs import maximal_cliques
 from cumulant.graphical.lattices import complete, grid, random_regular, spin_glass, torus
-from cumulant.graphical.orders import Order, elimination_order
+from cumulant.graphical.learning.chow_liu import chow_liu
+from cumulant.graphical.learning.fit import fit, learning_problem
+from cumulant.graphical.learning.ising_estimator import IsingEstimator
+from cumulant.graphical.learning.planner import (
+    Schedule,
+    bound_convex,
+    bound_strongly_convex,
+    gradient_error_bound,
+    lipschitz,
+    lower_bound_work_convex,
+    lower_bound_work_strongly_convex,
+    plan_convex,
+    plan_strongly_convex,
+    total_error_bound,
+)
+from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
+from cumulant.graphical.messages.double_loop import double_loop
+from cumulant.graphical.messages.loopy import MaxProduct, Propagation, belief_propagation, max_product
+from cumulant.graphical.messages.mean_field import MeanField, mean_field
+from cumulant.graphical.messages.region_graph import RegionGraph, plaquettes
+from cumulant.graphical.messages.structured_mean_field import structured_mean_field
+from cumulant.graphical.mixing.certificates import (
+    Mixing,
+    NotFastMixing,
+    dependency_norm,
+    gibbs_mixing,
+    mixing_from_tau,
+    mixing_time,
+)
+from cumulant.graphical.mixing.dependency import dependency_matrix
+from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.perron import perron_root, spectral_norm
+from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
+from cumulant.graphical.samplers.blocked import acyclic_blocks
+from cumulant.graphical.samplers.colouring import Neighbours, colouring
+from cumulant.graphical.samplers.coupling import ferromagnetic_signs
+from cumulant.graphical.samplers.gibbs import random_scan
+from cumulant.graphical.samplers.subgraphs import SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
@@ -34,27 +76,80 @@ __all__ = [
     "DiscreteModel",
     "FactorGraph",
     "Factorisation",
+    "FastMixing",
+    "Fit",
     "Ising",
+    "IsingEstimator",
+    "LearningProblem",
+    "MaxProduct",
+    "MeanField",
     "Mechanism",
+    "Mixing",
+    "Neighbours",
+    "NotFastMixing",
     "Order",
     "PairwiseMRF",
     "Potts",
+    "Projection",
+    "Propagation",
+    "RegionGraph",
+    "Schedule",
     "Structure",
+    "SubgraphsWorld",
+    "acyclic_blocks",
+    "annealed_estimates",
     "backdoor_adjustment",
     "backdoor_criterion",
+    "belief_propagation",
+    "bethe_free_energy",
+    "bound_convex",
+    "bound_log_partition",
+    "bound_marginals",
+    "bound_strongly_convex",
+    "chow_liu",
+    "colouring",
     "complete",
+    "dependency_matrix",
+    "dependency_norm",
+    "double_loop",
     "elimination_order",
     "factorises",
+    "ferromagnetic_signs",
+    "fit",
+    "gibbs_mixing",
+    "gradient_error_bound",
     "grid",
+    "learning_problem",
+    "lipschitz",
+    "lower_bound_work_convex",
+    "lower_bound_work_strongly_convex",
+    "lower_from_estimates",
+    "max_product",
     "maximal_cliques",
+    "mean_field",
+    "mixing_from_tau",
+    "mixing_time",
     "noisy_or",
+    "perron_root",
+    "plan_convex",
+    "plan_strongly_convex",
+    "plaquettes",
+    "project",
+    "project_box",
+    "project_couplings",
+    "project_tables",
     "random_regular",
+    "random_scan",
     "read_bif",
     "read_evidence",
     "read_result",
     "read_uai",
+    "region_free_energy",
+    "spectral_norm",
     "spin_glass",
+    "structured_mean_field",
     "torus",
+    "total_error_bound",
     "write_evidence",
     "write_result",
     "write_uai",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from cumulant.errors import DomainError
-from cumulant.graphical.elimination import MAX_MEMORY, Elimination
+from cumulant.graphical.exact.elimination import MAX_MEMORY, Elimination
 from cumulant.graphical.structure import Structure
 from cumulant.precision import any_jax
 from cumulant.randomness import generator
@@ -125,7 +125,7 @@ class DiscreteFamily:
     def log_partition(self, theta: Any, **options: Any) -> Any:
         """``A(theta)``; of a JAX array, differentiable (its gradient is `to_mean`)."""
         if any_jax(theta):
-            from cumulant.graphical.differentiable import log_partition
+            from cumulant.graphical.exact.differentiable import log_partition
 
             return log_partition(self, theta)
         structure, tables, _ = self.structure.restrict(self.log_tables(theta), {})

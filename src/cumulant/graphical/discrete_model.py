@@ -9,16 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from cumulant import files
+from cumulant.certificates import Certificate
 from cumulant.errors import DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
-from cumulant.graphical.elimination import MAX_MEMORY, Cost, Elimination, predict
-from cumulant.graphical.enumeration import enumerate_states
-from cumulant.graphical.orders import ORDERS, elimination_order
+from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
+from cumulant.graphical.exact.enumeration import enumerate_states
+from cumulant.graphical.exact.orders import ORDERS, elimination_order
+from cumulant.graphical.mixing.certificates import mixing_time
 from cumulant.graphical.structure import Structure
 
 __all__ = ["DiscreteModel"]
 
-_METHODS = ("elimination", "enumeration")
+_METHODS = ("elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop")
 
 
 class DiscreteModel:
@@ -26,7 +28,9 @@ class DiscreteModel:
 
     Every question takes
 
-    * ``method``: ``"elimination"`` (the default) or ``"enumeration"`` (all states one by one: for small models);
+    * ``method``: ``"elimination"`` (the default) or ``"enumeration"`` (all states one by one: for small models), both
+      exact; or, with options of their own and no promise but one, `mean_field` and `structured_mean_field` (their
+      ``log_partition`` is a lower bound), ``"loopy"`` (`belief_propagation`) and ``"double_loop"`` (estimates);
     * ``order``: the kind of elimination order (see `elimination_order`) or the variables in order; default ``"best"``;
     * ``max_memory``: bytes that tables may take. `TooWide` is raised, before any work, where they do not fit;
     * ``n_jobs``: threads for large tables; the answer does not depend on it.
@@ -198,10 +202,30 @@ class DiscreteModel:
             agrees &= states[..., v] == state
         return np.where(agrees, score - value, -np.inf)[()]
 
-    def sample(self, n: int = 1, rng: Any = None, **options: Any) -> np.ndarray:
-        """`n` independent draws, exact, shape ``(n, variables)``: each variable given those eliminated after it."""
-        tables = self.family.log_tables(self.theta)
-        return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
+    def sample(self, n: int = 1, rng: Any = None, *, method: str | None = None, **options: Any) -> Any:
+        """`n` draws: independent and exact, or `n` from each of several Markov chains.
+
+        ``None`` and ``"exact"`` draw each variable given those eliminated after it, and take `order`, `max_memory` and
+        `n_jobs`; ``"perfect"`` is coupling from the past for Ising models without frustration, and takes `max_sweeps`
+        and `n_jobs`. Both give an array ``(n, variables)``.
+
+        The other methods run `chains` (default 4) Markov chains from uniform states (or from `start`), discard
+        `burn_in` sweeps (1000), keep every `thin`-th (1) and give `Draws`, ``(chains, n, variables)``, with R-hat,
+        effective sample size and `to_arviz`: ``"systematic"``, ``"random"`` and ``"chromatic"`` single-site Gibbs,
+        ``"blocked"`` Gibbs over forests, ``"swendsen_wang"`` and ``"wolff"`` clusters for Ising and Potts models,
+        ``"multi_spin"`` for a uniform torus. A sweep updates every variable once on average; one of ``"wolff"`` is one
+        cluster. The same seed gives the same draws whatever `n_jobs`.
+        """
+        if method in (None, "exact"):
+            tables = self.family.log_tables(self.theta)
+            return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
+        from cumulant.graphical.samplers import chains  # it knows the kinds of models, which know this one
+
+        if method not in chains.METHODS:
+            raise ValueError(f"method must be one of {', '.join(map(repr, chains.METHODS))} or None; got {method!r}")
+        if method == "perfect":
+            return chains.draw_perfectly(self, n, rng, **options)
+        return chains.sample_chains(self, n, method, rng=rng, **options)
 
     def map(self, **options: Any) -> tuple[np.ndarray, float]:
         """A most probable state and its ``log p(x) + A``: the largest of ``<theta, T(x)>``, by max-product."""
@@ -233,6 +257,10 @@ class DiscreteModel:
         states[left] = best
         return self.family.values(states)[wanted], value
 
+    def mixing_time(self, eps: float = 0.01, *, norm: str = "spectral", bound: str = "oscillation") -> Certificate:
+        """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `mixing.mixing_time`."""
+        return mixing_time(self, eps, norm=norm, bound=bound)
+
     # How -------------------------------------------------------------------------------------------------------------
 
     def _restricted(self):
@@ -244,8 +272,13 @@ class DiscreteModel:
         structure, tables, _ = self._restricted()
         if method == "enumeration":
             return enumerate_states(structure, tables)
-        if method not in (None, "elimination"):
+        if method not in (None, *_METHODS):
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))} or None; got {method!r}")
+        if method not in (None, "elimination"):
+            from cumulant.graphical.messages.methods import approximate  # it asks models, which this one is
+
+            tables = self.family.log_tables(self.theta)
+            return approximate(FactorView(self.structure, tables, self._evidence), method, options)
         solver = Elimination.of(structure, tables, **options)
         if question == "log_partition":
             return solver.log_partition(), [], np.zeros(0)

@@ -4,7 +4,7 @@
 bound on how far it can be from the optimum.
 """
 
-from cumulant.optim import flows, rates, schedules
+from cumulant.optim import flows, interior_point, rates, schedules
 from cumulant.optim.accelerated_gradient import AcceleratedGradient
 from cumulant.optim.accelerated_proximal_gradient import AcceleratedProximalGradient
 from cumulant.optim.block_sampling import (
@@ -20,11 +20,15 @@ from cumulant.optim.block_sampling import (
 from cumulant.optim.checkpoint import Checkpoint
 from cumulant.optim.composite import Composite, lambda_max
 from cumulant.optim.conjugate_gradient import ConjugateGradient
+from cumulant.optim.dual_coordinate_ascent import DualCoordinateAscent, conditions_of
+from cumulant.optim.dual_problem import DualProblem, certify_duality, dual_value, primal_point
+from cumulant.optim.finite_sum import FiniteSum
 from cumulant.optim.flows import equivalent_entropy, mirror_flow, reparametrised_flow
 from cumulant.optim.gradient_descent import GradientDescent
 from cumulant.optim.heavy_ball import HeavyBall
 from cumulant.optim.implicit_bias import implicit_bias, small_start_limit
 from cumulant.optim.lasso import lasso, lasso_path, soft_threshold
+from cumulant.optim.lbfgs import LBFGS
 from cumulant.optim.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
 from cumulant.optim.line_search import Armijo, ExactLineSearch
 from cumulant.optim.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
@@ -45,12 +49,20 @@ from cumulant.optim.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
 from cumulant.optim.run import run
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
 from cumulant.optim.separability import is_separable, separating_direction
+from cumulant.optim.stochastic_gradient import SGA, SGD
 from cumulant.optim.stochastic_mirror_descent import StochasticMirrorDescent
 from cumulant.optim.trace import Trace
+from cumulant.optim.variance_reduced import SAG, SAGA, SVRG
 from cumulant.optim.verification import Verification, verify
 
 __all__ = [
     "L1",
+    "LBFGS",
+    "SAG",
+    "SAGA",
+    "SGA",
+    "SGD",
+    "SVRG",
     "AcceleratedGradient",
     "AcceleratedProximalGradient",
     "Armijo",
@@ -61,8 +73,11 @@ __all__ = [
     "ConjugateGradient",
     "Constant",
     "CumulantEntropy",
+    "DualCoordinateAscent",
+    "DualProblem",
     "ElasticNet",
     "ExactLineSearch",
+    "FiniteSum",
     "GapImportanceSampler",
     "GapSampler",
     "GradientDescent",
@@ -104,10 +119,14 @@ __all__ = [
     "Trace",
     "UniformSampler",
     "Verification",
+    "certify_duality",
     "certify_optimality",
+    "conditions_of",
+    "dual_value",
     "equivalent_entropy",
     "flows",
     "implicit_bias",
+    "interior_point",
     "is_separable",
     "lambda_max",
     "lasso",
@@ -117,6 +136,7 @@ __all__ = [
     "nesterov_flow",
     "pca",
     "pinv_solution",
+    "primal_point",
     "rates",
     "reparametrised_flow",
     "ridge",

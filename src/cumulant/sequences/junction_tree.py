@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cumulant.errors import TooWide
+from cumulant.graphical.exact.min_fill import min_fill
 from cumulant.graphical.graphs import undirected
-from cumulant.graphical.min_fill import min_fill
 
 __all__ = ["JunctionTree"]
 

@@ -2,8 +2,8 @@
 
 `optim.verify(trace, bound)` compares a run with one. All accept arrays of step counts. The gradient-descent rates are
 in `gradient_descent`, those of methods with momentum in `accelerated`, those of proximal methods and of penalties in
-`proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`, and those
-of dual coordinate ascent in `dual_ascent`.
+`proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`, those of
+stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in `dual_ascent`.
 """
 
 from cumulant.optim.rates.accelerated import (
@@ -50,6 +50,17 @@ from cumulant.optim.rates.gradient_descent import (
 from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_divergence, mirror_steps, simplex_radius
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
 from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
+from cumulant.optim.rates.stochastic_gradient import (
+    sag,
+    sag_start,
+    saga,
+    sga,
+    sgd,
+    sgd_decreasing,
+    sgd_recursion,
+    svrg,
+    svrg_contraction,
+)
 
 __all__ = [
     "SafeSteps",
@@ -89,15 +100,24 @@ __all__ = [
     "primal_smoothness",
     "ridge_distance",
     "safe_steps",
+    "sag",
+    "sag_start",
+    "saga",
     "sdca_adaptive",
     "sdca_gap",
     "sdca_importance",
     "sdca_lipschitz_gap",
     "sdca_uniform",
+    "sga",
+    "sgd",
+    "sgd_decreasing",
+    "sgd_recursion",
     "sgd_strongly_convex",
     "simplex_radius",
     "smd_gap",
     "smd_optimum_variance",
     "smd_optimum_variance_start",
+    "svrg",
+    "svrg_contraction",
     "weights_distance",
 ]

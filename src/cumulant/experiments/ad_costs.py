@@ -1,0 +1,285 @@
+"""Section 10 of the course: what derivatives cost, counted on programs, and the formulas that print got wrong."""
+
+import functools
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Literal
+
+from cumulant.experiments.base import Claim, Report
+from cumulant.layers import (
+    chain_cost,
+    checkpoint_cost,
+    derivative_cost,
+    fixed_point,
+    leapfrog,
+    leapfrog_back,
+    neural_ode,
+    operations,
+    recurrent,
+    sinkhorn,
+)
+from cumulant.precision import float64
+
+TITLE = "Automatic differentiation: operations and memory of each mode, and three corrected formulas"
+SOURCE = "Peyré (2021), course notes on optimization for machine learning, section 10"
+
+CHAINS = ((784, 100, 100, 10, 1), (100, 5, 200, 5, 100))
+
+
+def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+    """Count, compile and compare; nothing here is random, `rng` is not used."""
+    sizes = (10, 100, 1000) if quick else (10, 30, 100, 300, 1000, 3000, 10000)
+    modes, ratios = _modes(sizes)
+    claims = (
+        _chains(),
+        *modes,
+        _swell(),
+        _checkpoints(128 if quick else 1024),
+        _reversible(1000 if quick else 10_000),
+        _implicit_memory(100 if quick else 1000),
+        _fixed_point(),
+        _transport(),
+        _adjoint(),
+    )
+    pictures = () if output is None else (_draw(Path(output), sizes, ratios),)
+    notes = "Operations are counted on the jaxpr, memory is what the compiled program asks for. No times are measured."
+    return Report(claims, pictures, notes)
+
+
+def _apply_chain(matrices, x):
+    for matrix in matrices:
+        x = jnp.tanh(matrix @ x)
+    return x
+
+
+def _chains() -> Claim:
+    found, exact = [], True
+    for dims in CHAINS:
+        chain = functools.partial(_apply_chain, [jnp.ones((m, n)) for n, m in itertools.pairwise(dims)])
+        x = jnp.ones(dims[0])
+        value = operations(chain, x).products
+        # JAX starts from the identity, and multiplies by it; the formulas start from the first Jacobian.
+        forward = operations(jax.jacfwd(chain), x).products - value - dims[0] ** 2 * dims[1]
+        backward = operations(jax.jacrev(chain), x).products - value - dims[-1] ** 2 * dims[-2]
+        exact &= (forward, backward) == (chain_cost(dims, "forward"), chain_cost(dims, "backward"))
+        found.append(f"{dims}: forward {forward}, backward {backward}, best order {chain_cost(dims)}")
+    return Claim(
+        "a Jacobian costs n_0 sum n_k n_{k+1} forward and n_t sum n_k n_{k+1} backward",
+        "8631840 and 89400; 250000 both ways, best order 57500",
+        "; ".join(found),
+        "reproduced" if exact else "not reproduced",
+    )
+
+
+def _network(W, u):
+    return jnp.sum(jnp.tanh(jnp.tanh(jnp.ones((20, W.shape[1])) @ W.T) @ u) ** 2)
+
+
+def _modes(sizes):
+    reverse, forward = [], []
+    for p in sizes:
+        cost = derivative_cost(_network, jnp.ones((10, p)), jnp.ones(10))
+        reverse.append(cost.vjp.total / cost.value.total)
+        forward.append((10 * p + 10) * cost.jvp.total / cost.value.total)
+    growth = forward[-1] / forward[0] / ((10 * sizes[-1] + 10) / (10 * sizes[0] + 10))
+    claims = (
+        Claim(
+            "backward mode: a gradient costs a constant times one evaluation",
+            "a constant, the same for any number of inputs",
+            f"{min(reverse):.2f} to {max(reverse):.2f} times, for {10 * sizes[0] + 10} to {10 * sizes[-1] + 10} inputs",
+            "reproduced" if max(reverse) <= 4 else "not reproduced",
+        ),
+        Claim(
+            "forward mode: a gradient costs as many evaluations as there are inputs",
+            "p times",
+            f"{forward[-1] / (10 * sizes[-1] + 10):.2f} times the number of inputs; relative growth {growth:.2f}",
+            "reproduced" if 0.7 < growth < 1.4 else "not reproduced",
+        ),
+    )
+    return claims, (reverse, forward)
+
+
+def _swell() -> Claim:
+    """Nodes of the derivative of an iterated map as a formula written out, and as a graph that shares its parts."""
+
+    def iterated(x):
+        for _ in range(12):
+            x = 3.7 * x * (1 - x)
+        return x
+
+    jaxpr = jax.make_jaxpr(jax.grad(iterated))(0.3).jaxpr
+    size: dict = {}
+    for equation in jaxpr.eqns:
+        below = sum(1 if isinstance(v, Literal) else size.get(v, 1) for v in equation.invars)
+        for v in equation.outvars:
+            size[v] = 1 + below
+    written, shared = max(size[v] for v in jaxpr.outvars), len(jaxpr.eqns)
+    return Claim(
+        "symbolic differentiation ignores the order of evaluation: without sharing, formulas swell",
+        "stated",
+        f"12 iterations of a quadratic map: {written} nodes written out, {shared} as a graph",
+        "reproduced" if written > 100 * shared else "not reproduced",
+    )
+
+
+def _wave(x, theta, k):
+    return jnp.sin(theta * x)
+
+
+def _temporary(function, *arguments):
+    analysis: Any = jax.jit(function).lower(*arguments).compile().memory_analysis()
+    return analysis.temp_size_in_bytes
+
+
+def _checkpoints(length: int) -> Claim:
+    costs = [checkpoint_cost(t) for t in (8, 64, 1024)]
+    x0, state = jnp.ones(1000), 4000
+    memory = {}
+    for kind in (None, "bisection"):
+
+        def loss(theta, kind=kind):
+            return jnp.sum(recurrent(_wave, x0, theta, length, checkpoint=kind))
+
+        memory[kind] = _temporary(jax.grad(loss), 1.0) / state
+    fine = costs == [(12, 4), (192, 7), (5120, 11)] and memory["bisection"] < 4 * np.log2(length) < memory[None]
+    return Claim(
+        "checkpoints by bisection: log2 t + 1 states, (t/2) log2 t steps done again",
+        "memory log t, time t log t",
+        f"t = 8, 64, 1024: {', '.join(f'{c.extra_steps} steps, {c.stored_states} states' for c in costs)}; compiled "
+        f"for t = {length}: room for {memory['bisection']:.0f} states, for {memory[None]:.0f} without",
+        "reproduced" if fine else "not reproduced",
+    )
+
+
+def _position(s, theta, t):
+    return s
+
+
+def _force(r, theta, t):
+    return -theta * r
+
+
+def _reversible(steps: int) -> Claim:
+    r, s = leapfrog(_position, _force, 1.0, 0.0, 1.0, 0.1, steps)
+    back = leapfrog_back(_position, _force, r, s, 1.0, 0.1, steps)
+    error = max(abs(float(back[0]) - 1), abs(float(back[1])))
+
+    def loss(r, n):
+        return jnp.sum(leapfrog(_position, _force, r, r, 1.0, 0.1, n)[0])
+
+    memory = [_temporary(jax.grad(functools.partial(loss, n=n)), jnp.ones(1000)) for n in (10, 1000)]
+    return Claim(
+        "the leapfrog scheme can be undone, so that its gradient stores no state",
+        "memory independent of t",
+        f"{steps} steps and back: off by {error:.1e}; memory of the gradient for 10 and 1000 steps: "
+        f"{memory[0]} and {memory[1]} bytes",
+        "reproduced" if error < 1e-13 and memory[0] == memory[1] else "not reproduced",
+    )
+
+
+def _map(x, theta):
+    return jnp.tanh(theta @ x + 1.0)
+
+
+def _implicit_memory(length: int) -> Claim:
+    theta = jnp.eye(50) * 0.5
+
+    def unrolled(theta):
+        x = jax.lax.scan(lambda x, _: (_map(x, theta), None), jnp.zeros(50), None, length=length)[0]
+        return jnp.sum(x)
+
+    def implicit(theta):
+        return jnp.sum(fixed_point(_map, jnp.zeros(50), theta, max_steps=length))
+
+    plain, ours = (_temporary(jax.grad(f), theta) for f in (unrolled, implicit))
+    same = float(jnp.max(jnp.abs(jax.grad(unrolled)(theta) - jax.grad(implicit)(theta))))
+    return Claim(
+        "implicit differentiation trades memory for a linear solve",
+        "stated",
+        f"{length} iterations in dimension 50: {plain / 1024:.0f} kB unrolled, {ours / 1024:.0f} kB implicit, "
+        f"gradients {same:.0e} apart",
+        "reproduced" if ours < plain and same < 1e-4 else "not reproduced",
+    )
+
+
+def _cosine(x, theta):
+    return jnp.cos(theta * x)
+
+
+def _fixed_point() -> Claim:
+    with float64():
+        found = float(jax.grad(lambda t: fixed_point(_cosine, 0.5, t))(1.0))
+    h = 1e-5
+    difference = float(fixed_point(_cosine, 0.5, 1 + h) - fixed_point(_cosine, 0.5, 1 - h)) / (2 * h)
+    return Claim(
+        "the derivative of a fixed point is (I - d_x h)^-1 d_theta h",
+        "-(d_x h)^-1 d_theta h (equation 66): -0.739085 for cos(theta x) at 1",
+        f"{found:.6f}, finite differences {difference:.6f}",
+        "corrected" if abs(found - difference) < 1e-6 and abs(found + 0.297474) < 1e-6 else "not reproduced",
+    )
+
+
+def _transport() -> Claim:
+    cost, a, b = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]), np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
+    da, db, h, epsilon = np.array([1.0, -2.0, 1.0]), np.array([1.0, -1.0]), 1e-5, 0.5
+    found = sinkhorn(cost, a, b, epsilon)
+    along = float(found.f @ da + found.g @ db)
+    ahead, behind = (sinkhorn(cost, a + s * h * da, b + s * h * db, epsilon).value for s in (1, -1))
+    difference = float(ahead - behind) / (2 * h)
+    return Claim(
+        "the gradient of entropic transport in the histograms is eps log u",
+        f"log u: {along / epsilon:.6f} along (1, -2, 1; 1, -1)",
+        f"{along:.6f}, finite differences {difference:.6f}",
+        "corrected" if abs(along - difference) < 1e-6 else "not reproduced",
+    )
+
+
+def _decay(x, theta, t):
+    return -theta * x
+
+
+def _adjoint() -> Claim:
+    exact, found = -2 * 1.5**2 * np.exp(-2.8), []
+    with float64():
+        for steps in (10, 100, 1000):
+
+            def loss(theta, steps=steps):
+                return neural_ode(_decay, 1.5, theta, 2.0, steps, method="euler") ** 2 / 2
+
+            found.append(float(jax.grad(loss)(0.7)))
+    errors = np.abs(np.array(found) - exact)
+    order = float(np.log10(errors[0] / errors[-1]) / 2)
+    return Claim(
+        "the discrete adjoint converges to the continuous one, which starts from the end: z(T) = grad L(x(T))",
+        "z(0) = grad L (equation 65)",
+        f"Euler with 10, 100, 1000 steps: {', '.join(f'{f:.6f}' for f in found)}; exact {exact:.6f}; order {order:.2f}",
+        "corrected" if 0.9 < order < 1.1 else "not reproduced",
+    )
+
+
+def _draw(folder: Path, sizes, ratios) -> Path:
+    from cumulant.plotting import COLOURS, figure, legend, save
+
+    fig, (left, right) = figure(1, 2)
+    inputs = [10 * p + 10 for p in sizes]
+    left.loglog(inputs, ratios[1], "o-", color=COLOURS[1], label="forward mode")
+    left.loglog(inputs, ratios[0], "o-", color=COLOURS[0], label="backward mode")
+    left.set(xlabel="inputs", ylabel="operations / those of the function", title="the gradient of a network")
+    legend(left)
+    lengths = 2 ** np.arange(1, 13)
+    bisection = [checkpoint_cost(int(t)) for t in lengths]
+    binomial = [checkpoint_cost(int(t), "binomial") for t in lengths]
+    right.loglog(lengths, [c.extra_steps / t for c, t in zip(bisection, lengths, strict=True)], "o-", color=COLOURS[0],
+                 label="bisection: steps again / $t$")  # fmt: skip
+    right.loglog(lengths, [c.extra_steps / t for c, t in zip(binomial, lengths, strict=True)], "o-", color=COLOURS[1],
+                 label="binomial, as many states")  # fmt: skip
+    right.loglog(lengths, [c.stored_states for c in bisection], "--", color=COLOURS[2], label="states kept")
+    right.loglog(lengths, lengths, ":", color=COLOURS[6], label="states without checkpoints")
+    right.set(xlabel="steps $t$", title="checkpointing")
+    legend(right)
+    return save(fig, folder / "ad-costs.png")

@@ -1,0 +1,227 @@
+"""Table 2.1 of the thesis on stand-ins: a spam filter that learns as it reads, by interior-point steps."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.naive_bayes import MultinomialNB
+
+from cumulant.experiments.base import Claim, Report
+from cumulant.glm import ContingencyTable, OnlineL1Logistic, prequential
+
+TITLE = "A spam filter that learns as it reads: on-line logistic regression with an l1 penalty"
+SOURCE = "Carbonetto (2009), thesis, section 2.5.8 and table 2.1"
+
+_THESIS = {"formulation": "split", "x0": 10.0, "z0": 0.1, "fit_intercept": False, "deferral": 0.0}
+_PRUNED = 0.43
+_BATCH = 250
+_NOTES = (
+    "The published corpus (TREC 2005) is not free to ship. Stand-ins: three seeded streams of 2,500 messages over "
+    "1,500 words, 600 of them tilted, with the published penalty (1.5 over the number of messages) and steps "
+    "1/(1 + k); and 30,000 messages over the published number of words, where the filter has its default settings. In "
+    "these streams words are independent given the class, so that multinomial naive Bayes, here on the counts, is the "
+    "true model; the published SpamBayes is another method. On the large stream naive Bayes, whose update costs the "
+    f"time of all words, learns {_BATCH} messages after classifying {_BATCH}. A claim counts where it holds on every "
+    "stream."
+)
+
+
+def unit_rows(counts: Any) -> Any:
+    """Counts scaled to unit Euclidean length, row by row."""
+    scaled = sp.csr_matrix(counts, dtype=np.float64, copy=True)
+    norms = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+    scaled.data /= np.repeat(norms, np.diff(scaled.indptr))
+    return scaled
+
+
+def small_counts(seed: int, rows: int = 2500, words: int = 1500) -> tuple[Any, np.ndarray]:
+    """Messages of about 150 tokens over words of which two in five are tilted towards spam or away from it.
+
+    Zipf frequencies with exponent 1.05, log odds N(0, 4) on the tilted words, 57.3 % spam; the counts, and whether each
+    message is spam.
+    """
+    rng = np.random.default_rng(seed)
+    base = np.arange(1, words + 1) ** -1.05
+    tilted = rng.choice(words, 2 * words // 5, replace=False)
+    log_odds = np.zeros(words)
+    log_odds[tilted] = rng.normal(0, 2, len(tilted))
+    likely = [base * np.exp(sign * log_odds / 2) for sign in (-1, 1)]
+    likely = [each / each.sum() for each in likely]
+    spam = rng.random(rows) < 0.573
+    lengths = rng.poisson(150, rows)
+    counts = np.array([rng.multinomial(n, likely[int(s)]) for n, s in zip(lengths, spam, strict=True)], dtype=float)
+    return sp.csr_matrix(counts), spam
+
+
+def small_stream(seed: int, rows: int = 2500, words: int = 1500) -> tuple[Any, np.ndarray]:
+    """`small_counts` at unit length."""
+    counts, spam = small_counts(seed, rows, words)
+    return unit_rows(counts), spam
+
+
+def large_counts(seed: int, rows: int = 92_189, words: int = 823_470, tokens: int = 300) -> tuple[Any, np.ndarray]:
+    """A stream of the published size: Zipf words, a fifth of them tilted, log odds N(0, 1/4); counts."""
+    rng = np.random.default_rng(seed)
+    base = np.arange(1, words + 1) ** -1.05
+    log_odds = np.where(rng.random(words) < 0.2, rng.normal(0, 0.5, words), 0.0)
+    cumulative = [np.cumsum(base * np.exp(sign * log_odds / 2)) for sign in (-1, 1)]
+    spam = rng.random(rows) < 52_790 / 92_189
+    lengths = np.maximum(rng.poisson(tokens, rows), 1)
+    parts = []
+    for first in range(0, rows, 5000):
+        kind, count = spam[first : first + 5000], lengths[first : first + 5000]
+        owner = np.repeat(np.arange(len(count)), count)
+        drawn, word = rng.random(len(owner)), np.empty(len(owner), np.int64)
+        for is_spam in (False, True):
+            mine, steps = kind[owner] == is_spam, cumulative[int(is_spam)]
+            word[mine] = np.searchsorted(steps, drawn[mine] * steps[-1])
+        entries = np.ones(len(owner)), (owner, np.minimum(word, words - 1))
+        parts.append(sp.csr_matrix(entries, shape=(len(count), words)))
+    return sp.csr_matrix(sp.vstack(parts)), spam
+
+
+def large_stream(seed: int, rows: int = 92_189, words: int = 823_470, tokens: int = 300) -> tuple[Any, np.ndarray]:
+    """`large_counts` at unit length."""
+    counts, spam = large_counts(seed, rows, words, tokens)
+    return unit_rows(counts), spam
+
+
+def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+    """The published settings on small streams, the defaults on a large one, naive Bayes beside them."""
+    rows = 800 if quick else 2500
+    counts = [small_counts(int(rng) + number, rows) for number in range(3)]
+    streams = [(unit_rows(X), spam) for X, spam in counts]
+    thesis = [_filtered(stream, l1=1.5 / rows, **_THESIS) for stream in streams]
+    raw = [_filtered(stream, l1=1.5 / rows, curvature="diagonal", **_THESIS) for stream in streams]
+    bayes = [_naive_bayes(each, 20 if quick else 1) for each in counts]
+    size = (3000, 20_000) if quick else (30_000, 823_470)
+    many_counts = large_counts(int(rng), *size)
+    large = unit_rows(many_counts[0]), many_counts[1]
+    many, many_bayes = _filtered(large), _naive_bayes(many_counts, _BATCH)
+    claims = (
+        _published(),
+        _against_bayes(thesis, bayes),
+        _large_against_bayes(size, many, many_bayes),
+        _pruning(thesis, streams),
+        _raw_curvature(raw, thesis),
+        _large_pruning(many, large),
+    )
+    pictures = () if output is None else (_draw(Path(output), thesis, bayes, many, many_bayes),)
+    return Report(claims, pictures, _NOTES)
+
+
+def _filtered(stream: tuple, **settings: Any) -> tuple[ContingencyTable, OnlineL1Logistic]:
+    model = OnlineL1Logistic(**settings)
+    return prequential(model, stream, classes=[False, True]), model
+
+
+def _naive_bayes(stream: tuple, batch: int) -> ContingencyTable:
+    """On-line naive Bayes with unit pseudo-counts; it learns `batch` messages after classifying them."""
+    X, spam = stream
+    model = MultinomialNB()
+    probabilities = np.full(len(spam), 0.5)
+    for i in range(0, len(spam), batch):
+        if i:
+            probabilities[i : i + batch] = model.predict_proba(X[i : i + batch])[:, 1]
+        model.partial_fit(X[i : i + batch], spam[i : i + batch], classes=[False, True])
+    return prequential(_Recorded(probabilities), stream, classes=[False, True])
+
+
+class _Recorded:
+    """Probabilities that are known already, as a learner for `prequential`."""
+
+    def __init__(self, probabilities: np.ndarray):
+        self.probabilities = probabilities
+
+    def progressive(self, X: Any, y: Any, classes: Any = None) -> np.ndarray:
+        """The probabilities."""
+        return self.probabilities
+
+
+def _published() -> Claim:
+    table = ContingencyTable(39384, 2438, 15, 50352)
+    right = table.total == 92189 and table.kept + table.false_alarms == 39399
+    return Claim(
+        "the table adds up: 92,189 messages, 39,399 of them ham (the count of ham trashed is missing in print)",
+        "39384, 2438, -, 50352",
+        f"{table.kept}, {table.missed}, {table.false_alarms}, {table.caught}: {table.total} in all",
+        "corrected" if right else "not reproduced",
+    )
+
+
+def _errors(table: ContingencyTable) -> str:
+    return f"{table.false_alarms} ham flagged, {table.missed} spam kept, {table.mistakes} mistakes at 1/2"
+
+
+def _against_bayes(thesis, bayes) -> Claim:
+    better = all(
+        mine.missed <= its.missed and mine.false_alarms <= its.false_alarms
+        for (mine, _), its in zip(thesis, bayes, strict=True)
+    )
+    return Claim(
+        "small streams: the filter makes fewer errors of both kinds than a naive Bayes filter, at threshold 0.98",
+        "15 and 2438, against 17 and 3291 of SpamBayes",
+        "; ".join(f"{_errors(mine)}, against {_errors(its)}" for (mine, _), its in zip(thesis, bayes, strict=True)),
+        "reproduced" if better else "not reproduced",
+    )
+
+
+def _large_against_bayes(size, many, its) -> Claim:
+    mine = many[0]
+    better = mine.missed <= its.missed and mine.false_alarms <= its.false_alarms
+    return Claim(
+        f"{size[0]:,} messages, {size[1]:,} words: the same, with the default settings",
+        "15 and 2438, against 17 and 3291 of SpamBayes",
+        f"{_errors(mine)}, against {_errors(its)}",
+        "reproduced" if better else "not reproduced",
+    )
+
+
+def _pruning(thesis, streams) -> Claim:
+    changes = [model.prune(_PRUNED, X).largest_change for (_, model), (X, _) in zip(thesis, streams, strict=True)]
+    return Claim(
+        "small streams: setting the smallest 43 % of the weights to zero changes no probability by 0.001",
+        "< 0.001",
+        "largest change " + ", ".join(f"{change:.1e}" for change in changes),
+        "reproduced" if max(changes) < 1e-3 else "not reproduced",
+    )
+
+
+def _large_pruning(many, large) -> Claim:
+    change = many[1].prune(_PRUNED, large[0]).largest_change
+    return Claim(
+        "large stream: the same",
+        "< 0.001",
+        f"largest change {change:.1e}",
+        "reproduced" if change < 1e-3 else "not reproduced",
+    )
+
+
+def _raw_curvature(raw, thesis) -> Claim:
+    missed = [table.missed for table, _ in raw]
+    averaged = [table.missed for table, _ in thesis]
+    worse = all(a > b for a, b in zip(missed, averaged, strict=True))
+    return Claim(
+        "the curvature must be averaged over messages; with that of the last message alone few are sure to be spam",
+        "a diagonal on-line Hessian, of which message is not said",
+        f"spam kept at 0.98: {missed} with the last message's, {averaged} with the average",
+        "corrected" if worse else "not reproduced",
+    )
+
+
+def _draw(folder: Path, thesis, bayes, many, many_bayes) -> Path:
+    from cumulant.plotting import COLOURS, figure, legend, save
+
+    fig, (left, right) = figure(1, 2)
+    for number, ((table, _), its) in enumerate(zip(thesis, bayes, strict=True)):
+        left.step(*table.curve.T, where="post", color=COLOURS[0], label=None if number else "interior point")
+        left.step(*its.curve.T, where="post", color=COLOURS[1], linestyle="--", label=None if number else "naive Bayes")
+    left.set(xlabel="messages", ylabel="mistakes so far", title="three small streams")
+    legend(left)
+    for table, colour, name in ((many[0], COLOURS[0], "interior point"), (many_bayes, COLOURS[1], "naive Bayes")):
+        seen, wrong = table.curve.T
+        right.plot(seen[1:], wrong[1:] / seen[1:], color=colour, label=name)
+    right.set(xlabel="messages", ylabel="share of mistakes so far", title="a large stream", ylim=(0, None))
+    legend(right)
+    return save(fig, folder / "spam-stream.png")

@@ -1,0 +1,69 @@
+"""Exact values in less memory: a sum over the states of some variables of what elimination gives for the others."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from cumulant.certificates import rounding
+from cumulant.graphical.bounds.partition import good_order
+from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.orders import Order
+from cumulant.graphical.exact.program import Program
+from cumulant.graphical.exact.schedule import plan
+from cumulant.graphical.structure import Structure
+
+__all__ = ["conditioned", "cutset"]
+
+
+def cutset(structure: Structure, max_memory: int, max_entries: float) -> tuple[list[int], Order] | None:
+    """Variables whose values, once given, leave a model that elimination does within `max_memory` bytes, and the order
+    for it; None where the work for all their states together is above `max_entries`.
+
+    Greedy: each time the variable whose neighbours have the most states. (Pearl 1986; Dechter 1990.)
+    """
+    left, part, chosen, states = np.arange(structure.n_variables), structure, [], 1.0
+    while True:
+        order = good_order(part)
+        if states * order.entries > max_entries:
+            return None
+        if 8.0 * 2.0**order.log2_largest <= 2.0 * max_memory:
+            program = Program.of(part, order.order)
+            if 8 * plan(program, False, False, max_memory // 8).entries <= max_memory:
+                return chosen, order
+        weight, edges = np.zeros(part.n_variables), part.edges
+        logs = np.log(part.cardinalities)
+        np.add.at(weight, edges[:, 0], logs[edges[:, 1]])
+        np.add.at(weight, edges[:, 1], logs[edges[:, 0]])
+        if not weight.any():
+            return None
+        v = int(left[np.argmax(weight)])
+        chosen.append(v)
+        states *= float(structure.cardinalities[v])
+        part, _, left = structure.restrict(np.zeros(int(structure.table_starts[-1])), dict.fromkeys(chosen, 0))
+
+
+def conditioned(
+    structure: Structure,
+    theta: np.ndarray,
+    variables: list[int],
+    order: Order,
+    max_memory: int,
+    report: Callable[[], bool],
+    n_jobs: int | None = None,
+) -> tuple[float, float, bool]:
+    """``log sum_c Z(c)`` over the states ``c`` of `variables`: its value, what rounding may do, whether it is complete.
+
+    `report` is asked before each state whether to go on; the sum so far is a lower bound.
+    """
+    total, slack, part = -np.inf, 0.0, None
+    for state in itertools.product(*(range(int(structure.cardinalities[v])) for v in variables)):
+        if not report():
+            return total, slack, False
+        given = structure.restrict(theta, dict(zip(variables, state, strict=True)))
+        part = given[0] if part is None else part  # the same structure each time: its plans are kept
+        value = Elimination(part, given[1], order, max_memory, n_jobs).log_partition()
+        total = float(np.logaddexp(total, value))
+        if np.isfinite(value):
+            slack = max(slack, rounding(value, terms=4.0 * (part.n_factors + part.n_variables)))
+    return total, slack + rounding(total if np.isfinite(total) else 0.0, terms=4.0), True

@@ -1,0 +1,1 @@
+"""Exact inference: elimination orders, programs and their kernels, enumeration, closed forms for lattices."""

@@ -1,0 +1,163 @@
+"""Exact answers by elimination: what they cost, and the orders and passes behind them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import TooWide
+from cumulant.graphical.exact.order_kernels import cost_of_order
+from cumulant.graphical.exact.orders import Order, elimination_order
+from cumulant.graphical.exact.passes import Pass, megabytes
+from cumulant.graphical.exact.program import Program
+from cumulant.graphical.exact.schedule import plan
+from cumulant.graphical.structure import Structure
+
+__all__ = ["MAX_MEMORY", "Cost", "Elimination", "predict"]
+
+MAX_MEMORY = 2**31  # bytes
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What exact inference on a model needs, known before it starts.
+
+    Attributes
+    ----------
+    log2_largest : float
+        The binary logarithm of the largest clique.
+    entries : float
+        Entries of all cliques: the multiplications and additions of one pass.
+    memory : int
+        Bytes of tables for the partition function.
+    memory_marginals : int
+        Bytes for the marginals as well, with as few recomputations as `max_memory` allows.
+    order : str
+        The kind of order.
+    """
+
+    log2_largest: float
+    entries: float
+    memory: int
+    memory_marginals: int
+    order: str
+
+    def __str__(self):
+        return (
+            f"largest table 2^{self.log2_largest:.1f}, {self.entries:.3g} entries in a pass, memory "
+            f"{megabytes(self.memory)} for log Z and {megabytes(self.memory_marginals)} for marginals "
+            f"({self.order} order)"
+        )
+
+
+@dataclass
+class Elimination:
+    """Exact inference on tables of logarithms, by one order of elimination.
+
+    `structure` has no variable with one state, and no evidence: see `Structure.restrict`.
+    """
+
+    structure: Structure
+    theta: np.ndarray
+    order: Order
+    max_memory: int = MAX_MEMORY
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        structure: Structure,
+        theta: np.ndarray,
+        *,
+        order: Any = "best",
+        max_memory: int = MAX_MEMORY,
+        n_jobs: int | None = None,
+    ) -> "Elimination":
+        """With the order of this kind, or the given order of the variables; orders are found once for a structure."""
+        if isinstance(max_memory, bool) or not max_memory > 0:
+            raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
+        return cls(structure, theta, _order(structure, order), max_memory, n_jobs)
+
+    @property
+    def program(self) -> Program:
+        """The steps; refused where no computer could hold their largest table."""
+        if self.order.log2_largest > min(48.0, math.log2(max(self.max_memory, 8))):
+            raise TooWide(
+                f"exact inference needs a table of 2^{self.order.log2_largest:.1f} entries "
+                f"({megabytes(8 * 2.0**self.order.log2_largest)}), max_memory is {megabytes(self.max_memory)}: "
+                "raise max_memory"
+            )
+        key = ("program", self.order.order.tobytes())
+        if key not in self.structure.plans:
+            self.structure.plans[key] = Program.of(self.structure, self.order.order)
+        return self.structure.plans[key]
+
+    def cost(self) -> Cost:
+        """What it needs."""
+        program = self.program
+        limit = self.max_memory // 8
+        log_z, marginals = plan(program, False, False, limit), plan(program, True, False, limit)
+        return Cost(
+            self.order.log2_largest, self.order.entries, 8 * log_z.entries, 8 * marginals.entries, self.order.kind
+        )
+
+    # Passes ----------------------------------------------------------------------------------------------------------
+
+    def log_partition(self) -> float:
+        """``log Z``; -inf where every state is impossible."""
+        return self._passes(False, False)[0]
+
+    def marginals(self) -> tuple[float, list[np.ndarray]]:
+        """``log Z`` and the distribution of each variable."""
+        log_z, marginals, _ = self._passes(True, False)
+        return log_z, marginals
+
+    def beliefs(self) -> tuple[float, list[np.ndarray], np.ndarray]:
+        """``log Z``, the distribution of each variable, and the marginal tables of all factors as one flat array."""
+        return self._passes(True, True)
+
+    def _passes(self, backward: bool, beliefs: bool):
+        for linear in (True, False):
+            done = Pass(self.program, self.theta, linear, backward, beliefs, self.max_memory, self.n_jobs).run()
+            if done is not None:
+                return done
+        raise AssertionError("logarithms cannot underflow")
+
+    # States ----------------------------------------------------------------------------------------------------------
+
+    def sample(self, uniforms: np.ndarray) -> np.ndarray:
+        """Independent draws, one for each row of `uniforms`."""
+        for linear in (True, False):
+            one = Pass(self.program, self.theta, linear, False, False, self.max_memory, self.n_jobs)
+            if one.keep_all(np.full(self.program.n_steps, 0 if linear else 1)):
+                return one.decode(uniforms, uniforms.shape[0])
+        raise AssertionError("logarithms cannot underflow")
+
+    def best(self, maximised: np.ndarray) -> tuple[float, np.ndarray]:
+        """The largest value, over the variables marked in `maximised`, of the log of the sum over the others, and
+        where it is. The order must eliminate the others first; states of those are 0.
+        """
+        summed = self.program.summed
+        # a product has no variable: it may stand before a sum, and adds nothing up
+        modes = np.where((summed >= 0) & maximised[np.maximum(summed, 0)], 2, 1)
+        one = Pass(self.program, self.theta, False, False, False, self.max_memory, self.n_jobs)
+        one.keep_all(modes)
+        return one.log_partition(), one.decode(np.zeros((0, 0)), 1)[0] * maximised
+
+
+def predict(structure: Structure, *, order: Any = "best", max_memory: int = MAX_MEMORY) -> Cost:
+    """What exact inference needs, without doing it. Raises `TooWide` where `max_memory` is far away."""
+    return Elimination.of(structure, np.zeros(0), order=order, max_memory=max_memory).cost()
+
+
+def _order(structure: Structure, order: Any) -> Order:
+    if isinstance(order, str):
+        if order not in structure.plans:
+            structure.plans[order] = elimination_order(structure, order)
+        return structure.plans[order]
+    given = np.ascontiguousarray(order, dtype=np.int64)
+    if given.ndim != 1 or not np.array_equal(np.sort(given), np.arange(structure.n_variables)):
+        raise ValueError(f"order must name each of the {structure.n_variables} variables once; got {order!r:.80}")
+    sizes = np.log2(structure.cardinalities)
+    return Order(given, "given", *cost_of_order(given, sizes, structure.scope_starts, structure.scopes, np.inf))

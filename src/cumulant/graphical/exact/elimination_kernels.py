@@ -1,0 +1,335 @@
+"""The passes of elimination over a list of steps: forward for the partition function, backward for marginals.
+
+All tables lie in one flat array: factor ``t`` and the result of step ``s`` (table ``n_factors + s``) begin at
+`offsets`, and what multiplies them in the partition function (its derivative by them) begins at `adjoints`; -1 where it
+is not wanted. In linear mode a table is kept up to a power of two; `low` and `high` bound its positive entries, so that
+an underflow can be ruled out before it happens: where it cannot, the pass says so and is run again with logarithms.
+"""
+
+import numpy as np
+
+from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log
+from cumulant.kernels import kernel
+
+__all__ = ["advance", "decode", "exponentiate", "part_of_step", "safe", "settle"]
+
+_TINY, _HUGE = 1e-290, 1e290
+_LINEAR, _LOG, _MAX = 0, 1, 2
+
+
+@kernel
+def _lay(row, table, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes):
+    """Strides of a table along the axes of a step."""
+    for a in range(n_axes):
+        strides[row, a] = 0
+    stride = 1
+    if table < n_factors:
+        for k in range(scope_starts[table + 1] - 1, scope_starts[table] - 1, -1):
+            strides[row, position[scopes[k]]] = stride
+            stride *= sizes[scopes[k]]
+    else:
+        s = table - n_factors
+        for k in range(starts[s + 1] - 1, starts[s] - 1 + (1 if summed[s] >= 0 else 0), -1):
+            strides[row, position[pool[k]]] = stride
+            stride *= sizes[pool[k]]
+
+
+@kernel
+def contract_step(
+    s, target, mode, part, n_split, values, offsets, adjoints, position,
+    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
+):  # fmt: skip
+    """One contraction of step `s` into zeroed space: its result where `target` is -1, the adjoint of its term `target`,
+    or the marginal of its variable (`target` = -2, into the adjoint's place of the step).
+
+    Where `n_split` is positive, only the `part` of it that has the first `n_split` axes of the target at these digits.
+    """
+    n_factors = scope_starts.size - 1
+    n_axes = starts[s + 1] - starts[s]
+    axes, strides = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
+    bases = np.empty(MAX_TERMS, np.int64)
+    for a in range(n_axes):
+        v = pool[starts[s] + a]
+        position[v] = a
+        axes[a] = sizes[v]
+    n_terms = 0
+    for i in range(term_starts[s], term_starts[s + 1]):
+        if i - term_starts[s] == target:
+            continue
+        bases[n_terms] = offsets[terms[i]]
+        _lay(n_terms, terms[i], n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+        n_terms += 1
+    own = n_factors + s
+    if target != -1:
+        bases[n_terms] = adjoints[own]
+        _lay(n_terms, own, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+        n_terms += 1
+    if target == -1:
+        to, table = offsets[own], own
+    elif target >= 0:
+        table = terms[term_starts[s] + target]
+        to = adjoints[table]
+    else:
+        to, table = adjoints[n_factors + summed.size + summed[s]], own
+    _lay(n_terms, table, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+    if target == -2:
+        for a in range(n_axes):
+            strides[n_terms, a] = 1 if a == 0 else 0
+    left = part
+    if n_split > 0:
+        wanted, a = np.empty(MAX_AXES, np.int64), 0
+        count = 0
+        while count < n_split:
+            if strides[n_terms, a] != 0:
+                wanted[count] = a
+                count += 1
+            a += 1
+        for c in range(n_split - 1, -1, -1):
+            a = wanted[c]
+            digit = left % axes[a]
+            left //= axes[a]
+            for t in range(n_terms):
+                bases[t] += digit * strides[t, a]
+            to += digit * strides[n_terms, a]
+            axes[a] = 1
+    if mode == _LINEAR:
+        contract(values, n_axes, axes, n_terms, bases, strides, to)
+    else:
+        contract_log(values, n_axes, axes, n_terms, bases, strides, to, mode == _MAX)
+
+
+@kernel(fastmath={"nnan", "nsz"})
+def measure(values):
+    """The smallest positive entry and the largest entry; by four of each, so that no comparison waits for the last."""
+    low_0 = low_1 = low_2 = low_3 = np.inf
+    high_0 = high_1 = high_2 = high_3 = 0.0
+    whole = values.size - values.size % 4
+    for j in range(0, whole, 4):
+        a, b, c, d = values[j], values[j + 1], values[j + 2], values[j + 3]
+        high_0, high_1 = max(high_0, a), max(high_1, b)
+        high_2, high_3 = max(high_2, c), max(high_3, d)
+        low_0, low_1 = min(low_0, a if a > 0.0 else np.inf), min(low_1, b if b > 0.0 else np.inf)
+        low_2, low_3 = min(low_2, c if c > 0.0 else np.inf), min(low_3, d if d > 0.0 else np.inf)
+    for j in range(whole, values.size):
+        high_0, low_0 = max(high_0, values[j]), min(low_0, values[j] if values[j] > 0.0 else np.inf)
+    return min(min(low_0, low_1), min(low_2, low_3)), max(max(high_0, high_1), max(high_2, high_3))
+
+
+@kernel
+def settle(values, begin, size, low, high):
+    """Scale a table by a power of two where its largest entry went far from one; returns the power, `low`, `high`."""
+    if high == 0.0 or (2.0**-64 <= high <= 2.0**64):
+        return 0, low, high
+    power = int(np.floor(np.log2(high)))
+    half = power // 2  # in two halves: 2^-power itself may not be a number
+    first, second = 2.0 ** (-half), 2.0 ** (half - power)
+    for j in range(begin, begin + size):
+        values[j] = values[j] * first * second
+    return power, low * first * second, high * first * second
+
+
+@kernel
+def safe(s, target, low, high, low_adjoint, high_adjoint, term_starts, terms, n_factors):
+    """Whether no product of this contraction can leave the range of normal numbers."""
+    bottom, top = 1.0, 1.0
+    for i in range(term_starts[s], term_starts[s + 1]):
+        if i - term_starts[s] != target:
+            bottom *= min(low[terms[i]], 1.0)
+            top *= max(high[terms[i]], 1.0)
+    if target != -1:
+        bottom *= min(low_adjoint[n_factors + s], 1.0)
+        top *= max(high_adjoint[n_factors + s], 1.0)
+    return bottom > _TINY and top < _HUGE
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _dot(one, two):
+    total = 0.0
+    for j in range(one.size):
+        total += one[j] * two[j]
+    return total
+
+
+@kernel
+def _marginal_of_message(v, message, linear, values, offsets, adjoints, to, sizes, lengths):
+    """The marginal of the first variable of a message, up to a constant, from the message and its adjoint."""
+    block = lengths[message] // sizes[v]
+    for x in range(sizes[v]):
+        a, b = offsets[message] + x * block, adjoints[message] + x * block
+        if linear:
+            values[to + x] = _dot(values[a : a + block], values[b : b + block])
+            continue
+        top = -np.inf
+        for j in range(block):
+            top = max(top, values[a + j] + values[b + j])
+        total = 0.0
+        for j in range(block):
+            if values[a + j] + values[b + j] > -np.inf:
+                total += np.exp(values[a + j] + values[b + j] - top)
+        values[to + x] = top + np.log(total) if top > -np.inf else -np.inf
+
+
+@kernel
+def advance(
+    first, last, kind, modes, linear, values, offsets, adjoints, low, high, low_adjoint, high_adjoint, power,
+    position, summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes, lengths,
+):  # fmt: skip
+    """Steps `first` to `last` - 1 forward (`kind` 0), or `last` - 1 to `first` backward (1), for the adjoints of their
+    terms and the marginals of the variables summed out there, or for these marginals alone (2).
+
+    Returns False where products may leave the range of numbers. There is one call to the contraction, for all kinds,
+    as every call is compiled by itself.
+    """
+    n_factors = scope_starts.size - 1
+    for k in range(last - first):
+        s = first + k if kind == 0 else last - 1 - k
+        own, v = n_factors + s, summed[s]
+        n_terms = term_starts[s + 1] - term_starts[s]
+        if kind == 1 and lengths[own] == 1 and starts[s + 1] - starts[s] == 1:  # a root: nothing multiplies it
+            values[adjoints[own]] = 1.0 if linear else 0.0
+            low_adjoint[own], high_adjoint[own] = 1.0, 1.0
+        for job in range(n_terms if kind == 2 else 0, 1 if kind == 0 else n_terms + 1):
+            mode = 0 if linear else 1
+            if kind == 0:
+                target, table, begin, size, mode = -1, own, offsets[own], lengths[own], modes[s]
+            elif job < n_terms:
+                target, table = job, terms[term_starts[s] + job]
+                begin, size = adjoints[table], lengths[table]
+                if begin < 0:
+                    continue
+            else:
+                if v < 0:
+                    continue
+                target, table, begin, size = -2, own, adjoints[n_factors + summed.size + v], sizes[v]
+                message = -1
+                for i in range(term_starts[s], term_starts[s + 1]):
+                    if terms[i] >= n_factors and (message < 0 or lengths[terms[i]] < lengths[message]):
+                        message = terms[i]
+                if message >= 0:
+                    if linear and not (low[message] * low_adjoint[message] > _TINY):
+                        return False
+                    _marginal_of_message(v, message, linear, values, offsets, adjoints, begin, sizes, lengths)
+                    continue
+            if linear and not safe(s, target, low, high, low_adjoint, high_adjoint, term_starts, terms, n_factors):
+                return False
+            values[begin : begin + size] = 0.0 if linear else -np.inf
+            contract_step(
+                s, target, mode, 0, 0, values, offsets, adjoints, position,
+                summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
+            )  # fmt: skip
+            if linear and target != -2:
+                bottom, top = measure(values[begin : begin + size])
+                shift, bottom, top = settle(values, begin, size, bottom, top)
+                if target == -1:
+                    power[own], low[own], high[own] = shift, bottom, top
+                else:
+                    low_adjoint[table], high_adjoint[table] = bottom, top
+    return True
+
+
+@kernel
+def decode(
+    first, last, linear, uniforms, states, values, offsets,
+    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
+):  # fmt: skip
+    """Steps backwards, each variable given those that were summed out after it.
+
+    `states` (draws, variables) is filled in: at random by `uniforms` of the same shape, or with the best state where
+    that has no rows.
+    """
+    n_factors = scope_starts.size - 1
+    weights = np.empty(np.max(sizes) if sizes.size else 1)
+    for draw in range(states.shape[0]):
+        for s in range(last - 1, first - 1, -1):
+            v = summed[s]
+            if v < 0:
+                continue
+            weights[: sizes[v]] = 1.0 if linear else 0.0
+            for i in range(term_starts[s], term_starts[s + 1]):
+                t = terms[i]
+                place, stride, along = offsets[t], 1, 0
+                if t < n_factors:
+                    begin, end = scope_starts[t], scope_starts[t + 1]
+                else:
+                    begin = starts[t - n_factors] + (1 if summed[t - n_factors] >= 0 else 0)
+                    end = starts[t - n_factors + 1]
+                for k in range(end - 1, begin - 1, -1):
+                    u = scopes[k] if t < n_factors else pool[k]
+                    if u == v:
+                        along = stride
+                    else:
+                        place += stride * states[draw, u]
+                    stride *= sizes[u]
+                for x in range(sizes[v]):
+                    if linear:
+                        weights[x] *= values[place + x * along]
+                    else:
+                        weights[x] += values[place + x * along]
+            if uniforms.shape[0] == 0:
+                best = 0
+                for x in range(1, sizes[v]):
+                    if weights[x] > weights[best]:
+                        best = x
+                states[draw, v] = best
+                continue
+            if not linear:
+                top = np.max(weights[: sizes[v]])
+                for x in range(sizes[v]):
+                    weights[x] = np.exp(weights[x] - top)
+            total = 0.0
+            for x in range(sizes[v]):
+                total += weights[x]
+            left, x = uniforms[draw, v] * total, 0
+            while x < sizes[v] - 1 and (left >= weights[x] or weights[x] == 0.0):
+                left -= weights[x]
+                x += 1
+            while weights[x] == 0.0:  # rounding at the far end: the last state that is possible
+                x -= 1
+            states[draw, v] = x
+    return
+
+
+@kernel
+def part_of_step(
+    s, target, mode, part, n_parts, n_split, values, offsets, adjoints, lengths,
+    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
+):  # fmt: skip
+    """One part of `contract_step`, its space set to zero before; returns the smallest positive and largest entry."""
+    n_factors = scope_starts.size - 1
+    if target == -1:
+        table = n_factors + s
+        begin = offsets[table]
+    else:
+        table = terms[term_starts[s] + target]
+        begin = adjoints[table]
+    block = lengths[table] // n_parts
+    begin += part * block
+    position = np.empty(sizes.size, np.int64)
+    values[begin : begin + block] = 0.0 if mode == _LINEAR else -np.inf
+    contract_step(
+        s, target, mode, part, n_split, values, offsets, adjoints, position,
+        summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
+    )  # fmt: skip
+    return measure(values[begin : begin + block])
+
+
+@kernel
+def exponentiate(theta, table_starts, linear, values, low, high, shift):
+    """Factors into `values`: ``exp(theta - max)`` of each table, or ``theta - max`` itself; `shift` gets the maxima."""
+    for t in range(table_starts.size - 1):
+        begin, end = table_starts[t], table_starts[t + 1]
+        top = -np.inf
+        for j in range(begin, end):
+            top = max(top, theta[j])
+        shift[t] = top
+        low[t], high[t] = np.inf, 0.0
+        for j in range(begin, end):
+            if top == -np.inf:
+                values[j] = 0.0 if linear else -np.inf
+            elif linear:
+                values[j] = np.exp(theta[j] - top)
+                high[t] = max(high[t], values[j])
+                if theta[j] > -np.inf:
+                    low[t] = min(low[t], values[j])  # zero where it underflows: then no product is safe
+            else:
+                values[j] = theta[j] - top

@@ -1,0 +1,244 @@
+"""Passes over the steps of an elimination, in linear numbers or in logarithms, small ones at once and large ones on
+threads.
+"""
+
+import math
+
+import numpy as np
+
+from cumulant.errors import TooWide
+from cumulant.graphical.exact import elimination_kernels as kernels
+from cumulant.graphical.exact.program import Program
+from cumulant.graphical.exact.schedule import FORWARD, plan
+from cumulant.threads import side_by_side
+
+__all__ = ["Pass", "megabytes"]
+
+_TINY = 1e-290  # products above it have not underflown
+_AT_ONCE = 2**22  # entries of all tables together up to which all are kept, and one call does all steps
+_THREADS = 2**17  # entries of a step from which it is shared among threads
+_PARTS = 8  # parts it is cut into, whatever the number of threads
+
+
+class Pass:
+    """One run over the steps, in linear numbers or in logarithms."""
+
+    def __init__(self, program: Program, theta, linear, backward, beliefs, max_memory, n_jobs):
+        self.program, self.theta, self.linear = program, theta, linear
+        self.backward, self.beliefs, self.max_memory, self.n_jobs = backward, beliefs, max_memory, n_jobs
+        n_tables = program.lengths.size
+        sizes = program.structure.cardinalities
+        self.low, self.high = np.full(n_tables, np.inf), np.zeros(n_tables)
+        self.low_adjoint, self.high_adjoint = np.full(n_tables, np.inf), np.zeros(n_tables)
+        self.power, self.shift = np.zeros(n_tables, np.int64), np.zeros(program.n_factors)
+        self.offsets = np.zeros(n_tables, np.int64)
+        self.adjoints = np.full(n_tables + sizes.size, -1, np.int64)
+        self.offsets[: program.n_factors] = program.structure.table_starts[:-1]
+        self.position = np.zeros(sizes.size, np.int64)
+        begin = int(program.structure.table_starts[-1])
+        if beliefs:
+            self.adjoints[: program.n_factors] = begin + program.structure.table_starts[:-1]
+            begin *= 2
+        self.adjoints[n_tables:] = begin + np.concatenate([[0], np.cumsum(sizes)])[:-1]
+        self.begin = begin + int(sizes.sum())
+
+    def open(self, entries: int, modes: np.ndarray) -> None:
+        """Make space, and put the factors there."""
+        self.values, self.modes = np.empty(entries), modes
+        kernels.exponentiate(
+            self.theta, self.program.structure.table_starts, self.linear, self.values, self.low, self.high, self.shift
+        )
+        if not self.linear:
+            self.low[:], self.high[:] = 1.0, 1.0
+
+    def run(self):
+        """The answers, or None where linear numbers may not do."""
+        program = self.program
+        modes = np.full(program.n_steps, 0 if self.linear else 1)
+        messages = program.lengths[program.n_factors :]
+        entries = self.begin + int(messages.sum()) * (2 if self.backward else 1)
+        small = entries <= _AT_ONCE and 8 * entries <= self.max_memory
+        if small:
+            self.open(entries, modes)
+            ends = np.cumsum(messages)
+            self.offsets[program.n_factors :] = self.begin + ends - messages
+            if not self.step_all():
+                return None
+            if self.backward:
+                self.adjoints[program.n_factors : program.lengths.size] = self.begin + ends[-1:].sum() + ends - messages
+                if not self.all_back():
+                    return None
+        elif not self.scheduled(modes):
+            return None
+        log_z = self.log_partition()
+        if not self.backward or log_z == -np.inf:
+            return log_z, [], np.zeros(0)
+        n = program.n_factors
+        if self.beliefs and self.linear and not (self.low[:n] * self.low_adjoint[:n] > _TINY).all():
+            return None  # a table times what multiplies it may vanish
+        return log_z, self.marginals(), self.tables() if self.beliefs else np.zeros(0)
+
+    def advance(self, first: int, last: int, kind: int) -> bool:
+        """Some steps in one call: forward (0), backward (1), or the marginals of their variables alone (2)."""
+        return kernels.advance(
+            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.low, self.high,
+            self.low_adjoint, self.high_adjoint, self.power, self.position, *self.program.layout, self.program.lengths,
+        )  # fmt: skip
+
+    def step_all(self) -> bool:
+        """The forward pass in one call; False where linear numbers may not do."""
+        return self.advance(0, self.program.n_steps, 0)
+
+    def all_back(self) -> bool:
+        """The backward pass in one call."""
+        return self.advance(0, self.program.n_steps, 1)
+
+    def keep_all(self, modes: np.ndarray) -> bool:
+        """The forward pass with every message kept, for `decode`."""
+        program = self.program
+        messages = program.lengths[program.n_factors :]
+        entries = self.begin + int(messages.sum())
+        _require(8 * entries, self.max_memory, "all messages at once, for sampling and for best states")
+        self.open(entries, modes)
+        self.offsets[program.n_factors :] = self.begin + np.cumsum(messages) - messages
+        return self.step_all()
+
+    def decode(self, uniforms: np.ndarray, n: int) -> np.ndarray:
+        """`n` states: random ones, or the best where there are no `uniforms`."""
+        states = np.zeros((n, self.program.structure.n_variables), np.int64)
+        kernels.decode(
+            0, self.program.n_steps, self.linear, uniforms, states, self.values, self.offsets, *self.program.layout
+        )
+        return states
+
+    # Large models: one step at a time, on several threads, in the space that the schedule found ----------------------
+
+    def scheduled(self, modes: np.ndarray) -> bool:
+        """All events of the schedule; `TooWide` before the first where they do not fit."""
+        schedule = plan(self.program, self.backward, self.beliefs, self.max_memory // 8)
+        _require(8 * schedule.entries, self.max_memory, "its tables")
+        self.open(schedule.entries, modes)
+        for event in schedule.events:
+            if event.kind == FORWARD:
+                self.offsets[event.places[0][0]] = event.places[0][1]
+                done = self.step(event.step)
+            else:
+                for table, place in event.places:
+                    self.adjoints[table] = place
+                done = self.step_back(event.step)
+            if not done:
+                return False
+        return True
+
+    def step(self, s: int) -> bool:
+        """One step forward."""
+        own = self.program.n_factors + s
+        if self.program.clique_sizes[s] < _THREADS:
+            return self.advance(s, s + 1, 0)
+        if not self.safe(s, -1):
+            return False
+        low, high = self.in_parts(s, -1, own)
+        if self.linear:
+            self.power[own], self.low[own], self.high[own] = kernels.settle(
+                self.values, self.offsets[own], self.program.lengths[own], low, high
+            )
+        return True
+
+    def step_back(self, s: int) -> bool:
+        """One step backward."""
+        if self.program.clique_sizes[s] < _THREADS or self.program.lengths[self.program.n_factors + s] == 1:  # a root
+            return self.advance(s, s + 1, 1)
+        for target, table in enumerate(self.program.terms_of(s)):
+            if self.adjoints[table] < 0:
+                continue
+            if not self.safe(s, target):
+                return False
+            low, high = self.in_parts(s, target, table)
+            if self.linear:
+                _, self.low_adjoint[table], self.high_adjoint[table] = kernels.settle(
+                    self.values, self.adjoints[table], self.program.lengths[table], low, high
+                )
+        return self.advance(s, s + 1, 2)
+
+    def safe(self, s: int, target: int) -> bool:
+        """Whether the products of a contraction stay within the range of numbers."""
+        program = self.program
+        return not self.linear or kernels.safe(
+            s, target, self.low, self.high, self.low_adjoint, self.high_adjoint, program.term_starts, program.terms,
+            program.n_factors,
+        )  # fmt: skip
+
+    def in_parts(self, s: int, target: int, table: int) -> tuple[float, float]:
+        """A contraction cut along the first axes of its target; these are its slowest, so that a part is one block."""
+        program = self.program
+        n_split, n_parts = 0, 1
+        if table >= program.n_factors:
+            made = table - program.n_factors
+            scope = program.pool[program.starts[made] + (program.summed[made] >= 0) : program.starts[made + 1]]
+            while n_split < scope.size and n_parts < _PARTS:
+                n_parts *= int(program.structure.cardinalities[scope[n_split]])
+                n_split += 1
+        mode = int(self.modes[s]) if target == -1 else (0 if self.linear else 1)
+        found = side_by_side(
+            lambda part: kernels.part_of_step(
+                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.lengths,
+                *program.layout,
+            ),
+            n_parts,
+            self.n_jobs,
+        )  # fmt: skip
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    # Answers ---------------------------------------------------------------------------------------------------------
+
+    def log_partition(self) -> float:
+        """``log Z``, from the ends of the forward pass."""
+        program = self.program
+        ends = self.values[self.offsets[program.n_factors + program.roots]]
+        if self.linear:
+            if (ends <= 0.0).any():
+                return -np.inf
+            total = np.log(ends).sum() + math.log(2.0) * self.power[program.n_factors :].sum()
+        else:
+            total = ends.sum()
+        return float(total + self.shift.sum())
+
+    def marginals(self) -> list[np.ndarray]:
+        """The distribution of each variable."""
+        n_tables = self.program.lengths.size
+        sizes = self.program.structure.cardinalities
+        begin = int(self.adjoints[n_tables]) if sizes.size else 0
+        flat = self.values[begin : begin + int(sizes.sum())]
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if sizes.size else np.zeros(0, np.int64)
+        flat = _normalised(flat, starts, sizes, self.linear)
+        return np.split(flat, starts[1:]) if sizes.size else []
+
+    def tables(self) -> np.ndarray:
+        """The marginal tables of all factors, one after the other."""
+        starts = self.program.structure.table_starts
+        if starts[-1] == 0:
+            return np.zeros(0)
+        own, adjoint = self.values[: starts[-1]], self.values[starts[-1] : 2 * starts[-1]].copy()
+        alone = np.flatnonzero(np.diff(self.program.structure.scope_starts) == 0)
+        adjoint[starts[alone]] = 1.0 if self.linear else 0.0  # a factor of no variables is in no step
+        belief = own * adjoint if self.linear else own + adjoint
+        return _normalised(belief, starts[:-1], np.diff(starts), self.linear)
+
+
+def _normalised(flat: np.ndarray, starts: np.ndarray, sizes: np.ndarray, linear: bool) -> np.ndarray:
+    if not linear:
+        flat = np.exp(flat - np.repeat(np.maximum.reduceat(flat, starts), sizes))
+    return flat / np.repeat(np.add.reduceat(flat, starts), sizes)
+
+
+def _require(memory: float, max_memory: float, what: str) -> None:
+    if memory > max_memory:
+        raise TooWide(
+            f"exact inference needs {megabytes(memory)} for {what}, max_memory is {megabytes(max_memory)}: raise "
+            "max_memory"
+        )
+
+
+def megabytes(count: float) -> str:
+    """Bytes, readable."""
+    return f"{count / 2**20:.3g} MiB" if count < 2**30 else f"{count / 2**30:.3g} GiB"

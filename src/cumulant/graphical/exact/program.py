@@ -1,0 +1,76 @@
+"""A plan of exact inference: the steps of an elimination, and how large their tables are, known before any work."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cumulant.graphical.exact.program_kernels import build_steps, table_lengths
+from cumulant.graphical.structure import Structure
+
+__all__ = ["Program"]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The steps of eliminating the variables of a structure in an order. See `elimination_kernels` for the layout.
+
+    Tables are numbered: factors first, then the result of each step. `terms` of a step are the tables it multiplies;
+    each is used once, so that the steps make a tree, or a forest: a bucket tree (Dechter 1999), whose tables are those
+    of a junction tree.
+    """
+
+    structure: Structure
+    summed: np.ndarray
+    starts: np.ndarray
+    pool: np.ndarray
+    term_starts: np.ndarray
+    terms: np.ndarray
+    lengths: np.ndarray  # entries of each table
+    clique_sizes: np.ndarray  # entries of all variables of a step together: the work it is
+
+    @classmethod
+    def of(cls, structure: Structure, order: np.ndarray) -> "Program":
+        """Build the steps."""
+        steps = build_steps(order, structure.cardinalities, structure.scope_starts, structure.scopes)
+        sizes = table_lengths(structure.cardinalities, structure.scope_starts, structure.scopes, *steps[:3])
+        return cls(structure, *steps, *sizes)
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are: one for each variable, and products that prepare them."""
+        return self.summed.size
+
+    @property
+    def n_factors(self) -> int:
+        """How many of the tables are factors."""
+        return self.structure.n_factors
+
+    @property
+    def layout(self) -> tuple:
+        """The arrays that every kernel takes, in their order."""
+        return (
+            self.summed, self.starts, self.pool, self.term_starts, self.terms,
+            self.structure.scope_starts, self.structure.scopes, self.structure.cardinalities,
+        )  # fmt: skip
+
+    @cached_property
+    def consumers(self) -> np.ndarray:
+        """The step that uses each table, -1 for a root."""
+        out = np.full(self.lengths.size, -1, dtype=np.int64)
+        out[self.terms] = np.repeat(np.arange(self.n_steps), np.diff(self.term_starts))
+        return out
+
+    @cached_property
+    def roots(self) -> np.ndarray:
+        """The steps whose result is one number: one for each part of the graph."""
+        return np.flatnonzero(self.consumers[self.n_factors :] < 0)
+
+    @cached_property
+    def schedules(self) -> dict:
+        """The schedules that were found for these steps, by what was asked for."""
+        return {}
+
+    def terms_of(self, step: int) -> list[int]:
+        """The tables that a step multiplies."""
+        return self.terms[self.term_starts[step] : self.term_starts[step + 1]].tolist()

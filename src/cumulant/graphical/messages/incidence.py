@@ -1,0 +1,120 @@
+"""The incidence of tables and variables, over which messages run: what all algorithms of this kind share."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cumulant.graphical.messages.incidence_kernels import places_of_scopes
+from cumulant.graphical.structure import Structure
+
+__all__ = ["Incidence", "is_forest", "normalise", "tables_of"]
+
+
+class Incidence(NamedTuple):
+    """Tables, nodes and the links between them, as flat arrays; the arguments of the kernels, in their order.
+
+    A node is a variable (or, for region graphs, several variables together), a link says that a table is about a node.
+    Links of table ``f`` are ``first[f] : first[f + 1]``.
+    """
+
+    table_starts: np.ndarray  # where each table begins in the array of all tables
+    first: np.ndarray  # where the links of each table begin
+    node: np.ndarray  # the node of each link
+    factor: np.ndarray  # the table of each link
+    node_starts: np.ndarray  # where the states of each node begin
+    link_starts: np.ndarray  # where the links of each node begin in `links`
+    links: np.ndarray  # the links of the nodes, one node after the other
+    message_starts: np.ndarray  # where the message of each link begins
+    place_starts: np.ndarray  # where the places of each link begin
+    places: np.ndarray  # the state of the node of a link at each entry of its table
+
+    @classmethod
+    def of(cls, structure: Structure) -> "Incidence":
+        """With the variables of a structure as nodes; made once for each structure."""
+        if "incidence" not in structure.plans:
+            sizes = np.diff(structure.table_starts)
+            width = np.diff(structure.scope_starts)
+            place_starts = _starts(np.repeat(sizes, width))
+            places = np.zeros(int(place_starts[-1]), dtype=np.int32)
+            places_of_scopes(
+                structure.cardinalities,
+                structure.scope_starts,
+                structure.scopes,
+                structure.table_starts,
+                place_starts,
+                places,
+            )
+            structure.plans["incidence"] = cls.linked(
+                structure.table_starts, structure.scope_starts, structure.scopes, structure.cardinalities, places
+            )
+        return structure.plans["incidence"]
+
+    @classmethod
+    def linked(cls, table_starts, first, node, node_sizes, places) -> "Incidence":
+        """From tables, the nodes of their links, and the places of all links one after the other."""
+        width = np.diff(first)
+        order = np.argsort(node, kind="stable")
+        return cls(
+            np.ascontiguousarray(table_starts, dtype=np.int64),
+            np.ascontiguousarray(first, dtype=np.int64),
+            np.ascontiguousarray(node, dtype=np.int64),
+            np.repeat(np.arange(width.size), width),
+            _starts(node_sizes),
+            _starts(np.bincount(node, minlength=node_sizes.size)),
+            order.astype(np.int64),
+            _starts(node_sizes[node]),
+            _starts(np.repeat(np.diff(table_starts), width)),
+            places,
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return self.node_starts.size - 1
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """How many tables are about each node."""
+        return np.diff(self.link_starts)
+
+    def split(self, flat: np.ndarray) -> list[np.ndarray]:
+        """A flat array over the states of all nodes as one array for each node."""
+        return np.split(flat, self.node_starts[1:-1]) if self.n_nodes else []
+
+
+def is_forest(structure: Structure) -> bool:
+    """Whether the factor graph, with a node for each variable and one for each factor, has no cycle."""
+    parent = list(range(structure.n_variables + structure.n_factors))
+
+    def root(v):
+        while parent[v] != v:
+            parent[v] = parent[parent[v]]
+            v = parent[v]
+        return v
+
+    for f in range(structure.n_factors):
+        for v in structure.scope(f):
+            a, b = root(v), root(structure.n_variables + f)
+            if a == b:
+                return False
+            parent[a] = b
+    return True
+
+
+def tables_of(model: Any) -> tuple[Structure, np.ndarray, np.ndarray]:
+    """The free variables of a model with their tables, as kernels take them, and their numbers in the model."""
+    structure, theta, free = model._restricted()
+    return structure, np.array(theta), free  # a copy: kernels are compiled once more for arrays that are read-only
+
+
+def normalise(logs: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """``exp`` of logarithms, each piece between two `starts` divided by its sum."""
+    if logs.size == 0:
+        return logs.copy()
+    sizes = np.diff(starts)
+    weights = np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts[:-1]), sizes))
+    return weights / np.repeat(np.add.reduceat(weights, starts[:-1]), sizes)
+
+
+def _starts(sizes: Any) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

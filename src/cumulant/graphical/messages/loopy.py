@@ -1,0 +1,276 @@
+"""Belief propagation, sum-product and max-product: exact on trees, an estimate on graphs with cycles."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cumulant.certificates import Certificate, check, recipe_of, rounding, verifier
+from cumulant.errors import DomainError
+from cumulant.graphical.messages.incidence import Incidence, is_forest, normalise, tables_of
+from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
+
+__all__ = ["MaxProduct", "Propagation", "belief_propagation", "distance_to_log_partition", "max_product"]
+
+_SCHEDULES = ("sequential", "parallel", "residual")
+_SETTLED = 1e-12  # a change of messages that is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Propagation:
+    """What message passing found: an estimate, unless a certificate says otherwise.
+
+    Attributes
+    ----------
+    log_partition : float
+        Minus the Bethe free energy (or that of the regions), an estimate of ``log Z`` that can lie on either side.
+    marginals : list of arrays, or an array
+        The beliefs of the variables, as `DiscreteModel.marginals` gives them.
+    beliefs : array
+        The tables of the factors, one after the other, for the model restricted to its free variables.
+    converged : bool
+        Whether messages settled within `tol`. Where they did not, the numbers mean little.
+    trace : array
+        The largest change of a message in each sweep; for a double loop, the free energy after each outer loop.
+    change : float
+        The last change.
+    certificate : Certificate or None
+        Of ``|log Z - log_partition|``, on trees only; None is no statement.
+    messages : array or None
+        The logarithms of the messages of `belief_propagation`, for the next run to start from.
+    """
+
+    log_partition: float
+    marginals: Any
+    beliefs: np.ndarray
+    converged: bool
+    trace: np.ndarray
+    change: float
+    certificate: Certificate | None = None
+    messages: np.ndarray | None = None
+
+    def __str__(self):
+        end = "converged" if self.converged else f"NOT converged, last change {self.change:.2g}"
+        kind = "estimate without a certificate" if self.certificate is None else "exact"
+        return f"log Z ~ {self.log_partition:.6g}  ({kind}; {len(self.trace)} sweeps, {end})"
+
+
+@dataclass(frozen=True, eq=False)
+class MaxProduct:
+    """A state, its score ``<theta, T(x)>``, and whether it is known to be the best.
+
+    Attributes
+    ----------
+    x : array
+        The state, in the values of the model.
+    score : float
+        Its score, computed from the model: no other state is known to be better, and on trees none is.
+    converged : bool
+    trace : array
+    certificate : Certificate or None
+        Of ``max <theta, T> - score``, on trees only.
+    """
+
+    x: np.ndarray
+    score: float
+    converged: bool
+    trace: np.ndarray
+    certificate: Certificate | None = None
+
+
+def belief_propagation(
+    model: Any,
+    *,
+    schedule: str = "sequential",
+    damping: float = 0.0,
+    max_sweeps: int = 1000,
+    tol: float = 1e-10,
+    start: Propagation | None = None,
+) -> Propagation:
+    """Loopy belief propagation: sum-product messages to a fixed point, and the Bethe estimate of ``log Z``.
+
+    ``m_(f -> i)(x_i) ~ sum_(x_f without x_i) f(x_f) prod_(j != i) prod_(g != f) m_(g -> j)(x_j)``, in logarithms. On a
+    tree it ends with the exact marginals and ``log Z``, and a certificate. On a graph with cycles fixed points are the
+    stationary points of the Bethe free energy (Yedidia, Freeman, Weiss 2005): often close, never certified, and there
+    may be none that the iteration finds; see `double_loop` for one that always converges.
+
+    Parameters
+    ----------
+    model : DiscreteModel
+        With or without evidence; tables of any arity. A causally independent factor is a chain of small tables, along
+        which the sequential schedule goes forth and back: messages take time linear in the number of causes.
+    schedule : str
+        ``"sequential"`` (tables in order, forth and back), ``"parallel"`` (all from the last messages) or
+        ``"residual"`` (always the table whose messages would change most; Elidan, McGraw, Koller 2006).
+    damping : float
+        In [0, 1): the weight of the logarithm of the old message in the new one.
+    max_sweeps, tol : int, float
+        The end: no message, as a distribution, changes by more than `tol` in a sweep.
+    start : Propagation, optional
+        A result for a model with the same scopes and evidence on the same variables, whose messages to start from
+        where the tables have changed a little; uniform messages without it.
+
+    Examples
+    --------
+    >>> from cumulant.graphical import Ising
+    >>> chain = Ising([(0, 1), (1, 2)], [0.5, -0.3], [0.4, 0.3, -0.5])
+    >>> result = belief_propagation(chain)
+    >>> abs(result.log_partition - chain.log_partition()) <= result.certificate.upper
+    True
+    >>> square = Ising([(0, 1), (0, 2), (1, 3), (2, 3)], [-0.5, 0.5, 0.5, 0.5], [0.4, 0.3, -0.5, -0.2])
+    >>> print(belief_propagation(square))
+    log Z ~ 3.40197  (estimate without a certificate; ... sweeps, converged)
+    """
+    structure, theta, _ = tables_of(model)
+    layout = Incidence.of(structure)
+    messages, trace, change = _run(layout, theta, False, schedule, damping, max_sweeps, tol, start)
+    nodes, tables = np.zeros(int(layout.node_starts[-1])), np.zeros(theta.size)
+    value, size = summarise(messages, theta, nodes, tables, tuple(layout))
+    if not np.isfinite(value):  # a zero message is a proof: every state is impossible
+        raise DomainError("every state is impossible, given the evidence: there is no distribution")
+    certificate = None
+    forest = is_forest(structure)
+    if forest and change <= _SETTLED:
+        slack = (
+            rounding(size, theta[np.isfinite(theta)], terms=4.0 * (theta.size + nodes.size)) + layout.node.size * change
+        )
+        certificate = Certificate(
+            "|log Z - value|",
+            0.0,
+            "sum-product is exact on trees (Pearl 1988)",
+            (
+                check(forest, "the factor graph has no cycle"),
+                check(change <= _SETTLED, "the messages are at their fixed point", f"last change {change:.1e}"),
+            ),
+            slack=slack,
+            recipe=recipe_of(distance_to_log_partition),
+        )
+    return Propagation(
+        float(value),
+        model._all_marginals(layout.split(normalise(nodes, layout.node_starts))),
+        normalise(tables, layout.table_starts),
+        bool(change <= tol),
+        trace,
+        float(change),
+        certificate,
+        messages,
+    )
+
+
+@verifier
+def distance_to_log_partition(model: Any, result: Propagation) -> float:
+    """``|log Z - value|`` with ``log Z`` by elimination, which on a tree costs no more than the messages."""
+    return abs(model.log_partition(method="elimination") - result.log_partition)
+
+
+def max_product(
+    model: Any,
+    *,
+    schedule: str = "sequential",
+    damping: float = 0.0,
+    max_sweeps: int = 1000,
+    tol: float = 1e-10,
+) -> MaxProduct:
+    """Max-product messages, and a state read off them: a best one on a tree, a good one elsewhere.
+
+    The state is read factor by factor: each takes its best entry among those that agree with what is settled, which on
+    a tree is right even where several states are best. Arguments are those of `belief_propagation`.
+
+    Examples
+    --------
+    >>> from cumulant.graphical import Ising
+    >>> found = max_product(Ising([(0, 1), (1, 2)], [0.5, -0.3], [0.4, 0.3, -0.5]))
+    >>> found.x, round(found.score, 6)
+    (array([ 1,  1, -1]), 2.0)
+    """
+    if model.n_variables != model.structure.n_variables:
+        raise ValueError("max_product needs a model without hidden variables: these would be maximised, not summed out")
+    structure, theta, free = tables_of(model)
+    layout = Incidence.of(structure)
+    messages, trace, change = _run(layout, theta, True, schedule, damping, max_sweeps, tol)
+    nodes, tables = np.zeros(int(layout.node_starts[-1])), np.zeros(theta.size)
+    if summarise(messages, theta, nodes, tables, tuple(layout))[0] == -np.inf:
+        raise DomainError("every state is impossible, given the evidence: there is no best one")
+    states = np.zeros(model.n_variables, dtype=np.int64)
+    for v, x in model._evidence.items():
+        states[v] = x
+    states[free] = _decode(layout, nodes, tables)
+    x = model.family.values(states)
+    score = float(model.family.score(x, model.theta))
+    certificate = None
+    forest = is_forest(structure)
+    if forest and change <= _SETTLED and score > -np.inf:
+        size = np.abs(theta[np.isfinite(theta)]).sum()
+        certificate = Certificate(
+            "max <theta, T> - score",
+            0.0,
+            "max-product is exact on trees (Pearl 1988)",
+            (
+                check(forest, "the factor graph has no cycle"),
+                check(change <= _SETTLED, "the messages are at their fixed point", f"last change {change:.1e}"),
+            ),
+            slack=rounding(size, terms=4.0 * (theta.size + nodes.size)) + layout.node.size * change,
+            recipe=recipe_of(_distance_to_best),
+        )
+    return MaxProduct(x, score, bool(change <= tol), trace, certificate)
+
+
+@verifier
+def _distance_to_best(model: Any, result: MaxProduct) -> float:
+    return model.map()[1] - float(model.family.score(result.x, model.theta))
+
+
+def _run(layout: Incidence, theta, maximise, schedule, damping, max_sweeps, tol, start=None):
+    if schedule not in _SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(map(repr, _SCHEDULES))}; got {schedule!r}")
+    if not 0.0 <= damping < 1.0:
+        raise ValueError(f"damping must be at least 0 and below 1; got {damping!r}")
+    if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int | np.integer) or max_sweeps < 1:
+        raise ValueError(f"max_sweeps must be a whole number, at least 1; got {max_sweeps!r}")
+    if not (np.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
+    sizes = np.diff(layout.message_starts)
+    messages = np.zeros(int(sizes.sum())) if maximise else -np.log(np.repeat(sizes, sizes))
+    if start is not None:
+        if not isinstance(start, Propagation) or start.messages is None or start.messages.shape != messages.shape:
+            raise ValueError("start must be a result of belief_propagation for a model with the same scopes")
+        # what was impossible may be possible under other tables: such messages begin anew
+        messages = np.where(np.isneginf(start.messages), messages, start.messages)
+    trace = np.empty(max_sweeps)
+    how = (float(damping), int(max_sweeps), float(tol), trace, tuple(layout))
+    if theta.size == 0:
+        sweeps, change = 0, 0.0
+    elif schedule == "residual":
+        sweeps, change = propagate_residual(messages, theta, maximise, *how)
+    else:
+        sweeps, change = propagate(messages, theta, maximise, schedule == "parallel", *how)
+    return messages, trace[:sweeps].copy(), change
+
+
+def _decode(layout: Incidence, nodes: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """States by factor beliefs, going from a settled variable to the factors that it is in."""
+    states = np.full(layout.n_nodes, -1, dtype=np.int64)
+    seen = np.zeros(layout.first.size - 1, dtype=bool)
+    for start in range(layout.n_nodes):
+        if states[start] >= 0:
+            continue
+        states[start] = int(np.argmax(nodes[layout.node_starts[start] : layout.node_starts[start + 1]]))
+        waiting = [start]
+        while waiting:
+            i = waiting.pop()
+            for f in layout.factor[layout.links[layout.link_starts[i] : layout.link_starts[i + 1]]].tolist():
+                if seen[f]:
+                    continue
+                seen[f] = True
+                belief = tables[layout.table_starts[f] : layout.table_starts[f + 1]].copy()
+                links = range(layout.first[f], layout.first[f + 1])
+                at = {k: layout.places[layout.place_starts[k] : layout.place_starts[k + 1]] for k in links}
+                for k in links:
+                    if states[layout.node[k]] >= 0:
+                        belief[at[k] != states[layout.node[k]]] = -np.inf
+                best = int(np.argmax(belief))
+                for k in links:
+                    if states[layout.node[k]] < 0:
+                        states[layout.node[k]] = at[k][best]
+                        waiting.append(int(layout.node[k]))
+    return states

@@ -1,0 +1,1 @@
+"""Mixing-time certificates: dependency matrices, their norms, and projections on fast-mixing sets."""

@@ -1,0 +1,170 @@
+"""The nearest tables of a pairwise model whose linear dependency matrix has a norm of at most `radius`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import coo_array
+
+from cumulant.errors import NotConvergedError
+from cumulant.graphical.mixing.perron import spectral_norm
+from cumulant.graphical.mixing.spectral_projection import Nearest
+from cumulant.graphical.mixing.table_projection_kernels import shrink_edges
+
+__all__ = ["Tables", "nearest_tables", "table_dual"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of edges ``(i, j)``, one after the other: `flat`, with `shapes` (edges, 2) and `starts`."""
+
+    edges: np.ndarray
+    shapes: np.ndarray
+    starts: np.ndarray
+    flat: np.ndarray
+    n: int
+
+
+def nearest_tables(tables: Tables, radius: float, norm: str, *, tol: float = 1e-8, max_steps: int = 2000) -> Nearest:
+    """Minimise ``1/2 sum_ij |psi_ij - theta_ij|^2`` over tables with ``norm(R(psi)) <= radius``.
+
+    ``R_ij = max_a range_b psi_ij(a, b) / 2`` and ``R_ji = max_b range_a psi_ij(a, b) / 2``; `norm` is ``"spectral"``,
+    ``"one"`` or ``"inf"``. The spectral norm of ``R >= 0`` is the Perron root of ``[[0, R], [R^T, 0]]``, with a
+    multiplier of rank one (see `nearest_weights`), so that all three have one dual in a few numbers for each variable:
+
+        ``max over s >= 0 of  sum_ij phi_ij(p_ij, p_ji) - radius sum s``,
+
+    where ``phi_ij(p, p') = min_psi 1/2 |psi - theta_ij|^2 + p max_a range_b psi + p' max_b range_a psi`` and
+    ``p_ij = sqrt(s_i s'_j)`` (spectral), ``s_i / 2`` (inf) or ``s_j / 2`` (one). It is concave and differentiable and
+    is maximised by L-BFGS-B; ``phi`` is evaluated through its own dual, so that what is found is a lower bound at any
+    accuracy. The point is made feasible by shrinking tables towards their means.
+    """
+    problem = _Dual(tables, radius, norm)
+    if problem.inside():
+        return Nearest(tables.flat.copy(), 0.0, 0.0, np.zeros(problem.dim), 0)
+    x, best, steps = problem.start(), None, 0
+    for _ in range(6):  # restarts drop the curvature learnt elsewhere, which is wrong across a kink
+        found = minimize(
+            problem.value_and_gradient,
+            x,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=None if norm == "spectral" else [(0.0, None)] * x.size,
+            options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
+        )
+        x, steps = found.x, steps + int(found.nit)
+        candidate = problem.certified(x, steps)
+        if best is None or candidate.gap < best.gap:
+            best = candidate
+        if best.gap <= tol * best.value or found.nit == 0:
+            break
+    if best is None or best.gap > max(tol, 1e-4) * best.value:
+        gap = np.inf if best is None else best.gap / best.value
+        raise NotConvergedError(
+            f"the projection of tables stopped after {steps} steps at a relative gap of {gap:.2g}: raise tol"
+        )
+    return best
+
+
+def table_dual(tables: Tables, radius: float, norm: str, multipliers: np.ndarray) -> float:
+    """The dual at these multipliers (logarithms, for the spectral norm): no feasible tables are nearer than that."""
+    return -_Dual(tables, radius, norm).value_and_gradient(multipliers)[0]
+
+
+class _Dual:
+    """The dual of `nearest_tables` as a function to be minimised, with the state of its inner problems."""
+
+    def __init__(self, tables: Tables, radius: float, norm: str):
+        self.t, self.radius, self.norm, self.n = tables, float(radius), norm, tables.n
+        self.i, self.j = tables.edges[:, 0], tables.edges[:, 1]
+        m = len(tables.edges)
+        self.V, self.W = np.zeros(tables.flat.size), np.zeros(tables.flat.size)
+        self.values, self.of_row, self.of_column = np.zeros(m), np.zeros(m), np.zeros(m)
+        self.dim = 2 * self.n if norm == "spectral" else self.n
+        self.used = np.zeros(self.n, dtype=bool)
+        self.used[tables.edges.ravel()] = True
+        # Which multiplier goes with R_ij and which with R_ji.
+        self.left, self.right = (self.i, self.j) if norm == "inf" else (self.j, self.i)
+
+    def inside(self) -> bool:
+        self._inner(np.zeros(len(self.i)), np.zeros(len(self.i)))
+        ones = np.ones(self.n)
+        if self.norm == "spectral":
+            return spectral_norm(self._matrix()).upper <= self.radius
+        return bool(self._excess(ones, ones).max() <= 1.0)
+
+    def _matrix(self):
+        i, j = self.i, self.j
+        values = np.concatenate([0.5 * self.of_row, 0.5 * self.of_column])
+        return coo_array((values, (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(self.n, self.n)).tocsr()
+
+    def start(self) -> np.ndarray:
+        """Multipliers of the size of the tables, the same for all."""
+        size = max(float(self.of_row.mean()), 1e-3)
+        if self.norm == "spectral":
+            return np.full(self.dim, np.log(0.1 * size))
+        return np.full(self.dim, 0.1 * size)
+
+    def _inner(self, p: np.ndarray, p_turned: np.ndarray) -> None:
+        t = self.t
+        shrink_edges(
+            t.flat,
+            t.shapes,
+            t.starts,
+            p,
+            p_turned,
+            self.V,
+            self.W,
+            self.values,
+            self.of_row,
+            self.of_column,
+            1e-14,
+            5000,
+        )
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        n, i, j = self.n, self.i, self.j
+        if self.norm == "spectral":
+            s = np.exp(np.clip(x, -100.0, 100.0))
+            rows, columns = s[:n], s[n:]
+            p, p_turned = np.sqrt(rows[i] * columns[j]), np.sqrt(rows[j] * columns[i])
+            self._inner(p, p_turned)
+            u, w = 0.5 * p * self.of_row, 0.5 * p_turned * self.of_column
+            gradient = self.radius * s
+            gradient[:n] -= np.bincount(i, u, n) + np.bincount(j, w, n)
+            gradient[n:] -= np.bincount(j, u, n) + np.bincount(i, w, n)
+            used = np.concatenate([self.used, self.used])
+            value = self.radius * s[used].sum() - self.values.sum()
+            return float(value), np.where(used, gradient, 0.0)
+        self._inner(0.5 * x[self.left], 0.5 * x[self.right])
+        gradient = np.full(n, self.radius)
+        gradient -= 0.5 * (np.bincount(self.left, self.of_row, n) + np.bincount(self.right, self.of_column, n))
+        gradient = np.where(self.used, gradient, 0.0)
+        return float(self.radius * x[self.used].sum() - self.values.sum()), gradient
+
+    def _excess(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """By how much each edge must shrink for ``R y' <= radius y`` and ``R^T y <= radius y'``, or sums of rows."""
+        n, i, j = self.n, self.i, self.j
+        a, b = 0.5 * self.of_row, 0.5 * self.of_column
+        safe = 1.0 + (np.bincount(np.concatenate([i, j])).max() + 8.0) * 2.0**-51
+        if self.norm != "spectral":
+            sums = np.bincount(self.left, a, n) + np.bincount(self.right, b, n)
+            each = np.maximum(sums / self.radius * safe, 1.0)
+            return np.maximum(each[i], each[j])
+        of_rows = (np.bincount(i, a * columns[j], n) + np.bincount(j, b * columns[i], n)) / (self.radius * rows)
+        of_columns = (np.bincount(j, a * rows[i], n) + np.bincount(i, b * rows[j], n)) / (self.radius * columns)
+        each = np.maximum(np.maximum(of_rows, of_columns) * safe, 1.0)
+        return np.maximum(each[i], each[j])
+
+    def certified(self, x: np.ndarray, steps: int) -> Nearest:
+        lower = -self.value_and_gradient(x)[0]
+        y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if self.norm == "spectral" else np.ones(2 * self.n)
+        shrink = 1.0 / self._excess(y[: self.n], y[self.n :] if self.norm == "spectral" else y[: self.n])
+        t = self.t
+        sizes = t.shapes.prod(axis=1)
+        point = t.flat - self.V - self.W
+        edge = np.repeat(np.arange(len(sizes)), sizes)
+        mean = (np.bincount(edge, point) / sizes)[edge]
+        point = np.where(shrink[edge] < 1.0, mean + shrink[edge] * (point - mean), point)
+        value = 0.5 * float(((point - t.flat) ** 2).sum())
+        return Nearest(point, value, lower, x, steps)

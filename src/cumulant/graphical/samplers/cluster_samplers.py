@@ -1,0 +1,67 @@
+"""Cluster samplers: Swendsen and Wang (1987), Wolff (1989).
+
+Edges are given bonds so that, together, spins and bonds have the joint distribution of Edwards and Sokal (1988); given
+the bonds, the clusters they join are independent, and are recoloured at once. Where couplings make spins agree over
+long distances, single-site updates take very long and these do not. They are valid for Ising couplings of any sign (a
+bond asks for the sign of its coupling); with frustration, clusters grow before the spins are ordered and little is
+gained.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import DomainError
+from cumulant.graphical.samplers.cluster_samplers_kernels import (
+    swendsen_wang_chain,
+    swendsen_wang_potts,
+    wolff_chain,
+    wolff_potts,
+)
+from cumulant.graphical.samplers.colouring import Neighbours
+from cumulant.graphical.samplers.gibbs import IsingArrays
+
+__all__ = ["ising_clusters", "potts_clusters"]
+
+
+def ising_clusters(arrays: IsingArrays, method: str):
+    """Chains of an Ising model: ``run`` as that of `ising_gibbs`. A sweep of ``"wolff"`` is one cluster."""
+    bonds, ghosts = -np.expm1(-2.0 * np.abs(arrays.couplings)), -np.expm1(-2.0 * np.abs(arrays.fields))
+    signs = np.sign(arrays.couplings).astype(np.int64)
+    if method == "swendsen_wang":
+        kernel, flat = swendsen_wang_chain, (np.ascontiguousarray(arrays.edges), bonds, signs)
+    else:
+        graph = Neighbours.of(arrays.n, arrays.edges)
+        kernel, flat = wolff_chain, (graph.indptr, graph.neighbours, bonds[graph.edge], signs[graph.edge])
+
+    def run(x, out, burn_in, thin, seed, first):
+        for c in range(len(x)):
+            kernel(x[c], out[c], *flat, arrays.fields, ghosts, burn_in, thin, seed, first + c)
+
+    return run, 1
+
+
+def potts_clusters(model: Any, method: str):
+    """Chains of a Potts model with couplings that are not negative; for ``"wolff"`` without fields."""
+    if model.evidence:
+        raise DomainError(f"method={method!r} of a Potts model takes no evidence: use method='systematic'")
+    if (model.couplings < 0).any():
+        worst = int(model.couplings.argmin())
+        raise DomainError(
+            f"clusters of a Potts model need couplings that are not negative; edge {worst} has "
+            f"{model.couplings[worst]:.4g}: use method='systematic'"
+        )
+    bonds, fields = -np.expm1(-model.couplings), model.fields.reshape(model.n_variables, model.n_states)
+    if method == "wolff" and (model.n_states < 2 or np.ptp(fields, axis=1).any()):
+        raise DomainError("method='wolff' of a Potts model needs two colours or more and no fields: use swendsen_wang")
+    if method == "swendsen_wang":
+        kernel, flat = swendsen_wang_potts, (np.ascontiguousarray(model.edges), bonds, np.ascontiguousarray(fields))
+    else:
+        graph = Neighbours.of(model.n_variables, model.edges)
+        kernel, flat = wolff_potts, (graph.indptr, graph.neighbours, bonds[graph.edge], model.n_states)
+
+    def run(x, out, burn_in, thin, seed, first):
+        for c in range(len(x)):
+            kernel(x[c], out[c], *flat, burn_in, thin, seed, first + c)
+
+    return run, 1

@@ -1,0 +1,154 @@
+"""Compiled cluster samplers: Swendsen-Wang and Wolff for Ising and Potts models.
+
+An Ising field is a coupling to a ghost spin that is always +1: a cluster which holds the ghost is not flipped.
+"""
+
+import numpy as np
+
+from cumulant.graphical.samplers.gibbs_kernels import keep
+from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp
+from cumulant.randomness_kernels import uniform, uniform_pair
+
+__all__ = ["root", "swendsen_wang_chain", "swendsen_wang_potts", "wolff_chain", "wolff_potts"]
+
+
+@kernel
+def root(above, i):
+    """The representative of the set of ``i``, with the paths halved on the way."""
+    while above[i] != i:
+        above[i] = above[above[i]]
+        i = above[i]
+    return i
+
+
+@kernel
+def swendsen_wang_chain(x, out, edges, bonds, signs, fields, ghosts, burn_in, thin, seed, chain):
+    """Spins -1 and +1. An edge whose product has the sign of its coupling (`signs`) gets a bond with probability
+    ``bonds = 1 - exp(-2 |J|)``, a spin along its field one with the ghost with probability ``ghosts = 1 - exp(-2
+    |h|)``; each cluster without the ghost gets a fair sign.
+    """
+    n, m = x.size, edges.shape[0]
+    above = np.empty(n + 1, np.int64)
+    for sweep in range(burn_in + thin * out.shape[0]):
+        for i in range(n + 1):
+            above[i] = i
+        for e in range(m):
+            i, j = edges[e, 0], edges[e, 1]
+            if x[i] * x[j] == signs[e] and uniform(seed, chain, sweep, e) < bonds[e]:
+                above[root(above, i)] = root(above, j)
+        for i in range(n):
+            if x[i] * fields[i] > 0.0 and uniform(seed, chain, sweep, m + i) < ghosts[i]:
+                above[root(above, i)] = root(above, n)
+        ghost = root(above, n)
+        for i in range(n):
+            r = root(above, i)
+            if r != ghost and uniform_pair(seed, chain, sweep, m + r)[1] < 0.5:
+                x[i] = -x[i]
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)
+
+
+@kernel
+def wolff_chain(x, out, indptr, neighbours, bonds, signs, fields, ghosts, burn_in, thin, seed, chain):
+    """One cluster at a time, grown from a spin drawn uniformly by the same bonds; flipped unless it meets the ghost.
+
+    A sweep is one cluster. The bond of an edge is asked for at most once, as its other end is then in the cluster.
+    """
+    n = x.size
+    stamp, stack = np.full(n, -1, np.int64), np.empty(n, np.int64)
+    for sweep in range(burn_in + thin * out.shape[0]):
+        start = int(uniform(seed, chain, sweep, 0) * n)
+        stamp[start], stack[0] = sweep, start
+        head, tail, free, drawn = 0, 1, True, 1
+        while head < tail:
+            i = stack[head]
+            head += 1
+            if x[i] * fields[i] > 0.0:
+                free &= uniform(seed, chain, sweep, drawn) >= ghosts[i]
+                drawn += 1
+            for e in range(indptr[i], indptr[i + 1]):
+                j = neighbours[e]
+                if stamp[j] != sweep and x[i] * x[j] == signs[e]:
+                    if uniform(seed, chain, sweep, drawn) < bonds[e]:
+                        stamp[j], stack[tail] = sweep, j
+                        tail += 1
+                    drawn += 1
+        if free:
+            for k in range(tail):
+                x[stack[k]] = -x[stack[k]]
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)
+
+
+@kernel
+def swendsen_wang_potts(x, out, edges, bonds, fields, burn_in, thin, seed, chain):
+    """Colours 0, 1, 2, ...: equal neighbours get a bond with probability ``1 - exp(-J)``, and each cluster a colour
+    with probability in proportion to ``exp`` of the sum of its `fields` (variables, colours).
+    """
+    n, m, q = x.size, edges.shape[0], fields.shape[1]
+    above, score = np.empty(n, np.int64), np.empty((n, q))
+    colour = np.empty(n, np.int64)
+    for sweep in range(burn_in + thin * out.shape[0]):
+        for i in range(n):
+            above[i] = i
+        for e in range(m):
+            i, j = edges[e, 0], edges[e, 1]
+            if x[i] == x[j] and uniform(seed, chain, sweep, e) < bonds[e]:
+                above[root(above, i)] = root(above, j)
+        for i in range(n):
+            for k in range(q):
+                score[i, k] = 0.0
+        for i in range(n):
+            r = root(above, i)
+            for k in range(q):
+                score[r, k] += fields[i, k]
+        for i in range(n):
+            if above[i] == i:
+                top, total = score[i, 0], 0.0
+                for k in range(1, q):
+                    top = max(top, score[i, k])
+                for k in range(q):
+                    score[i, k] = fast_exp(score[i, k] - top)
+                    total += score[i, k]
+                u, k = uniform(seed, chain, sweep, m + i) * total, 0
+                while k < q - 1 and u >= score[i, k]:
+                    u -= score[i, k]
+                    k += 1
+                colour[i] = k
+        for i in range(n):
+            x[i] = colour[root(above, i)]
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)
+
+
+@kernel
+def wolff_potts(x, out, indptr, neighbours, bonds, q, burn_in, thin, seed, chain):
+    """One cluster at a time, without fields: it gets another colour, drawn uniformly from the ``q - 1`` others."""
+    n = x.size
+    stamp, stack = np.full(n, -1, np.int64), np.empty(n, np.int64)
+    for sweep in range(burn_in + thin * out.shape[0]):
+        where, which = uniform_pair(seed, chain, sweep, 0)
+        start = int(where * n)
+        old = x[start]
+        new = (old + 1 + int(which * (q - 1))) % q
+        stamp[start], stack[0] = sweep, start
+        head, tail, drawn = 0, 1, 1
+        while head < tail:
+            i = stack[head]
+            head += 1
+            for e in range(indptr[i], indptr[i + 1]):
+                j = neighbours[e]
+                if stamp[j] != sweep and x[j] == old:
+                    if uniform(seed, chain, sweep, drawn) < bonds[e]:
+                        stamp[j], stack[tail] = sweep, j
+                        tail += 1
+                    drawn += 1
+        for k in range(tail):
+            x[stack[k]] = new
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)

@@ -1,0 +1,245 @@
+"""Compiled single-site Gibbs updates: Ising models one chain at a time or many side by side, and general tables.
+
+Every decision is drawn by counter from (seed, chain, sweep, position in the scan), so that an answer does not depend on
+how chains are spread over threads or vector lanes.
+
+A spin is drawn by comparing its local field with logistic noise: ``x_i = 1`` where ``h > log(u / (1 - u)) / 2``, which
+has probability ``1 / (1 + exp(-2 h))``. The noise depends on no spin, so that the compiler turns its logarithms into
+vector instructions, and what is left in the sequential loop is a sum and a comparison. There ``u`` has 32 random bits:
+a probability is off by at most 2^-33 (``|h|`` above 11.4 decides for certain). The other kernels have 52 bits.
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp, fast_log
+from cumulant.randomness_kernels import philox, uniform, uniform_pair
+
+__all__ = [
+    "ising_random_chain",
+    "ising_random_scan",
+    "ising_scan",
+    "ising_scan_lanes",
+    "keep",
+    "largest",
+    "logistic_noise",
+    "table_chain",
+    "table_conditional",
+]
+
+_LARGEST = 700.0  # exp of more is not finite, and the probability is already 1 or 0 to the last bit
+_BLOCK = 512  # decisions whose noise is drawn at once: 4 KiB
+_MASK, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+_TO_UNIT = 1.0 / 8589934592.0  # 2**-33
+
+
+@kernel
+def _four(seed, chain, sweep, block):
+    """The words of (seed, chain, sweep, block); the second key of the counter keeps them apart from `uniform_pair`."""
+    s = np.uint64(seed)
+    return philox(
+        np.uint64(block) & _MASK,
+        np.uint64(sweep) & _MASK,
+        np.uint64(chain) & _MASK,
+        np.uint64(1),
+        s & _MASK,
+        s >> _SHIFT,
+    )
+
+
+@kernel
+def _logistic(word):
+    """``log(u / (1 - u)) / 2`` at ``u = (word + 1/2) / 2^32``."""
+    u = (2.0 * np.float64(word) + 1.0) * _TO_UNIT
+    return 0.5 * fast_log(u / (1.0 - u))
+
+
+@kernel
+def keep(out, row, x):
+    """``out[row] = x``. (Assignment to a slice compiles a message for wrong shapes, which takes a second.)"""
+    for i in range(x.size):
+        out[row, i] = x[i]
+
+
+@kernel
+def largest(values):
+    """The largest of some whole numbers, at least 1."""
+    most = 1
+    for value in values:
+        most = max(most, value)
+    return most
+
+
+@kernel
+def logistic_noise(out, first, size, seed, chain, sweep):
+    """``out[k] = log(u / (1 - u)) / 2`` for the positions ``first + k`` of a scan; `first` is a multiple of four, and
+    `out` has room for `size` rounded up to one.
+
+    Four positions share one call of the generator: position ``p`` has word ``p % 4`` of the block ``p // 4``.
+    """
+    for k in range((size + 3) // 4):
+        w0, w1, w2, w3 = _four(seed, chain, sweep, first // 4 + k)
+        out[4 * k] = _logistic(w0)
+        out[4 * k + 1] = _logistic(w1)
+        out[4 * k + 2] = _logistic(w2)
+        out[4 * k + 3] = _logistic(w3)
+
+
+@kernel
+def ising_scan(x, out, order, indptr, neighbours, couplings, fields, burn_in, thin, seed, chain):
+    """Sweeps over the sites of `order`, in order: `burn_in` of them, then `thin` before each row of `out` is written.
+
+    `x` (int8, -1 and +1) is the start and is changed in place; `couplings` has an entry for each of `neighbours`.
+    """
+    n, noise = order.size, np.empty(_BLOCK)
+    for sweep in range(burn_in + thin * out.shape[0]):
+        for first in range(0, n, _BLOCK):
+            size = min(_BLOCK, n - first)
+            logistic_noise(noise, first, size, seed, chain, sweep)
+            for k in range(size):
+                i = order[first + k]
+                h = fields[i]
+                for e in range(indptr[i], indptr[i + 1]):
+                    h += couplings[e] * x[neighbours[e]]
+                x[i] = 1 if h > noise[k] else -1
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)
+
+
+@kernel
+def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, burn_in, thin, seed, first_chain):
+    """The same for many chains at once, bit for bit: `x` is (sites, chains), so that one instruction serves several
+    chains; `out` is (chains, draws, sites).
+    """
+    n, lanes = order.size, x.shape[1]
+    noise, h = np.empty((4, lanes)), np.empty(lanes)
+    for sweep in range(burn_in + thin * out.shape[1]):
+        for p in range(n):
+            if p % 4 == 0:
+                for c in range(lanes):
+                    w0, w1, w2, w3 = _four(seed, first_chain + c, sweep, p // 4)
+                    noise[0, c] = _logistic(w0)
+                    noise[1, c] = _logistic(w1)
+                    noise[2, c] = _logistic(w2)
+                    noise[3, c] = _logistic(w3)
+            i = order[p]
+            for c in range(lanes):
+                h[c] = fields[i]
+            for e in range(indptr[i], indptr[i + 1]):
+                j, coupling = neighbours[e], couplings[e]
+                for c in range(lanes):
+                    h[c] += coupling * x[j, c]
+            for c in range(lanes):
+                x[i, c] = 1 if h[c] > noise[p % 4, c] else -1
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            for i in range(x.shape[0]):
+                for c in range(lanes):
+                    out[c, done // thin - 1, i] = x[i, c]
+
+
+@kernel
+def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps, seed, first_chain, first_step):
+    """`steps` updates of each row of `spins` (int8, -1 and +1), in place: a site drawn uniformly from `sites` gets a
+    new value from its conditional distribution, ``P(x_i = 1 | rest) = 1 / (1 + exp(-2 h))``, ``h = h_i + sum J_ij
+    x_j``.
+
+    Row ``c`` is the chain ``first_chain + c``; its updates are those numbered from `first_step` on, so that several
+    calls continue one run.
+    """
+    n = sites.size
+    for c in range(spins.shape[0]):
+        x = spins[c]
+        for t in range(steps):
+            where, u = uniform_pair(seed, first_chain + c, first_step + t, 0)
+            i = sites[int(where * n)]
+            h = fields[i]
+            for e in range(indptr[i], indptr[i + 1]):
+                h += couplings[e] * x[neighbours[e]]
+            x[i] = 1 if u * (1.0 + fast_exp(min(-2.0 * h, _LARGEST))) < 1.0 else -1
+
+
+@kernel
+def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, burn_in, thin, seed, chain):
+    """One chain of `ising_random_scan`, a sweep being as many updates as there are sites; draws as in `ising_scan`."""
+    n, one, done = sites.size, x.reshape(1, x.size), 0
+    for k in range(-1, out.shape[0]):
+        steps = (burn_in if k < 0 else thin) * n
+        ising_random_scan(one, sites, indptr, neighbours, couplings, fields, steps, seed, chain, done)
+        done += steps
+        if k >= 0:
+            keep(out, k, x)
+
+
+@kernel
+def table_conditional(
+    scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
+):
+    """Put ``P(x_v = k | rest)``, not divided by its sum (which is returned), into ``scores[:size]``.
+
+    The factors of ``v`` are ``factors[starts[v] : starts[v + 1]]``, in whose tables ``v`` has these `strides`.
+    """
+    for k in range(size):
+        scores[k] = 0.0
+    for a in range(starts[v], starts[v + 1]):
+        f, stride = factors[a], strides[a]
+        at = origin[f] - x[v] * stride
+        for b in range(scope_starts[f], scope_starts[f + 1]):
+            at += scope_strides[b] * x[scopes[b]]
+        for k in range(size):
+            scores[k] += tables[at + k * stride]
+    top = scores[0]
+    for k in range(1, size):
+        top = max(top, scores[k])
+    total = 0.0
+    for k in range(size):
+        scores[k] = fast_exp(scores[k] - top)
+        total += scores[k]
+    return total
+
+
+@kernel
+def table_chain(
+    x,
+    out,
+    order,
+    at_random,
+    sizes,
+    starts,
+    factors,
+    strides,
+    scope_starts,
+    scopes,
+    scope_strides,
+    tables,
+    origin,
+    burn_in,
+    thin,
+    seed,
+    chain,
+):
+    """Gibbs sweeps over variables with any number of states: over `order` in order, or each time one of it at random.
+
+    `x` holds states 0, 1, 2, ...; draws as in `ising_scan`.
+    """
+    n, scores = order.size, np.empty(largest(sizes))
+    for sweep in range(burn_in + thin * out.shape[0]):
+        for p in range(n):
+            if at_random:
+                where, u = uniform_pair(seed, chain, sweep, p)
+                v = order[int(where * n)]
+            else:
+                v, u = order[p], uniform(seed, chain, sweep, p)
+            size = sizes[v]
+            total = table_conditional(
+                scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
+            )
+            u, k = u * total, 0
+            while k < size - 1 and u >= scores[k]:
+                u -= scores[k]
+                k += 1
+            x[v] = k
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            keep(out, done // thin - 1, x)

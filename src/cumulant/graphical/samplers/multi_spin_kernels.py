@@ -1,0 +1,154 @@
+"""Compiled multi-spin coding: 64 spins of a torus in one word, updated by bit operations.
+
+The two colours of the chequerboard are kept apart: the site of row ``r`` and column ``2 q + (r + colour) % 2`` is bit
+``q // W`` of word ``q % W`` of its row, with ``W`` words in a row. Neighbours of a word are then whole words, but for a
+rotation by one bit at the border.
+
+A word of Bernoulli(p) bits comes from 24 random words, one for each binary digit of ``p``, last digit first: ``r = r |
+random`` where the digit is 1 and ``r & random`` where it is 0 makes ``P(r = 1) = 0.b1 b2 ... b24``. The random words
+are those of xoshiro256++ (Blackman and Vigna 2021), one stream for each word of a row, begun anew in every sweep from
+Philox at (seed, chain, sweep, word).
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.randomness_kernels import philox
+
+__all__ = ["pack", "torus_chain", "unpack"]
+
+_MASK, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+_0, _1, _17, _23, _41, _45, _19, _63 = (np.uint64(k) for k in (0, 1, 17, 23, 41, 45, 19, 63))
+
+
+@kernel
+def _next(a, b, c, d):
+    """The next word of xoshiro256++ and the new state."""
+    total = a + d
+    word = ((total << _23) | (total >> _41)) + a
+    shifted = b << _17
+    c ^= a
+    d ^= b
+    b ^= c
+    a ^= d
+    c ^= shifted
+    d = (d << _45) | (d >> _19)
+    return word, a, b, c, d
+
+
+@kernel
+def _begin(states, seed, chain, sweep):
+    """A state for each stream, from the counter (word, sweep, chain)."""
+    s = np.uint64(seed)
+    for w in range(states.shape[1]):
+        for half in range(2):
+            c0, c1, c2, c3 = philox(
+                np.uint64(w),
+                np.uint64(sweep) & _MASK,
+                np.uint64(chain) & _MASK,
+                np.uint64(2 + half),
+                s & _MASK,
+                s >> _32,
+            )
+            states[2 * half, w] = (c0 << _32) | c1
+            states[2 * half + 1, w] = (c2 << _32) | c3
+
+
+@kernel
+def _decisions(states, none, one, coin, none_digits, one_digits):
+    """Words of Bernoulli bits: `none` and `one` with the probabilities of these 24 digits, `coin` with one half.
+
+    The digits are numbers below 2^24, not arrays, and the loops over them short enough to be unrolled: the loop over
+    words then has no other memory in it and becomes vector instructions.
+    """
+    first, second, third, fourth = states[0], states[1], states[2], states[3]
+    for w in range(none.size):
+        a, b, c, d = first[w], second[w], third[w], fourth[w]
+        p, q, word = _0, _0, _0
+        for k in range(12):
+            word, a, b, c, d = _next(a, b, c, d)
+            digit = _0 - ((none_digits >> np.uint64(k)) & _1)
+            p = (p & word) | (digit & (p | word))
+            digit = _0 - ((one_digits >> np.uint64(k)) & _1)
+            q = (q & word) | (digit & (q | word))
+        for k in range(12, 24):
+            word, a, b, c, d = _next(a, b, c, d)
+            digit = _0 - ((none_digits >> np.uint64(k)) & _1)
+            p = (p & word) | (digit & (p | word))
+            digit = _0 - ((one_digits >> np.uint64(k)) & _1)
+            q = (q & word) | (digit & (q | word))
+        first[w], second[w], third[w], fourth[w] = a, b, c, d
+        none[w], one[w], coin[w] = p, q, word
+
+
+@kernel
+def _half_sweep(mine, other, colour, states, scratch, none_digits, one_digits):
+    """New spins for one colour given the other. The digits are those of the probability of +1 with no neighbour up and
+    with one up; with four or three up it is one minus that, with two up one half.
+    """
+    rows, words = mine.shape
+    none, one, coin, side = scratch[0], scratch[1], scratch[2], scratch[3]
+    for r in range(rows):
+        above, below, beside, own = other[(r - 1) % rows], other[(r + 1) % rows], other[r], mine[r]
+        if (r + colour) % 2 == 0:
+            for w in range(1, words):
+                side[w] = beside[w - 1]
+            side[0] = (beside[words - 1] << _1) | (beside[words - 1] >> _63)
+        else:
+            for w in range(words - 1):
+                side[w] = beside[w + 1]
+            side[words - 1] = (beside[0] >> _1) | (beside[0] << _63)
+        _decisions(states, none, one, coin, none_digits, one_digits)
+        for w in range(words):
+            either_1, both_1 = above[w] ^ below[w], above[w] & below[w]
+            either_2, both_2 = beside[w] ^ side[w], beside[w] & side[w]
+            odd = either_1 ^ either_2
+            many = both_1 | both_2  # with an odd number: three up
+            all_up = both_1 & both_2
+            all_down = ~(above[w] | below[w] | beside[w] | side[w])
+            extreme = (all_up & ~none[w]) | (all_down & none[w])
+            own[w] = (odd & (one[w] ^ many)) | (~odd & (extreme | (coin[w] & ~(all_up | all_down))))
+
+
+@kernel
+def pack(spins, rows, columns, colour, words):
+    """Put the +1 spins of one colour into `words` (rows, columns / 128)."""
+    width = words.shape[1]
+    for r in range(rows):
+        for w in range(width):
+            word = np.uint64(0)
+            for b in range(64):
+                column = 2 * (b * width + w) + (r + colour) % 2
+                if spins[r * columns + column] > 0:
+                    word |= _1 << np.uint64(b)
+            words[r, w] = word
+
+
+@kernel
+def unpack(words, rows, columns, colour, spins):
+    """The inverse of `pack`: -1 and +1."""
+    width = words.shape[1]
+    for r in range(rows):
+        for w in range(width):
+            word = words[r, w]
+            for b in range(64):
+                column = 2 * (b * width + w) + (r + colour) % 2
+                spins[r * columns + column] = 1 if (word >> np.uint64(b)) & _1 else -1
+
+
+@kernel
+def torus_chain(x, out, rows, columns, none_digits, one_digits, burn_in, thin, seed, chain):
+    """Chequerboard sweeps of one torus, from the spins `x`; draws as in `ising_scan`."""
+    width = columns // 128
+    words = np.empty((2, rows, width), np.uint64)
+    states, scratch = np.empty((4, width), np.uint64), np.empty((4, width), np.uint64)
+    for colour in range(2):
+        pack(x, rows, columns, colour, words[colour])
+    for sweep in range(burn_in + thin * out.shape[0]):
+        _begin(states, seed, chain, sweep)
+        for colour in range(2):
+            _half_sweep(words[colour], words[1 - colour], colour, states, scratch, none_digits, one_digits)
+        done = sweep + 1 - burn_in
+        if done > 0 and done % thin == 0:
+            for colour in range(2):
+                unpack(words[colour], rows, columns, colour, out[done // thin - 1])

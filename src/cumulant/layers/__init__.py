@@ -1,0 +1,57 @@
+"""Differentiable layers on JAX: fixed points, minimisers, optimal transport, flows, a network with one hidden layer.
+
+What is computed by an iteration is differentiated by a theorem rather than through the iteration, and where a theorem
+bounds the distance to the exact answer, there is a certificate.
+"""
+
+from cumulant.layers.approximation import (
+    StepNetwork,
+    barron_bound,
+    barron_constant,
+    gaussian_barron_constant,
+    step_network,
+)
+from cumulant.layers.argmin import argmin, certify_argmin, envelope
+from cumulant.layers.checkpoints import CheckpointCost, binomial_steps, checkpoint_cost
+from cumulant.layers.cost import DerivativeCost, Operations, chain_cost, derivative_cost, operations
+from cumulant.layers.fixed_point import certify_fixed_point, fixed_point
+from cumulant.layers.kantorovich import kantorovich_radius
+from cumulant.layers.leapfrog import leapfrog, leapfrog_back
+from cumulant.layers.network import OneHiddenLayer, VariableProjection
+from cumulant.layers.neural_ode import neural_ode
+from cumulant.layers.recurrent import recurrent
+from cumulant.layers.sinkhorn import Sinkhorn, sinkhorn
+from cumulant.layers.transport_bounds import entropic_interval, round_plan, transport_interval
+
+__all__ = [
+    "CheckpointCost",
+    "DerivativeCost",
+    "OneHiddenLayer",
+    "Operations",
+    "Sinkhorn",
+    "StepNetwork",
+    "VariableProjection",
+    "argmin",
+    "barron_bound",
+    "barron_constant",
+    "binomial_steps",
+    "certify_argmin",
+    "certify_fixed_point",
+    "chain_cost",
+    "checkpoint_cost",
+    "derivative_cost",
+    "entropic_interval",
+    "envelope",
+    "fixed_point",
+    "gaussian_barron_constant",
+    "kantorovich_radius",
+    "leapfrog",
+    "leapfrog_back",
+    "neural_ode",
+    "operations",
+    "recurrent",
+    "round_plan",
+    "sinkhorn",
+    "step_network",
+    "transport_interval",
+]

@@ -1,0 +1,155 @@
+"""What one hidden layer can represent: a network built to approximate a function, and Barron's bound."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import gammaln
+
+from cumulant.certificates import Certificate, assume, by_construction
+from cumulant.layers.activations import activation as named
+
+__all__ = ["StepNetwork", "barron_bound", "barron_constant", "gaussian_barron_constant", "step_network"]
+
+_SATURATED = 50.0  # widths of a transition by which the first unit is moved out of the interval
+
+
+@dataclass(frozen=True)
+class StepNetwork:
+    """``h(t) = sum_k u_k rho(w t + z_k)``, and how far it can be from the function it was built for."""
+
+    slope: float
+    biases: np.ndarray
+    outer: np.ndarray
+    activation: str
+    certificate: Certificate
+
+    def __call__(self, t: Any) -> np.ndarray:
+        """``h(t)``, in float64."""
+        inside = self.slope * np.asarray(t, dtype=np.float64)[..., None] + self.biases
+        tail = named(self.activation).tail
+        assert tail is not None  # `step_network` refuses the others
+        return tail(-inside) @ self.outer
+
+
+def step_network(
+    function: Callable[[Any], Any],
+    start: float,
+    end: float,
+    units: int,
+    *,
+    lipschitz: float,
+    width: float | None = None,
+    activation: str = "sigmoid",
+) -> StepNetwork:
+    """A network of ``q`` units within about ``lambda h / 2`` of a Lipschitz function, ``h = (end - start) / q``.
+
+    It is the step function with the values ``d_k = f((t_k + t_{k+1}) / 2)`` on the cells of a grid, its jumps
+    ``u_k = d_k - d_{k-1}`` made by units ``rho((t - t_k) / width)`` (Peyré 2021, section 9.3). In the transition at
+    ``t_k`` the network is a mean of the two values, with more weight on the nearer one, so that the error of a step is
+    not exceeded there either; what the tails of the other units add is in the bound:
+
+        ``|h - f| <= lambda h / 2 + 2 lambda h sum_{j >= 0} rho(-(j + 1/2) h / width) + |d_0| rho(-50)``.
+
+    Parameters
+    ----------
+    function : callable
+        ``f``, of an array.
+    start, end : float
+        The interval.
+    units : int
+        ``q``.
+    lipschitz : float
+        A constant ``lambda`` with ``|f(s) - f(t)| <= lambda |s - t|``; your word is taken for it.
+    width : float, optional
+        Of a transition; ``h / 50`` by default.
+    activation : str
+        ``"sigmoid"`` or ``"atan"``.
+
+    Examples
+    --------
+    >>> network = step_network(lambda t: np.sin(2 * np.pi * t), 0.0, 1.0, 10, lipschitz=2 * np.pi)
+    >>> grid = np.linspace(0, 1, 4001)
+    >>> error = np.max(np.abs(network(grid) - np.sin(2 * np.pi * grid)))
+    >>> print(error.round(6), round(network.certificate.bound, 6))
+    0.309017 0.314159
+    """
+    if not (np.isfinite(start) and np.isfinite(end) and start < end):
+        raise ValueError(f"start must be below end; got {start} and {end}")
+    if not isinstance(units, int) or isinstance(units, bool) or units < 1:
+        raise ValueError(f"units must be a whole number of at least 1; got {units!r}")
+    if not (np.isfinite(lipschitz) and lipschitz >= 0):
+        raise ValueError(f"lipschitz must be finite and not negative; got {lipschitz}")
+    tail = named(activation).tail
+    if tail is None:
+        raise ValueError(f"activation must be 'sigmoid' or 'atan', which rise from 0 to 1; got {activation!r}")
+    cell = (end - start) / units
+    width = cell / 50 if width is None else float(width)
+    if not (np.isfinite(width) and width > 0):
+        raise ValueError(f"width must be positive; got {width}")
+    grid = start + cell * np.arange(units)
+    levels = np.asarray(function(grid + cell / 2), dtype=np.float64)
+    if levels.shape != grid.shape or not np.all(np.isfinite(levels)):
+        raise ValueError("function must return one finite number for each entry of an array")
+    grid[0] -= _SATURATED * width  # the first unit is to be one on the whole interval
+    far = tail((np.arange(units) + 0.5) * cell / width)
+    bound = lipschitz * cell / 2 + 2 * lipschitz * cell * float(np.sum(far)) + abs(levels[0]) * float(tail(_SATURATED))
+    certificate = Certificate(
+        "sup |h - f|",
+        bound,
+        "step functions through a sigmoidal unit for each jump, Cybenko 1989; Peyré 2021, section 9.3",
+        (
+            assume("the function is Lipschitz on the interval", f"lambda = {lipschitz:g}"),
+            by_construction("the unit is monotone, and symmetric about 1/2"),
+        ),
+        slack=64 * 2.0**-53 * units * float(np.max(np.abs(levels))),
+        details={"cell": cell, "width of a transition": width},
+    )
+    return StepNetwork(1 / width, -grid / width, np.diff(levels, prepend=0.0), activation, certificate)
+
+
+def barron_bound(constant: float, radius: float, units: int) -> float:
+    """``(2 r C_f)^2 / q``: some network of ``q`` sigmoidal units and a constant has this mean squared error on a ball.
+
+    ``(1 / vol B_r) int_{B_r} |f - f_q|^2 <= (2 r C_f)^2 / q`` (Barron 1993, theorem 1). The rate does not depend on the
+    dimension; the constant does. The constant term ``f(0)``, missing in the course notes, is needed.
+
+    >>> round(barron_bound(gaussian_barron_constant(2), 1.0, 100), 6)
+    0.062832
+    """
+    for name, value in (("constant", constant), ("radius", radius)):
+        if not value >= 0:
+            raise ValueError(f"{name} must not be negative; got {value}")
+    if not units >= 1:
+        raise ValueError(f"units must be at least 1; got {units}")
+    return (2.0 * radius * constant) ** 2 / units
+
+
+def barron_constant(fourier: Callable[[float], float], dimension: int) -> float:
+    """``C_f = (2 pi)^-p int |w| |fhat(w)| dw`` of a radial function, ``fhat(w) = int f(x) exp(-i <x, w>) dx``.
+
+    `fourier` takes ``|w|``. Without the factor ``(2 pi)^-p``, as in print, the bound is true and far looser.
+
+    >>> gauss = lambda w: 2 * np.pi * np.exp(-(w**2) / 2)          # of exp(-|x|^2 / 2) in the plane
+    >>> round(barron_constant(gauss, 2), 6), round(gaussian_barron_constant(2), 6)
+    (1.253314, 1.253314)
+    """
+    p = dimension
+    if not isinstance(p, int) or p < 1:
+        raise ValueError(f"dimension must be a whole number of at least 1; got {dimension!r}")
+    log_sphere = np.log(2) + p / 2 * np.log(np.pi) - gammaln(p / 2) - p * np.log(2 * np.pi)
+    value, _ = quad(lambda w: w**p * abs(fourier(w)), 0, np.inf, epsabs=0, epsrel=1e-10, limit=200)
+    return float(np.exp(log_sphere) * value)
+
+
+def gaussian_barron_constant(dimension: int, width: float = 1.0) -> float:
+    """``C_f`` of ``exp(-|x|^2 / (2 s^2))``: ``E |N(0, I_p)| / s = sqrt(2) Gamma((p+1)/2) / Gamma(p/2) / s``.
+
+    >>> [round(gaussian_barron_constant(p), 6) for p in (1, 2, 10)]
+    [0.797885, 1.253314, 3.084328]
+    """
+    if not width > 0:
+        raise ValueError(f"width must be positive; got {width}")
+    return float(np.sqrt(2) * np.exp(gammaln((dimension + 1) / 2) - gammaln(dimension / 2))) / width

@@ -1,0 +1,29 @@
+"""The Newton-Kantorovich theorem: from a small residual at one point to a root nearby, and how near."""
+
+import math
+
+import numpy as np
+
+__all__ = ["kantorovich_radius"]
+
+
+def kantorovich_radius(step: float, inverse_norm: float, lipschitz: float) -> float:
+    """How far the root of ``F`` nearest to ``x`` can be, or infinity where the theorem does not tell.
+
+    With ``eta = |F'(x)^-1 F(x)|``, ``beta = |F'(x)^-1|`` and ``F'`` Lipschitz with constant ``l`` around ``x``: if
+    ``h = beta l eta <= 1/2``, ``F`` has exactly one root within ``(1 - sqrt(1 - 2 h)) / (beta l)`` of ``x``
+    (Kantorovich 1948; Ortega and Rheinboldt 1970, theorem 12.6.2). For an affine ``F`` (``l = 0``) that is ``eta``.
+
+    >>> kantorovich_radius(0.1, 1.0, 0.0)
+    0.1
+    >>> round(kantorovich_radius(0.1, 1.0, 2.0), 6), kantorovich_radius(1.0, 1.0, 1.0)
+    (0.112702, inf)
+    """
+    for name, value in (("step", step), ("inverse_norm", inverse_norm), ("lipschitz", lipschitz)):
+        if not value >= 0:
+            raise ValueError(f"{name} must not be negative; got {value}")
+    h = inverse_norm * lipschitz * step
+    if not np.isfinite(h) or h > 0.5:
+        return math.inf
+    # 2 eta / (1 + sqrt(1 - 2h)) is the same number without cancellation.
+    return 2 * step / (1 + math.sqrt(1 - 2 * h))

@@ -1,0 +1,382 @@
+"""Sets given by inequalities ``c(x) <= 0``, with all that an interior-point method asks of them.
+
+Every set has `value`, `jacobian` and products with it, `lagrangian_hessian` (``sum_i z_i hess c_i``) and `max_step`.
+Where the structure of the set allows, `solve` costs less than a dense factorisation. A point is strictly feasible when
+every ``c_i(x) < 0``; its *slacks* are ``s = -c(x) > 0``.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.optim.interior_point.linear_algebra import (
+    dense_curvature,
+    solve_quasi_definite,
+    solve_reduced,
+    spd_solve,
+)
+from cumulant.optim.problems import array, is_concrete
+from cumulant.pytrees import pytree
+
+__all__ = ["Bounds", "Constraints", "Linear", "Quadratic", "SmoothConvex", "constraint_type", "room"]
+
+_BACKTRACK, _FLOOR = 0.75, 1e-12
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def constraint_type(cls: type) -> type:
+    """Class decorator: a frozen dataclass and a pytree."""
+    return pytree(dataclasses.dataclass(frozen=True, eq=False)(cls))
+
+
+def room(positive: Any, direction: Any) -> Any:
+    """The largest ``a`` with ``positive + a direction >= 0``: the least ``-v / dv`` over ``dv < 0``, else infinity.
+
+    >>> float(room(jnp.array([1.0, 2.0]), jnp.array([-4.0, 1.0])))
+    0.25
+    """
+    falls = direction < 0
+    return jnp.min(jnp.where(falls, positive / -jnp.where(falls, direction, -1.0), jnp.inf), initial=jnp.inf)
+
+
+class Constraints:
+    """What the sets of this file share. `affine` says whether ``c`` is affine, so that slacks can be carried along.
+
+    A subclass gives `value` and, unless automatic differentiation will do, `jacobian` and the rest.
+    """
+
+    affine: ClassVar[bool] = False
+
+    def value(self, x: Any) -> Any:
+        """``c(x)``."""
+        raise NotImplementedError
+
+    def jacobian(self, x: Any) -> Any:
+        """``J(x)``, dense, one row for each constraint."""
+        return jax.jacfwd(self.value)(x)
+
+    def jacobian_apply(self, x: Any, v: Any) -> Any:
+        """``J(x) v``."""
+        return self.jacobian(x) @ v
+
+    def jacobian_transpose(self, x: Any, u: Any) -> Any:
+        """``J(x)^T u``."""
+        return self.jacobian(x).T @ u
+
+    def lagrangian_hessian(self, x: Any, z: Any) -> Any:
+        """``sum_i z_i hess c_i(x)``: a matrix, or zero where ``c`` is affine."""
+        return jnp.zeros((), x.dtype)
+
+    def solve(self, x: Any, z: Any, curvature: Any, weights: Any, right: Any) -> Any:
+        """``(W + J^T diag(weights) J)^-1 right``, with ``W`` the curvature plus `lagrangian_hessian`.
+
+        The curvature is a number, a diagonal or a matrix.
+        """
+        W, J = dense_curvature(curvature, x.size) + self.lagrangian_hessian(x, z), self.jacobian(x)
+        dx = solve_reduced(W, J, weights, right)
+        # Where the weights span more than the precision, Cholesky breaks down; the quasi-definite system does not.
+        fine = jnp.all(jnp.isfinite(dx))
+        return jax.lax.cond(fine, lambda: dx, lambda: solve_quasi_definite(W, J, weights, right))
+
+    def max_step(self, x: Any, slack: Any, direction: Any, ceiling: Any, fraction: Any = 0.995) -> Any:
+        """The longest step along `direction`, at most `ceiling`, that stays strictly inside.
+
+        Affine constraints: ``fraction`` of the way to the boundary, in closed form. Others: `ceiling` times 0.75 as
+        often as it takes, and zero where 1e-12 of it is still too long.
+        """
+        if self.affine:
+            return jnp.minimum(ceiling, fraction * room(slack, -self.jacobian_apply(x, direction)))
+        return self._backtrack(x, direction, ceiling)
+
+    def _backtrack(self, x, direction, ceiling):
+        """What is shorter than `ceiling` by powers of 0.75 and inside as far as `value` can tell."""
+
+        def outside(carry):
+            a, tried = carry
+            inside = jnp.all(self.value(x + a * direction) < 0)
+            return ~inside & (tried > _FLOOR)
+
+        def shorter(carry):
+            return carry[0] * _BACKTRACK, carry[1] * _BACKTRACK
+
+        a, tried = jax.lax.while_loop(outside, shorter, (jnp.asarray(ceiling, x.dtype), jnp.ones((), x.dtype)))
+        return jnp.where(tried > _FLOOR, a, 0.0)
+
+    def project(self, x: Any) -> Any:
+        """The nearest point of the set, where there is a closed form."""
+        raise TypeError(f"{type(self).__name__} has no projection in closed form: see dykstra for intersections")
+
+    def multipliers(self, x: Any, gradient: Any) -> Any:
+        """Multipliers ``z >= 0`` with ``gradient + J^T z`` as near to zero as they can be made from ``x`` alone.
+
+        Those of the central path, ``mu / s`` with the best ``mu``, corrected by least squares in proportion to
+        themselves. Any ``z >= 0`` gives a valid bound; these give a tight one near the central path.
+        """
+        s = -self.value(x)
+        J = self.jacobian(x)
+        ray = J.T @ (1 / s)
+        size = jnp.vdot(ray, ray)
+        mu = jnp.maximum(-jnp.vdot(gradient, ray) / jnp.where(size > 0, size, 1.0), 0.0)
+        first = mu / s
+        scaled = J.T * first
+        correction = jnp.linalg.lstsq(scaled, -(gradient + J.T @ first))[0]
+        return jnp.maximum(first * (1 + correction), 0.0)
+
+    def reach(self, x: Any, slope: Any) -> Any:
+        """The maximum of ``<slope, x - y>`` over the set: infinite unless the set is known to be bounded."""
+        return jnp.where(jnp.all(slope == 0), 0.0, jnp.inf)
+
+    def diameter(self, n: int) -> float:
+        """A bound on the distance of two points of the set, ``n`` being the number of variables."""
+        return float("inf")
+
+    def holds_type(self, kind: type) -> bool:
+        """Whether this set, or one it is made of, is of that type."""
+        return isinstance(self, kind)
+
+
+@constraint_type
+class Bounds(Constraints):
+    """``lower <= x <= upper``; a bound may be infinite, entry by entry, and is then no constraint at all.
+
+    ``c(x) = (lower - x, x - upper)`` over the finite bounds, in this order; ``J^T S J`` is diagonal.
+
+    >>> Bounds(0.0).value(jnp.array([1.0, 2.0])).tolist()
+    [-1.0, -2.0]
+    """
+
+    lower: Any = 0.0
+    upper: Any = None
+    below: tuple[int, ...] | None = dataclasses.field(default=None, init=False, metadata={"static": True})
+    above: tuple[int, ...] | None = dataclasses.field(default=None, init=False, metadata={"static": True})
+
+    affine: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if self.lower is None and self.upper is None:
+            raise ValueError("lower and upper of Bounds must not both be None")
+        for name, index, bad in (("lower", "below", np.inf), ("upper", "above", -np.inf)):
+            bound = getattr(self, name)
+            if bound is None or not is_concrete(bound):
+                continue
+            host = np.asarray(bound, dtype=np.float64)
+            if host.ndim > 1:
+                raise ValueError(f"{name} of Bounds must be a number or a vector; got shape {host.shape}")
+            if np.any(np.isnan(host) | (host == bad)):
+                raise ValueError(f"{name} of Bounds must not be NaN or {bad}")
+            finite = np.isfinite(host)
+            if not finite.all():
+                if host.ndim == 0 or not finite.any():
+                    bound = None
+                else:
+                    object.__setattr__(self, index, tuple(np.flatnonzero(finite).tolist()))
+            object.__setattr__(self, name, bound if bound is None or isinstance(bound, jax.Array) else host)
+        if self.lower is None and self.upper is None:
+            raise ValueError("at least one bound of Bounds must be finite")
+        if self.lower is not None and self.upper is not None and is_concrete(self.lower, self.upper):
+            low, high = np.broadcast_arrays(np.asarray(self.lower), np.asarray(self.upper))
+            if np.any(low >= high):
+                raise ValueError(f"lower must be below upper; got {low[low >= high][0]} and {high[low >= high][0]}")
+
+    def _sides(self, x):
+        """For each side there is: its sign, the bound as a vector, and the coordinates it is on."""
+        found = []
+        for sign, bound, index in ((-1.0, self.lower, self.below), (1.0, self.upper, self.above)):
+            if bound is not None:
+                where = slice(None) if index is None else np.array(index)
+                found.append((sign, jnp.broadcast_to(jnp.asarray(bound, x.dtype), x.shape)[where], where))
+        return found
+
+    def _cut(self, x, u):
+        sides, pieces, start = self._sides(x), [], 0
+        for sign, bound, where in sides:
+            pieces.append((sign, u[start : start + bound.size], where))
+            start += bound.size
+        return pieces
+
+    def value(self, x):
+        """``(lower - x, x - upper)``, the finite ones."""
+        return jnp.concatenate([sign * (x[where] - bound) for sign, bound, where in self._sides(x)])
+
+    def jacobian(self, x):
+        """Rows of the identity, with signs."""
+        return jnp.concatenate([sign * jnp.eye(x.size, dtype=x.dtype)[where] for sign, _, where in self._sides(x)])
+
+    def jacobian_apply(self, x, v):
+        """``(-v, v)``."""
+        return jnp.concatenate([sign * v[where] for sign, _, where in self._sides(x)])
+
+    def jacobian_transpose(self, x, u):
+        """``u_upper - u_lower``."""
+        total = jnp.zeros_like(x)
+        for sign, piece, where in self._cut(x, u):
+            total = total.at[where].add(sign * piece)
+        return total
+
+    def solve(self, x, z, curvature, weights, right):
+        """A division where the curvature is a number or a diagonal; else Cholesky."""
+        diagonal = jnp.zeros_like(x)
+        for _, piece, where in self._cut(x, weights):
+            diagonal = diagonal.at[where].add(piece)
+        if jnp.ndim(curvature) < 2:
+            return right / (curvature + diagonal)
+        return spd_solve(curvature + jnp.diag(diagonal), right)
+
+    def project(self, x):
+        """Each coordinate clipped."""
+        x = x if self.lower is None else jnp.maximum(x, self.lower)
+        return x if self.upper is None else jnp.minimum(x, self.upper)
+
+    def multipliers(self, x, gradient):
+        """``z`` that cancels the gradient wherever a bound can: the positive part below, the negative part above."""
+        return jnp.concatenate([jnp.maximum(-sign * gradient[where], 0.0) for sign, _, where in self._sides(x)])
+
+    def reach(self, x, slope):
+        """``sum_j max over y_j of slope_j (x_j - y_j)``; infinite where that way is open."""
+        low, high = jnp.full_like(x, -jnp.inf), jnp.full_like(x, jnp.inf)
+        for sign, bound, where in self._sides(x):
+            low, high = (low.at[where].set(bound), high) if sign < 0 else (low, high.at[where].set(bound))
+        far = jnp.where(slope > 0, x - low, jnp.where(slope < 0, high - x, 0.0))
+        return jnp.sum(jnp.where(slope == 0, 0.0, jnp.abs(slope) * jnp.where(slope == 0, 0.0, far)))
+
+    def diameter(self, n):
+        """The diagonal of the box."""
+        if self.lower is None or self.upper is None:
+            return float("inf")
+        return float(np.linalg.norm(np.broadcast_to(np.asarray(self.upper) - np.asarray(self.lower), (n,))))
+
+
+@constraint_type
+class Linear(Constraints):
+    """``A x <= b``: ``c(x) = A x - b``, ``J = A``.
+
+    >>> Linear([[1.0, 1.0]], [1.0]).value(np.array([0.25, 0.25])).tolist()
+    [-0.5]
+    """
+
+    A: Any
+    b: Any
+
+    affine: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not is_concrete(self.A, self.b):
+            return
+        A, b = array(self.A, "A", 2), array(self.b, "b", 1)
+        if A.shape[0] != b.size or A.shape[1] == 0:
+            raise ValueError(f"A must have one row for each entry of b; got shapes {A.shape} and {b.shape}")
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "b", b)
+
+    def value(self, x):
+        """``A x - b``."""
+        return self.A @ x - self.b
+
+    def jacobian(self, x):
+        """``A``."""
+        return jnp.asarray(self.A)
+
+    def jacobian_apply(self, x, v):
+        """``A v``."""
+        return self.A @ v
+
+    def jacobian_transpose(self, x, u):
+        """``A^T u``."""
+        return self.A.T @ u
+
+
+@constraint_type
+class Quadratic(Constraints):
+    """``<P_i x, x> / 2 + <q_i, x> + r_i <= 0`` with positive semi-definite ``P_i``.
+
+    Parameters
+    ----------
+    P : array (m, n, n)
+        Symmetric; zero matrices give linear constraints.
+    q : array (m, n)
+    r : array (m,)
+
+    Examples
+    --------
+    ``x_1 >= 0`` and ``x_2 >= x_1^2``:
+
+    >>> P = [[[0.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 0.0]]]
+    >>> Quadratic(P, [[-1.0, 0.0], [0.0, -1.0]], [0.0, 0.0]).value(np.array([1.0, 2.0])).tolist()
+    [-1.0, -1.0]
+    """
+
+    P: Any
+    q: Any
+    r: Any
+
+    def __post_init__(self):
+        if not is_concrete(self.P, self.q, self.r):
+            return
+        P, q, r = array(self.P, "P", 3), array(self.q, "q", 2), array(self.r, "r", 1)
+        m, n = q.shape
+        if P.shape != (m, n, n) or r.shape != (m,) or m == 0:
+            raise ValueError(f"P, q, r must have shapes (m, n, n), (m, n), (m,); got {P.shape}, {q.shape}, {r.shape}")
+        host = np.asarray(P, dtype=np.float64)
+        size = np.max(np.abs(host), initial=0.0)
+        if np.max(np.abs(host - host.transpose(0, 2, 1)), initial=0.0) > 1e-6 * size:
+            raise ValueError("each matrix of P must be symmetric: use (P + P.T) / 2, which gives the same function")
+        least = np.linalg.eigvalsh(host)[:, 0]
+        if np.any(least < -1e-6 * size):
+            i = int(np.argmin(least))
+            raise ValueError(f"P[{i}] must be positive semi-definite; its least eigenvalue is {least[i]:.3g}")
+        for name, each in (("P", P), ("q", q), ("r", r)):
+            object.__setattr__(self, name, each)
+
+    def value(self, x):
+        """``<P_i x, x> / 2 + <q_i, x> + r_i``."""
+        return (self.P @ x) @ x / 2 + self.q @ x + self.r
+
+    def jacobian(self, x):
+        """Rows ``P_i x + q_i``."""
+        return self.P @ x + self.q
+
+    def lagrangian_hessian(self, x, z):
+        """``sum_i z_i P_i``."""
+        return jnp.tensordot(z, jnp.asarray(self.P), axes=1)
+
+    def max_step(self, x, slack, direction, ceiling, fraction=0.995):
+        """In closed form: the root of ``c + a b + a^2 e / 2``, with ``b = J d`` and ``e = <P d, d> >= 0``."""
+        b, e = self.jacobian(x) @ direction, jnp.maximum((self.P @ direction) @ direction, 0.0)
+        root = jnp.sqrt(b * b + 2 * e * slack)
+        # Each of the two forms of the root, where it does not cancel.
+        rising = 2 * slack / jnp.where(b > 0, b + root, 1.0)
+        falling = jnp.where(e > 0, (root - b) / jnp.where(e > 0, e, 1.0), jnp.inf)
+        step = jnp.minimum(ceiling, fraction * jnp.min(jnp.where(b > 0, rising, falling)))
+        return self._backtrack(x, direction, step)  # against rounding, very near to the boundary
+
+
+@constraint_type
+class SmoothConvex(Constraints):
+    """``function(x, data) <= 0``, entry by entry, for a module-level JAX function that returns a vector.
+
+    Derivatives are automatic. That each entry is convex is your word: without it no bound of this package holds.
+
+    >>> def disc(x, data):
+    ...     return jnp.sum(x * x, keepdims=True) - data
+    >>> SmoothConvex(disc, 1.0).value(jnp.array([0.5, 0.0])).tolist()
+    [-0.75]
+    """
+
+    function: Callable[[Any, Any], Any] = dataclasses.field(metadata={"static": True})
+    data: Any = ()
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise TypeError(f"function must be a function of (x, data); got {type(self.function).__name__}")
+
+    def value(self, x):
+        """``function(x, data)``."""
+        return self.function(x, self.data)
+
+    def lagrangian_hessian(self, x, z):
+        """By automatic differentiation of ``<z, c(x)>``."""
+        return jax.hessian(lambda y: jnp.vdot(z, self.function(y, self.data)))(x)

@@ -1,0 +1,83 @@
+"""One primal-dual move: the direction, how far it may be followed, and where it ends. Plain JAX, for all solvers."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from cumulant.optim.interior_point.centring import MehrotraSigma, barrier_from_gap
+from cumulant.optim.interior_point.constraints import Constraints, room
+from cumulant.optim.interior_point.linear_algebra import dense_curvature
+
+__all__ = ["FRACTION", "ROUTES", "Direction", "Move", "centre", "direction", "follow"]
+
+FRACTION = 0.995  # of the way to the boundary
+ROUTES = ("auto", "cholesky", "full")
+
+
+class Direction(NamedTuple):
+    """``(dx, dz)`` and the change ``J dx`` of the linearised constraints."""
+
+    dx: Any
+    dz: Any
+    dc: Any
+
+
+class Move(NamedTuple):
+    """Where a step ended, and how long it was for ``x`` and for ``z``."""
+
+    x: Any
+    z: Any
+    slack: Any
+    primal_step: Any
+    dual_step: Any
+
+
+def direction(
+    constraints: Any, x: Any, z: Any, slack: Any, gradient: Any, mu: Any, curvature: Any, route: str = "auto"
+):
+    """The direction of `solve_primal_dual`, with ``c = -slack`` carried along instead of computed from ``x``.
+
+    Routes: ``"auto"``, by the structure of the constraints; ``"cholesky"``, dense; ``"full"``, the unsymmetric system.
+    """
+    if route == "full":
+        J = constraints.jacobian(x)
+        W = dense_curvature(curvature, x.size) + constraints.lagrangian_hessian(x, z)
+        matrix = jnp.block([[W, J.T], [z[:, None] * J, -jnp.diag(slack)]])
+        step = jnp.linalg.solve(matrix, -jnp.concatenate([gradient + J.T @ z, mu - slack * z]))
+        return Direction(step[: x.size], step[x.size :], J @ step[: x.size])
+    weights = z / slack
+    right = -(gradient + mu * constraints.jacobian_transpose(x, 1 / slack))
+    solve = Constraints.solve if route == "cholesky" else type(constraints).solve
+    dx = solve(constraints, x, z, curvature, weights, right)
+    dc = constraints.jacobian_apply(x, dx)
+    return Direction(dx, mu / slack - z + weights * dc, dc)
+
+
+def follow(
+    constraints: Any, x: Any, z: Any, slack: Any, towards: Direction, ceiling: Any, separate: bool = False
+) -> Move:
+    """Step as far as `ceiling` and the boundary allow: 0.995 of the way to it, in closed form, or by backtracking where
+    the constraints are not affine. One length for ``x`` and ``z`` unless `separate`.
+    """
+    dual = jnp.minimum(ceiling, FRACTION * room(z, towards.dz))
+    primal = constraints.max_step(x, slack, towards.dx, ceiling if separate else dual, FRACTION)
+    dual = dual if separate else primal
+    x = x + primal * towards.dx
+    # Carried along, a slack keeps its relative accuracy however small it is beside x.
+    slack = slack - primal * towards.dc if constraints.affine else -constraints.value(x)
+    return Move(x, z + dual * towards.dz, slack, primal, dual)
+
+
+def centre(
+    centring: Any, constraints: Any, x: Any, z: Any, slack: Any, gradient: Any, curvature: Any, k: Any, route: str
+):
+    """``mu = sigma <s, z> / m``, with ``sigma`` from the rule."""
+    sigma = centring(k)
+    if isinstance(centring, MehrotraSigma):
+        affine = direction(constraints, x, z, slack, gradient, jnp.zeros((), x.dtype), curvature, route)
+        a = jnp.minimum(1.0, room(z, affine.dz))
+        a = constraints.max_step(x, slack, affine.dx, a, 1.0)
+        after = slack - a * affine.dc if constraints.affine else -constraints.value(x + a * affine.dx)
+        gap = jnp.vdot(slack, z)
+        sigma = jnp.minimum(sigma, centring.sigma(gap, jnp.vdot(after, z + a * affine.dz)))
+    return jnp.asarray(barrier_from_gap(sigma, slack, z), x.dtype)

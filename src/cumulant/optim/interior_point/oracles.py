@@ -1,0 +1,103 @@
+"""Where noisy gradients come from: ``gradients(loss, w, step, key)`` is an unbiased estimate of ``grad loss(w)``."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from cumulant.optim.problems import RowSums
+from cumulant.optim.sparse_matrix import SparseMatrix
+from cumulant.pytrees import pytree
+
+__all__ = ["Exact", "Gaussian", "Rows", "Sampled"]
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """The gradient itself."""
+
+    def __call__(self, loss, w, step, key):
+        """``grad loss(w)``."""
+        return loss.gradient(w)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+    """The gradient plus independent normal errors of standard deviation `scale`."""
+
+    scale: Any = 1.0
+
+    def __post_init__(self):
+        if isinstance(self.scale, int | float) and not self.scale >= 0:
+            raise ValueError(f"scale of Gaussian must not be negative; got {self.scale}")
+
+    def __call__(self, loss, w, step, key):
+        """``grad loss(w) + scale N(0, I)``."""
+        return loss.gradient(w) + self.scale * jax.random.normal(key, w.shape, w.dtype)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """The gradient on some rows of `LeastSquares`, `Logistic` or `MarginLoss`, scaled to be unbiased.
+
+    Parameters
+    ----------
+    order : str
+        ``"stream"``: in the order given, round again after the last. ``"random"``: drawn with replacement.
+    batch : int
+        How many rows at a time.
+    """
+
+    order: str = dataclasses.field(default="stream", metadata={"static": True})
+    batch: int = dataclasses.field(default=1, metadata={"static": True})
+
+    def __post_init__(self):
+        if self.order not in ("stream", "random"):
+            raise ValueError(f"order must be 'stream' or 'random'; got {self.order!r}")
+        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
+            raise ValueError(f"batch must be a whole number, at least 1; got {self.batch!r}")
+
+    def __call__(self, loss: Any, w, step, key):
+        """The gradient on the rows of this step."""
+        if not issubclass(type(loss), RowSums):
+            raise TypeError(
+                f"Rows needs a loss of the rows of a matrix, such as LeastSquares; got {type(loss).__name__}"
+            )
+        if isinstance(loss.A, SparseMatrix):
+            raise TypeError("Rows needs a dense matrix: rows of a sparse one have no fixed size")
+        n = loss.A.shape[0]
+        if self.order == "random":
+            rows = jax.random.randint(key, (self.batch,), 0, n)
+        else:
+            rows = (step * self.batch + jnp.arange(self.batch)) % n
+        A, y = jnp.asarray(loss.A)[rows], jnp.asarray(loss.y)[rows]
+        few: Any = dataclasses.replace(loss, A=A, y=y, l2=0.0)  # pyright: ignore[reportArgumentType]
+        return n * loss.weight / (self.batch * few.weight) * few.gradient(w) + loss.l2 * w
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Sampled:
+    """Your own: a module-level function of ``(w, data, step, key)`` that returns an unbiased gradient."""
+
+    function: Callable[[Any, Any, Any, Any], Any] = dataclasses.field(metadata={"static": True})
+    data: Any = ()
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise TypeError(f"function must be a function of (w, data, step, key); got {type(self.function).__name__}")
+
+    def __call__(self, loss, w, step, key):
+        """``function(w, data, step, key)``."""
+        return self.function(w, self.data, step, key)
+
+
+def check_oracle(gradients: Any) -> None:
+    """Refuse what cannot be called."""
+    if not callable(gradients):
+        raise TypeError(f"gradients must be Exact(), Gaussian(), Rows() or Sampled(); got {type(gradients).__name__}")

@@ -1,0 +1,83 @@
+"""Pictures of regressions: coefficients along a path of penalties, and a certified gap beside the true one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cumulant.plotting.style import COLOURS, GRID, figure, legend, style
+
+__all__ = ["coefficient_path", "gap_and_truth"]
+
+
+def coefficient_path(
+    penalties: Any, coefficients: Any, *, names: Sequence[str] | None = None, named: int = 5, ax: Any = None
+) -> Any:
+    """Each coefficient as a line over the penalty, which falls from left to right, so that features enter as one reads.
+
+    Parameters
+    ----------
+    penalties : array (fits,)
+        Positive.
+    coefficients : array (fits, features)
+    names : sequence of str, optional
+        Of the features; their numbers without it.
+    named : int
+        How many features have a colour and a name: those that entered first, the larger before the smaller. The
+        others are grey.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    penalties, coefficients = (np.asarray(values, dtype=float) for values in (penalties, coefficients))
+    if penalties.ndim != 1 or penalties.size == 0 or not (np.isfinite(penalties) & (penalties > 0)).all():
+        raise ValueError(f"penalties must be a vector of positive numbers; got {penalties}")
+    if coefficients.ndim != 2 or len(coefficients) != penalties.size or not np.isfinite(coefficients).all():
+        raise ValueError(
+            f"coefficients must be finite, with a row for each of the {penalties.size} penalties; "
+            f"got shape {coefficients.shape}"
+        )
+    labels = [str(name) for name in (range(coefficients.shape[1]) if names is None else names)]
+    if len(labels) != coefficients.shape[1]:
+        raise ValueError(f"names must be {coefficients.shape[1]}, one for each feature; got {len(labels)}")
+    order = np.argsort(-penalties)
+    penalties, coefficients = penalties[order], coefficients[order]
+    first = np.where((coefficients != 0).any(axis=0), (coefficients != 0).argmax(axis=0), len(penalties))
+    chosen = np.lexsort((-np.abs(coefficients).max(axis=0), first))[: min(named, len(COLOURS) - 1)]
+    with style():
+        if ax is None:
+            _, ax = figure()
+        for j in range(len(labels)):
+            if j not in chosen:
+                ax.plot(penalties, coefficients[:, j], color="#b8b8b8", linewidth=0.9, zorder=1.5)
+        for colour, j in zip(COLOURS, chosen, strict=False):
+            ax.plot(penalties, coefficients[:, j], color=colour, label=labels[j])
+        ax.axhline(0.0, color=GRID, linewidth=1.0, zorder=1)
+        ax.set(xscale="log", xlabel="penalty l1", ylabel="coefficient")
+        ax.invert_xaxis()
+        if len(chosen):
+            legend(ax)
+    return ax
+
+
+def gap_and_truth(steps: Any, bound: Any, truth: Any, *, ax: Any = None, xlabel: str = "passes over the data") -> Any:
+    """What a run said it had left to gain, and what it had: the bound has to be the upper curve.
+
+    Records at which a curve is not positive have no place on the logarithmic axis and are left out. Returns the axes.
+    """
+    steps, bound, truth = (np.asarray(values, dtype=float) for values in (steps, bound, truth))
+    if steps.ndim != 1 or steps.size == 0 or not steps.shape == bound.shape == truth.shape:
+        raise ValueError(
+            f"steps, bound and truth must be vectors of one length; got shapes {steps.shape}, {bound.shape}, "
+            f"{truth.shape}"
+        )
+    with style():
+        if ax is None:
+            _, ax = figure()
+        for values, marks, label in ((bound, "o-", "certified: P(w) − P* at most"), (truth, "s--", "true P(w) − P*")):
+            shown = values > 0
+            ax.semilogy(steps[shown], values[shown], marks, label=label)
+        ax.set(xlabel=xlabel, ylabel="nats")
+        legend(ax)
+    return ax

@@ -1,0 +1,182 @@
+"""Learning Ising models: closed forms, enumeration, and each certificate against the true distance."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+
+from cumulant.errors import CertificateError, NoEstimateError
+from cumulant.graphical import FactorGraph, Ising, PairwiseMRF, grid, spin_glass
+from cumulant.graphical.learning.chow_liu import chow_liu
+from cumulant.graphical.learning.fit import fit, learning_problem
+from cumulant.graphical.learning.planner import Schedule
+from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
+from cumulant.graphical.mixing.fast_mixing import FastMixing
+
+BOX = FastMixing(0.2, "box")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return spin_glass(grid(3, 3), coupling=0.5, field=0.3, rng=0).sample(400, rng=1)
+
+
+def test_one_edge_in_closed_form():
+    edge = Ising([(0, 1)], 0.0)
+    free = fit([0.6], edge, method="exact", fields=False)
+    assert_allclose(free.model.couplings, np.arctanh(0.6), atol=1e-8)
+    assert free.certificate is None
+    assert "l2" in free.refusal
+    assert_allclose(fit([0.6], edge, method="exact", fields=False, l2=1.0).model.couplings, 0.304539, atol=1e-6)
+    boxed = fit([0.6], edge, method="exact", fields=False, l2=1.0, mixing=BOX)
+    assert_allclose(boxed.model.couplings, 0.2)
+
+
+@pytest.mark.parametrize("mixing", [None, BOX, FastMixing(0.6)], ids=["free", "box", "spectral"])
+def test_the_exact_fit_is_optimal_and_its_gap_is_true(data, mixing):
+    problem = learning_problem(data, grid(3, 3), mixing=mixing, l2=0.1)
+    found = fit(data, grid(3, 3), method="exact", mixing=mixing, l2=0.1)
+    theta = found.model.theta
+    _, gradient = problem.value_and_gradient(theta)
+    stationary = problem.project(theta - gradient)[0]  # any step length: theta is optimal where it does not move
+    assert_allclose(stationary, theta, atol=2e-4)
+    rough = fit(data, grid(3, 3), method="exact", mixing=mixing, l2=0.1, max_steps=3)
+    assert rough.certificate.upper >= problem.value_and_gradient(rough.model.theta)[0] - found.value >= -1e-9
+    found.certificate.verify(problem, theta)
+    if mixing is not None:
+        found.model.mixing_time(norm="inf" if mixing is BOX else "spectral", bound="tanh")
+
+
+def test_learning_by_sampling_is_as_near_as_certified(data):
+    exact = fit(data, grid(3, 3), method="exact", mixing=BOX, l2=1.0, fields=False)
+    settings = {"mixing": BOX, "l2": 1.0, "fields": False, "eps": 0.5, "delta": 0.1}
+    found = fit(data, grid(3, 3), rng=0, **settings)
+    certificate = found.certificate
+    assert certificate.kind == "with probability"
+    assert certificate.upper <= 0.5
+    distance = np.linalg.norm(found.model.theta - exact.model.theta)
+    assert distance <= certificate.upper
+    assert distance < 0.1  # the bound is far from tight
+    assert found.path.shape == (found.schedule.iterations + 1, 12)
+    again = fit(data, grid(3, 3), rng=0, n_jobs=1, **settings)
+    assert (again.model.theta == found.model.theta).all()
+    assert "mcmc" in str(found)
+    small = fit(data, grid(3, 3), rng=0, schedule=Schedule(5, 50, 50), **settings)
+    assert small.certificate.upper > np.linalg.norm(small.model.theta - exact.model.theta)
+
+
+def test_the_convex_guarantee_without_l2(data):
+    exact = fit(data, grid(3, 3), method="exact", mixing=FastMixing(0.5), fields=False, l2=1e-9, max_steps=500)
+    problem = learning_problem(data, grid(3, 3), fields=False)
+    found = fit(data, grid(3, 3), mixing=FastMixing(0.5), fields=False, schedule=Schedule(40, 300, 100), rng=0)
+    gap = problem.value_and_gradient(found.model.couplings)[0] - problem.value_and_gradient(exact.model.couplings)[0]
+    assert gap <= found.certificate.upper
+    assert found.certificate.quantity == "f(theta) - f*"
+
+
+def test_a_smaller_constant_is_called_assumed(data):
+    found = fit(data, grid(3, 3), mixing=BOX, l2=1.0, fields=False, smoothness=3.0, schedule=Schedule(2, 9, 9), rng=0)
+    assert any(a.status == "assumed" and "Lipschitz" in a.text for a in found.certificate.assumptions)
+
+
+def by_enumeration(model, x, blocks):
+    """``-mean log p(x_B | rest)`` summed over blocks, from the joint table."""
+    states = np.array(list(itertools.product((-1, 1), repeat=x.shape[1])))
+    log_p = model.log_prob(states)
+    total = 0.0
+    for row in x:
+        own = model.log_prob(row)
+        for block in blocks:
+            rest = np.delete(np.arange(x.shape[1]), block)
+            same = (states[:, rest] == row[rest]).all(axis=1)
+            total -= own - np.log(np.exp(log_p[same]).sum())
+    return total / len(x)
+
+
+def test_conditional_likelihoods_against_enumeration(data):
+    edges, x = grid(2, 3), data[:6, :6]
+    model = spin_glass(edges, coupling=0.7, field=0.4, rng=4)
+    for make, blocks in ((pseudo_likelihood, [[i] for i in range(6)]), (composite_likelihood, edges.tolist())):
+        objective = make(x, edges)
+        value, gradient = objective(model.theta)
+        assert_allclose(value, by_enumeration(model, x, blocks), rtol=1e-10)
+        for k in (0, 5, 6, 12):
+            shift = 1e-6 * (np.arange(model.theta.size) == k)
+            slope = (objective(model.theta + shift)[0] - objective(model.theta - shift)[0]) / 2e-6
+            assert_allclose(gradient[k], slope, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["pseudo_likelihood", "composite"])
+def test_conditional_fits_are_consistent_and_certified(data, method):
+    found = fit(data, grid(3, 3), method=method, l2=0.01)
+    exact = fit(data, grid(3, 3), method="exact", l2=0.01)
+    assert np.linalg.norm(found.model.theta - exact.model.theta) < 0.5
+    assert found.certificate.upper < 1e-8
+    assert "likelihood" in found.certificate.quantity
+
+
+def test_methods_without_guarantees_say_so(data):
+    exact = fit(data, grid(3, 3), method="exact", l2=0.1)
+    for method in ("contrastive_divergence", "persistent"):
+        found = fit(data, grid(3, 3), method=method, l2=0.1, rng=0, iterations=150, chains=300)
+        assert found.certificate is None
+        assert "no certificate" in str(found)
+        assert np.linalg.norm(found.model.theta - exact.model.theta) < 0.5
+
+
+def test_exact_learning_of_general_tables():
+    x = np.random.default_rng(0).integers(0, [2, 3, 2], (50, 3))
+    found = fit(
+        x,
+        PairwiseMRF([np.zeros(2), np.zeros(3), np.zeros(2)], [(0, 1), (1, 2)], [np.zeros((2, 3)), np.zeros((3, 2))]),
+        method="exact",
+        l2=0.05,
+    )
+    assert found.certificate.upper < 1e-8
+    problem = learning_problem(x, found.model, l2=0.05)
+    other = minimize(lambda t: problem.value_and_gradient(t)[0], np.zeros(found.model.theta.size), method="BFGS")
+    assert_allclose(found.value, other.fun, atol=1e-7)
+
+
+def test_chow_liu_is_the_best_tree():
+    rng = np.random.default_rng(2)
+    x = spin_glass(grid(2, 2), coupling=0.5, field=0.3, rng=3).sample(500, rng=rng)
+    model = chow_liu(x)
+    best = -np.inf
+    for edges in itertools.combinations(itertools.combinations(range(4), 2), 3):
+        if len(set(itertools.chain(*edges))) == 4:
+            tree = fit(x, np.array(edges), method="exact").model
+            best = max(best, tree.log_prob(x).mean())
+    assert_allclose(model.log_prob(x).mean(), best, atol=1e-9)
+    states = chow_liu((x + 1) // 2)
+    assert isinstance(states, PairwiseMRF)
+    assert_allclose(states.log_prob((x + 1) // 2), model.log_prob(x), atol=1e-10)
+    with pytest.raises(NoEstimateError, match="smoothing"):
+        chow_liu(np.array([[1, 1], [-1, -1]]))
+    assert np.isfinite(chow_liu(np.array([[1, 1], [-1, -1]]), smoothing=1.0).theta).all()
+
+
+def test_refusals(data):
+    edges = grid(3, 3)
+    with pytest.raises(ValueError, match="FastMixing"):
+        fit(data, edges)
+    with pytest.raises(CertificateError, match="kappa"):
+        fit(data, edges, mixing=FastMixing(0.5, "box"), l2=1.0)
+    with pytest.raises(CertificateError, match="max_work"):
+        fit(data, edges, mixing=BOX, l2=0.001, eps=1e-4)
+    with pytest.raises(CertificateError, match="fields=False"):
+        fit(data, edges, mixing=BOX)
+    with pytest.raises(ValueError, match="method must be"):
+        fit(data, edges, method="em")
+    with pytest.raises(ValueError, match="finite"):
+        fit(data * np.nan, edges, method="exact")
+    with pytest.raises(ValueError, match="distinct"):
+        fit(data, [(0, 1), (1, 0)], method="exact")
+    with pytest.raises(ValueError, match="l2"):
+        fit(data, edges, method="exact", l2=-1.0)
+    with pytest.raises(TypeError, match="Ising"):
+        fit(np.zeros((3, 2), int), FactorGraph([2, 2], [((0, 1), np.zeros((2, 2)))]), method="persistent")
+    with pytest.raises(ValueError, match="themselves"):
+        fit(np.zeros(21), Ising(edges, 0.0), method="pseudo_likelihood")

@@ -1,0 +1,176 @@
+"""Belief propagation: exact on trees, and at fixed points of the Bethe free energy elsewhere."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from cumulant.errors import DomainError, NotConvergedError
+from cumulant.graphical import CausalFactorGraph, FactorGraph, Ising, complete, grid, noisy_or
+from cumulant.graphical.messages.incidence import Incidence
+from cumulant.graphical.messages.loopy import belief_propagation, max_product
+from cumulant.graphical.messages.loopy_kernels import propagate
+from tests.graphical.models import distribution, joint, marginal, random_model
+from tests.graphical.smokers import smokers
+from tests.graphical.test_mean_field import SQUARE, glass
+from tests.reference.messages import bethe_value, message_pass
+
+SCHEDULES = ("sequential", "parallel", "residual")
+
+
+def random_tree(seed):
+    """A factor graph without cycles: each new factor shares one variable with what is there."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, 8)
+    scopes = [(0,)]
+    fresh = list(range(1, 8))
+    while fresh:
+        new = [fresh.pop() for _ in range(min(len(fresh), int(rng.integers(1, 4))))]
+        old = int(rng.choice([v for scope in scopes for v in scope]))
+        scopes.append(tuple(rng.permutation([old, *new]).tolist()))
+    scopes += [(3,), (), (5,)]
+    factors = []
+    for scope in scopes:
+        table = rng.normal(size=tuple(sizes[list(scope)])) * 2.0
+        if seed % 2 and len(scope) > 1:
+            table = np.where(rng.random(table.shape) < 0.1, -np.inf, table)
+        factors.append((scope, table))
+    return FactorGraph(sizes.tolist(), factors)
+
+
+def test_exact_on_trees():
+    certified = 0
+    for seed in range(24):
+        model = random_tree(seed)
+        scores = joint(model.cardinalities.tolist(), model.factors)
+        log_z, p = distribution(scores)
+        if p is None:
+            continue
+        result = belief_propagation(model, schedule=SCHEDULES[seed % 3], tol=1e-14)
+        assert result.converged
+        assert_allclose(result.log_partition, log_z, rtol=1e-12, atol=1e-12)
+        for v, found in enumerate(result.marginals):
+            assert_allclose(found, marginal(p, (v,)), atol=1e-12)
+        structure, _, free = model._restricted()
+        for f in range(structure.n_factors):
+            scope = tuple(free[list(structure.scope(f))].tolist())
+            assert_allclose(structure.table(f, result.beliefs), marginal(p, scope), atol=1e-12)
+        assert abs(result.log_partition - log_z) <= result.certificate.upper < 1e-9
+        result.certificate.verify(model, result)
+        best = max_product(model, schedule=SCHEDULES[seed % 3])
+        assert_allclose(best.score, scores.max(), atol=1e-12)
+        assert best.score <= scores.max() + 1e-12
+        best.certificate.verify(model, best)
+        certified += 1
+    assert certified > 16
+
+
+def test_ties_on_a_tree_are_broken_consistently():
+    agree = np.array([[0.0, -5.0], [-5.0, 0.0]])  # all zeros and all ones are equally good
+    best = max_product(FactorGraph([2] * 5, [((i, i + 1), agree) for i in range(4)]))
+    assert best.score == 0.0
+    assert len(set(best.x.tolist())) == 1
+
+
+def test_a_sweep_against_products_of_numbers():
+    for seed in (1, 4, 8, 11):
+        model = random_model(seed)
+        structure, theta, _ = model._restricted()
+        layout = Incidence.of(structure)
+        sizes = structure.cardinalities.tolist()
+        factors = [(structure.scope(f), structure.table(f, theta)) for f in range(structure.n_factors)]
+        expected = {(f, v): np.full(sizes[v], 1 / sizes[v]) for f, (scope, _) in enumerate(factors) for v in scope}
+        messages = np.concatenate([*(np.log(m) for m in expected.values()), np.zeros(0)])
+        for _ in range(3):
+            expected = message_pass(factors, sizes, expected)
+        propagate(messages, theta, False, True, 0.0, 3, 0.0, np.empty(3), tuple(layout))
+        assert_allclose(np.exp(messages), np.concatenate([*expected.values(), np.zeros(0)]), atol=1e-12)
+
+
+def test_fixed_points_are_those_of_the_bethe_free_energy():
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        scopes = [tuple(rng.permutation(6)[: rng.integers(1, 4)].tolist()) for _ in range(9)]
+        factors = [(scope, 0.5 * rng.normal(size=(2,) * len(scope))) for scope in scopes]
+        model = FactorGraph([2] * 6, factors)
+        found = [belief_propagation(model, schedule=s, damping=0.3, tol=1e-13) for s in SCHEDULES]
+        tables = [model.structure.table(f, found[0].beliefs) for f in range(9)]
+        assert_allclose(found[0].log_partition, bethe_value([2] * 6, factors, found[0].marginals, tables), atol=1e-9)
+        for other in found[1:]:
+            assert_allclose(np.array(other.marginals), np.array(found[0].marginals), atol=1e-9)
+            assert_allclose(other.log_partition, found[0].log_partition, atol=1e-9)
+        for (scope, _), table in zip(factors, tables, strict=True):  # beliefs agree on what they share
+            for a, v in enumerate(scope):
+                kept = table.sum(axis=tuple(set(range(table.ndim)) - {a}))
+                assert_allclose(kept, found[0].marginals[v], atol=1e-9)
+
+
+def test_reference_values():
+    # the four-spin example, the 12 x 12 spin glass and the smokers: independent codes agree on these digits
+    square = belief_propagation(SQUARE)
+    assert_allclose(square.log_partition, 3.4019748, atol=1e-7)
+    assert_allclose(np.diff(square.marginals).ravel(), [0.101246, 0.064218, -0.375318, -0.249077], atol=1e-6)
+    assert square.certificate is None
+    model = glass(0, grid(12, 12))
+    bethe = belief_propagation(model, damping=0.5)
+    assert_allclose(bethe.log_partition, 153.537, atol=1e-3)
+    assert_allclose(np.abs(np.diff(bethe.marginals - model.marginals())).mean(), 0.024, atol=1e-3)
+    network = smokers()
+    found = belief_propagation(network)
+    assert network.n_variables == 13
+    assert len(network.factors) == 19
+    assert_allclose(found.log_partition, -5.2313125374, atol=1e-9)
+    assert_allclose([p[1] for p in found.marginals[:3]], [0.879932, 0.633258, 0.569945], atol=1e-6)
+    assert_allclose(network.log_partition(), -5.196211060, atol=1e-9)
+
+
+def test_many_causes_in_linear_time():
+    # an OR of 2000 causes, each on with probability 1e-9: 1 - (1 - 1e-9)^2000 without cancellation
+    prior = [((i,), np.log([1 - 1e-9, 1e-9])) for i in range(2000)]
+    model = CausalFactorGraph([2] * 2001, prior, [noisy_or(2000, range(2000), [1.0] * 2000)])
+    found = belief_propagation(model)
+    assert len(found.trace) <= 6  # the sequential schedule runs along the chain
+    assert_allclose(found.marginals[2000][1], 1.999998001e-6, rtol=1e-9)
+    # with cycles: two effects of the same five causes, as chains and as full tables
+    rng = np.random.default_rng(1)
+    strengths = rng.random((2, 5))
+    prior = [((i,), np.log([1 - p, p])) for i, p in enumerate(rng.random(5))]
+    chains = CausalFactorGraph([2] * 7, prior, [noisy_or(5 + e, range(5), strengths[e]) for e in range(2)])
+    tables = []
+    for e in range(2):
+        off = np.ones((2,) * 5)
+        for x in np.ndindex(*off.shape):
+            off[x] = np.prod((1 - strengths[e]) ** np.array(x))
+        tables.append(((0, 1, 2, 3, 4, 5 + e), np.stack([off, 1 - off], axis=-1)))
+    with np.errstate(divide="ignore"):
+        full = FactorGraph([2] * 7, [*prior, *((scope, np.log(t)) for scope, t in tables)])
+    seen = {5: 1, 6: 1}
+    one, two = belief_propagation(chains.given(seen), tol=1e-12), belief_propagation(full.given(seen), tol=1e-12)
+    assert_allclose(one.log_partition, two.log_partition, atol=1e-9)
+    assert_allclose(np.array(one.marginals), np.array(two.marginals), atol=1e-9)
+
+
+def test_the_door_and_refusals():
+    model = glass(1, grid(4, 4)).given({0: 1})
+    found = belief_propagation(model)
+    assert model.log_partition(method="loopy") == found.log_partition
+    assert_allclose(model.marginals(method="loopy"), found.marginals)
+    again = belief_propagation(model, start=found)
+    assert len(again.trace) == 1 < len(found.trace)
+    assert_allclose(again.log_partition, found.log_partition, atol=1e-9)
+    with pytest.raises(ValueError, match="start must be"):
+        belief_propagation(SQUARE, start=found)
+    with pytest.raises(NotConvergedError, match="did not converge in 60 sweeps"):
+        glass(0, complete(26)).marginals(method="loopy", max_sweeps=60)
+    contradiction = FactorGraph(
+        [2, 2], [((0, 1), [[-np.inf, 0.0], [0.0, -np.inf]]), ((0, 1), [[0.0, -np.inf], [-np.inf, 0.0]])]
+    )
+    assert belief_propagation(contradiction).converged  # cycles hide it: an estimate, and no certificate
+    with pytest.raises(DomainError, match="impossible"):
+        belief_propagation(contradiction.given({0: 0}))
+    for wrong in ({"schedule": "random"}, {"damping": 1.0}, {"tol": np.nan}, {"max_sweeps": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            belief_propagation(model, **wrong)
+    with pytest.raises(ValueError, match="hidden"):
+        max_product(CausalFactorGraph([2] * 3, [], [noisy_or(2, [0, 1], [0.5, 0.5])]))
+    huge = Ising([(0, 1), (1, 2)], [2000.0, -3000.0], [1.0, 0.0, 0.0])
+    assert_allclose(belief_propagation(huge).log_partition, huge.log_partition(), rtol=1e-12)

@@ -1,0 +1,161 @@
+"""Mean field, naive and structured, against enumeration and published numbers."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from cumulant.errors import CertificateError, TooWide
+from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass
+from cumulant.graphical.messages.mean_field import mean_field
+from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, order_within
+from cumulant.graphical.messages.structured_mean_field import structured_mean_field
+from tests.graphical.models import distribution, joint, random_model
+from tests.reference.messages import entropy, mean_field_sweep, mean_field_value
+
+SQUARE = Ising([(0, 1), (0, 2), (1, 3), (2, 3)], [-0.5, 0.5, 0.5, 0.5], [0.4, 0.3, -0.5, -0.2])
+
+
+def glass(seed, edges):
+    """Fields uniform in [-1, 1], couplings +-1/2; edges in the order of their first node, right before down."""
+    rng = np.random.default_rng(seed)
+    edges = np.array(sorted(map(tuple, np.asarray(edges).tolist())))
+    n = int(edges.max()) + 1
+    fields = rng.uniform(-1, 1, n)
+    return Ising(edges, rng.choice([-0.5, 0.5], len(edges)), fields)
+
+
+def test_bounds_never_exceed_the_truth_and_never_fall():
+    finite = 0
+    for seed in range(120):
+        model = random_model(seed)
+        truth = distribution(joint(model.cardinalities.tolist(), model.factors))[0]
+        for result in (mean_field(model, n_starts=3), structured_mean_field(model, blocks=_halves(model))):
+            assert result.bound <= truth
+            if result.bound > -np.inf:
+                finite += 1
+                assert (result.trace[1:] >= result.trace[:-1] - 1e-10 * (1 + np.abs(result.trace[1:]))).all()
+                result.certificate.verify(model, result)
+                assert all(abs(p.sum() - 1) < 1e-12 for p in result.marginals)
+        if seed % 3:  # no impossible states: the bound is finite, and the blocks do at least as well
+            assert result.bound >= mean_field(model).bound - 1e-6
+    assert finite > 200
+
+
+def _halves(model):
+    return [range(0, model.n_variables, 2), range(1, model.n_variables, 2)]
+
+
+def test_naive_updates_and_values_against_loops_over_states():
+    for seed in (1, 4, 7, 10):
+        model = random_model(seed)
+        sizes, factors = model.cardinalities.tolist(), model.factors
+        one = mean_field(model, n_starts=1, max_sweeps=1)
+        fields = [np.zeros(k) for k in sizes]
+        for scope, table in factors:
+            if len(scope) == 1:
+                fields[scope[0]] += table
+        start = [np.exp(f - f.max()) / np.exp(f - f.max()).sum() for f in fields]
+        for found, expected in zip(one.marginals, mean_field_sweep(sizes, factors, start), strict=True):
+            assert_allclose(found, expected, atol=1e-12)
+        assert_allclose(one.bound, mean_field_value(sizes, factors, one.marginals), atol=1e-10)
+
+
+def test_published_four_spins():
+    # Carbonetto 2009, section 4.3: fields (0.09, 0.03, -0.68, -0.48), to more digits by enumeration
+    result = mean_field(SQUARE, n_starts=5, tol=1e-14)
+    means = result.marginals[:, 1] - result.marginals[:, 0]
+    assert_allclose(np.arctanh(means), [0.0878236363, 0.0336738824, -0.6787275811, -0.4785152035], atol=1e-8)
+    assert_allclose(result.bound, 3.3675311122 - 0.3622046, atol=1e-6)
+
+
+def test_two_spins_without_field():
+    weak, strong = Ising([(0, 1)], 0.8, [0.0, 0.0]), Ising([(0, 1)], 1.5, [0.0, 0.0])
+    assert_allclose(mean_field(weak).bound, 2 * np.log(2), atol=1e-10)
+    means = np.diff(mean_field(strong).marginals, axis=1).ravel()
+    assert_allclose(means, np.tanh(1.5 * means), atol=1e-8)
+    assert abs(means[0]) > 0.8
+
+
+def test_blocks_against_coordinate_ascent_by_enumeration():
+    rng = np.random.default_rng(0)
+    factors = [((i,), rng.normal(size=2)) for i in range(6)]
+    factors += [
+        (scope, 0.3 * rng.normal(size=(2,) * len(scope))) for scope in [(0, 1), (1, 2, 4), (0, 3, 5), (4, 3), (2, 5)]
+    ]
+    model = FactorGraph([2] * 6, factors)
+    blocks = [(0, 1, 2), (3, 4, 5)]
+    scores = joint([2] * 6, factors).reshape(8, 8)
+    q = [np.full(8, 1 / 8), np.full(8, 1 / 8)]
+    for _ in range(100):
+        for b in range(2):
+            expected = scores @ q[1] if b == 0 else q[0] @ scores
+            q[b] = np.exp(expected - expected.max()) / np.exp(expected - expected.max()).sum()
+    value = q[0] @ scores @ q[1] + entropy(q[0]) + entropy(q[1])
+    result = structured_mean_field(model, blocks=blocks, tol=1e-13)
+    assert_allclose(result.bound, value, atol=1e-9)
+    both = np.multiply.outer(q[0], q[1]).reshape((2,) * 6)
+    for v in range(6):
+        assert_allclose(result.marginals[v], both.sum(axis=tuple(set(range(6)) - {v})), atol=1e-6)
+    at = model.structure
+    for f, (scope, _) in enumerate(factors):
+        expected = both.sum(axis=tuple(set(range(6)) - set(scope))).transpose(np.argsort(np.argsort(scope)))
+        assert_allclose(at.table(f, result.beliefs), expected, atol=1e-6)
+
+
+def test_chosen_blocks_fit_and_the_wider_the_better():
+    model = glass(0, grid(8, 8))
+    structure, theta, _ = model._restricted()
+    truth, bounds = model.log_partition(), [mean_field(model).bound]
+    for max_memory in (2**12, 2**15):
+        blocks = choose_blocks(structure, theta, max_memory)
+        assert sorted(np.concatenate(blocks).tolist()) == list(range(64))
+        assert all(order_within(induced(structure, block)[0], max_memory) is not None for block in blocks)
+        bounds.append(structured_mean_field(model, max_memory=max_memory).bound)
+    assert all(a < b for a, b in itertools.pairwise(bounds))
+    assert truth - bounds[-1] < 1.0 < truth - bounds[0]
+    assert len(choose_blocks(structure, theta, 2**26)) == 1
+    assert_allclose(structured_mean_field(model, max_memory=2**26).bound, truth, atol=1e-8)
+    # the numbers of the variables may say nothing of the grid
+    shuffle = np.random.default_rng(0).permutation(64)
+    shuffled = Ising(shuffle[model.edges], model.couplings, model.fields[np.argsort(shuffle)])
+    assert truth - structured_mean_field(shuffled, max_memory=2**15).bound < 2.0
+
+
+def test_evidence_and_refusals():
+    model = glass(1, grid(4, 4)).given({5: 1, 6: -1})
+    exact = model.log_partition()
+    result = structured_mean_field(model, blocks=[range(8), range(8, 16)])
+    assert mean_field(model).bound < result.bound <= exact
+    assert_allclose(result.marginals[[5, 6], 1], [1.0, 0.0])
+    with pytest.raises(ValueError, match="partition"):
+        structured_mean_field(model, blocks=[range(8), range(7, 16)])
+    with pytest.raises(ValueError, match="n_starts must be"):
+        mean_field(model, n_starts=0)
+    with pytest.raises(TooWide):
+        structured_mean_field(glass(0, complete(12)), blocks=[range(12)], max_memory=2**10)
+    other = glass(2, grid(4, 4)).given({5: 1, 6: -1})
+    with pytest.raises(CertificateError):  # the q of one model says less of another
+        result.certificate.verify(other, result)
+
+
+def test_the_door_of_the_model():
+    model = spin_glass(grid(4, 4), coupling=0.4, field=0.5, rng=3)
+    for method in ("mean_field", "structured_mean_field"):
+        options = {"blocks": [range(8), range(8, 16)]} if method.startswith("structured") else {}
+        bound = model.log_partition(method=method, **options)
+        assert bound < model.log_partition()
+        q = model.marginals(method=method, **options)
+        assert_allclose(q.sum(axis=1), 1.0)
+        # the entropy of q closes the bound: E_q <theta, T> + H(q)
+        energy = float(model.mean(method=method, **options) @ model.theta)
+        assert_allclose(energy + model.entropy(method=method, **options), bound, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_wide_strips_of_a_large_grid():
+    for seed in (0, 1):
+        model = glass(seed, grid(24, 24))
+        result = structured_mean_field(model, max_memory=2**24)
+        assert 0 <= model.log_partition(max_memory=2**29) - result.bound < 4.0
