@@ -77,6 +77,17 @@ def test_without_pictures_no_folder_is_given_or_made(recorder, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["ledger.md"]
 
 
+def test_one_experiment_replaces_its_own_section_of_a_ledger(recorder, tmp_path):
+    page = tmp_path / "ledger.md"
+    other = "## Another\n\n`other`. Somebody (1999)\n\n| claim | published | ours | verdict |\n|---|---|---|---|\n"
+    page.write_text(f"# Reproduction ledger\n\n{other}| a | 1 | 1 | reproduced |\n")
+    for _ in range(2):
+        assert run("works", "--no-pictures", "--ledger", page, "--output", tmp_path) == 0
+    assert "2 experiments: 2 claims reproduced, 1 corrected, 1 not reproduced." in page.read_text()
+    assert page.read_text().count("`works`. ") == 1
+    assert other in page.read_text()
+
+
 def test_all_goes_on_after_a_failure_and_ends_with_exit_code_one(recorder, capsys, tmp_path):
     assert run("--all", "--output", tmp_path, "--ledger", tmp_path / "page.md") == 1
     assert [call[0] for call in recorder.calls] == ["works", "fails"]

@@ -30,6 +30,8 @@ def show_list() -> None:
 def show_runs(name: str | None, *, output: Path, pictures: bool, quick: bool, seed: int, ledger: Path | None) -> None:
     """Run one experiment, or all where `name` is None; print the verdicts; write pictures and the ledger.
 
+    One that is run by itself replaces its own section of a ledger that is there.
+
     With all, one that fails does not stop the others: the ledger says that it failed, and the exit code is 1.
     """
     experiments = list(catalogue().values()) if name is None else [find(name)]
@@ -45,7 +47,8 @@ def show_runs(name: str | None, *, output: Path, pictures: bool, quick: bool, se
         _show(console, runs[-1])
     path = ledger or output / "ledger.md"
     settings = (" --quick" if quick else "") + (f" --seed {seed}" if seed else "")
-    write(path, runs, f"cumulant reproduce {name or '--all'}{settings} --ledger PATH")
+    what = "--all" if name is None or path.exists() else name
+    write(path, runs, f"cumulant reproduce {what}{settings} --ledger PATH", keep=name is not None)
     console.print(f"Ledger: {escape(str(path))}", soft_wrap=True)
     failed = [run.experiment.name for run in runs if run.failure]
     if failed:

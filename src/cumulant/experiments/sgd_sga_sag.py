@@ -21,8 +21,8 @@ _NOTES = (
     "The data of the figures are not public: logistic regression on 10,000 made-up rows of 46 standardised features "
     "(scikit-learn's make_classification) stands in for them, with the settings of the author's companion code "
     "(steps 0.05 / (1 + k / 100) and 0.05 / (1 + sqrt(k / 100)), SAG 0.002, gradient descent 0.5). Five seeds; an "
-    "ordering counts if it holds for every one of them. Settled after first runs: the length of the long run (60 passes, "
-    "then 200), the ratio of slopes asked for (10, then 3; 200 passes give 12.7), the rows of the quick form (2,000, "
+    "ordering counts if it holds for every one of them. Settled after first runs: the length of the long run (60, then "
+    "200 passes), the ratio of slopes asked for (10, then 3; 200 passes give 12.7), the rows of the quick form (2,000, "
     "then 10,000), and which reading of SAG as printed is run (with the penalty in the memory, as printed). "
     "One step of gradient descent counts as n single gradients."
 )
