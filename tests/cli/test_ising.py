@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from cumulant import files
 from cumulant.cli import main
-from cumulant.graphical import Ising, chow_liu, fit, grid, write_uai
+from cumulant.graphical import Ising, chow_liu, complete, fit, grid, write_uai
 
 
 def run(*arguments):
@@ -132,6 +132,12 @@ def test_data_that_are_none_are_one_sentence(folder, capsys):
     assert "none of them called" in refused(capsys, "fit", folder / "two.npz", "-o", folder / "no.npz")
     (folder / "bad.npz").write_bytes(b"PK\x03\x04 not really")
     assert "cannot be read" in refused(capsys, "fit", folder / "bad.npz", "-o", folder / "no.npz")
+    (folder / "latin.csv").write_bytes(b"caf\xe9,b\n1,0\n")
+    assert "not text in UTF-8" in refused(capsys, "fit", folder / "latin.csv", "-o", folder / "no.npz")
+    (folder / "constant.csv").write_text("1,0\n1,1\n")
+    tree = ("-s", "chow-liu", "--l2", 0, "-o", folder / "no.npz")
+    assert "(here: --l2 1)" in refused(capsys, "fit", folder / "constant.csv", *tree)
+    assert "is a folder" in refused(capsys, "fit", folder, "-o", folder / "no.npz")
     assert "no such file" in refused(capsys, "fit", folder / "missing.csv", "-o", folder / "no.npz")
     assert not (folder / "no.npz").exists()
 
@@ -149,11 +155,14 @@ def test_options_that_do_not_fit_are_one_sentence(folder, capsys):
         ("--mixing", "box", "--method", "mcmc"): "a colon is missing",
         ("--mixing", "box:0.1"): "needs --method mcmc or exact",
         ("--method", "mcmc"): "needs --mixing",
+        ("--method", "mcmc", "--mixing", "box:0.1", "--l2", "0"): "add --no-fields",
         ("--method", "mcmc", "--mixing", "spectral:0.9", "--eps", "0.001"): "need .* updates, more than",
     }
     for options, said in bad.items():
         assert re.search(said, refused(capsys, "fit", folder / "spins.csv", *options, "-o", folder / "no.npz")), options
     assert "must end in" in refused(capsys, "fit", folder / "spins.csv", "-o", folder / "no.txt")
+    Ising(complete(40), 0.1).save(folder / "wide.npz")
+    assert "chains need no tables" in refused(capsys, "sample", folder / "wide.npz")
     assert "no folder" in refused(capsys, "sample", folder / "truth.npz", "-o", folder / "no" / "draws.csv")
     assert "not a Cumulant file" in refused(capsys, "bound", folder / "data.npz")
     files.save(folder / "other.npz", "draws", {"values": np.ones(3)})

@@ -5,11 +5,15 @@ import pytest
 from cumulant.experiments import spam_stream
 
 
-def test_the_experiment_runs(tmp_path):
+def test_the_experiment_runs(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUMULANT_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"spambase\.npz"):
+        spam_stream.spambase(0)
     report = spam_stream.run(tmp_path, quick=True)
     verdicts = [claim.verdict for claim in report.claims]
     assert verdicts[0] == verdicts[4] == "corrected"
     assert verdicts[3] == "reproduced"  # pruning
+    assert spam_stream.LEFT_OUT in report.notes
     assert report.pictures[0].stat().st_size > 5_000
 
 

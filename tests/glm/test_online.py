@@ -6,20 +6,31 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from cumulant import files
 from cumulant.errors import FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
-from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
+from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso, online_base
 from cumulant.glm.loss_kernels import row_terms
-from cumulant.glm.online_kernels import direction
+from cumulant.glm.online_kernels import direction, implicit_slope
 from tests.reference import online as reference
 
 PUBLISHED = {"formulation": "split", "curvature": "identity", "fit_intercept": False, "shuffle": False}
-THESIS = {"formulation": "split", "l1": 1.5 / 2500, "x0": 10.0, "fit_intercept": False}
+THESIS = {
+    "formulation": "split",
+    "l1": 1.5 / 2500,
+    "x0": 10.0,
+    "fit_intercept": False,
+    "implicit": False,
+    "separate_steps": False,
+}
 
 
 def regression(seed, features=40, weights=None, rows=100):
@@ -90,26 +101,27 @@ def test_the_gradient_and_curvature_of_a_row():
 # Against the slow reference -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("common", [True, False])
+@pytest.mark.parametrize(("common", "implicit"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("curvature", ["identity", "diagonal", "averaged"])
 @pytest.mark.parametrize("formulation", ["split", "bound"])
-def test_without_deferral_it_is_the_published_algorithm(formulation, curvature, common):
+def test_without_deferral_it_is_the_published_algorithm(formulation, curvature, common, implicit):
     X, y = sparse_rows()
     for logistic, kind in ((True, OnlineL1Logistic), (False, OnlineLasso)):
-        settings = {"l1": 0.02, "x0": 0.5, "z0": 0.05, "centring": 0.8, "centring_power": 0.5}
+        settings = {"l1": 0.02, "x0": 0.5, "z0": 0.05, "centring": 0.8, "centring_power": 0.5, "implicit": implicit}
         model = kind(formulation=formulation, curvature=curvature, separate_steps=not common, **settings)
         model.set_params(deferral=0.0, step_delay=1.0)
-        scores = model._absorb(sp.csr_matrix(X), y, [0.0, 1.0])
+        weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y)) if implicit else None
+        scores = model._absorb(sp.csr_matrix(X), y, [0.0, 1.0], weights)
         s, z, b, expected = reference.learn(
             X, y, logistic=logistic, form=formulation, curvature=curvature, common=common, delay=1.0, intercept=True,
-            **settings,
+            weights=weights, **settings,
         )  # fmt: skip
         state = model._state
         assert_allclose(scores, expected, rtol=1e-9, atol=1e-10)
         assert_allclose(np.column_stack([state.s0, state.s1]), s, rtol=1e-9)
         assert_allclose(np.column_stack([state.z0, state.z1]), z, rtol=1e-9)
         assert model.intercept_ == pytest.approx(b, rel=1e-9)
-        assert curvature == "identity" or model.diagnostics()["cut_steps"] > 0
+        assert curvature == "identity" or implicit or model.diagnostics()["cut_steps"] > 0
 
 
 def test_the_gap_obeys_its_identity_at_every_step():
@@ -136,7 +148,7 @@ def test_the_gap_obeys_its_identity_at_every_step():
 
 def test_deferral_changes_little_and_less_the_shorter_it_is():
     X, y = small_stream(0, rows=1200)
-    for settings in ({}, THESIS, {"curvature": "diagonal"}):
+    for settings in ({}, THESIS, {"curvature": "diagonal", "implicit": False, "separate_steps": False}):
         dense = OnlineL1Logistic(deferral=0.0, **settings)
         expected, gaps = dense.progressive(X, y, classes=[False, True]), []
         for deferral in (0.2, 0.05, 0.0125):
@@ -150,6 +162,89 @@ def test_deferral_changes_little_and_less_the_shorter_it_is():
                 assert np.abs(got - expected).max() < 1e-3
         if settings is THESIS:  # the gap is off by an amount in proportion to the deferral
             assert abs(gaps[0]) > 3 * abs(gaps[1]) > 9 * abs(gaps[2])
+
+
+def test_an_implicit_slope_is_that_after_the_step():
+    for score, target, response in itertools.product((-30.0, -0.3, 2.0, 900.0), (0.0, 1.0), (0.0, 1e-3, 4.0, 1e6)):
+        far = score - response * (expit(score) - target)
+        ends = min(score, far) - 1e-9, max(score, far) + 1e-9
+        after = brentq(lambda t, *a: t - a[0] + a[2] * (expit(t) - a[1]), *ends, (score, target, response), xtol=1e-13)
+        assert implicit_slope(0, score, target, response) == pytest.approx(expit(after) - target, rel=1e-9, abs=1e-12)
+    assert implicit_slope(2, 5.0, 1.0, 3.0) == pytest.approx(4.0 / (1 + 3.0), rel=1e-14)  # of a square
+
+
+def test_implicit_steps_stand_rows_of_any_size():
+    # Without them a first row of large entries throws its own score far beyond its target.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 200)) * np.exp(2 * rng.normal(size=(40, 1)))
+    y = X @ rng.normal(size=200)
+    errors = {}
+    for implicit in (True, False):
+        model = OnlineLasso(1e-6, z0=1e-3, step_delay=1.0, implicit=implicit)
+        for row, target in zip(X, y, strict=True):
+            before = model.predict([row])[0] if hasattr(model, "_state") else 0.0
+            after = model.partial_fit([row], [target]).predict([row])[0]
+            errors.setdefault(implicit, []).append(abs(after - target) / max(abs(before - target), 1e-9))
+    assert max(errors[True]) < 1.05  # nearer than before, but for the barrier
+    assert max(errors[False]) > 2.0
+
+
+# Weights, clocks, stalls ----------------------------------------------------------------------------------------------
+
+
+def test_weights():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(500, 6)), rng.integers(0, 4, 500).astype(float)
+    y = (rng.random(500) < expit(X @ [1.0, -1.0, 0.5, 0, 0, 0])).astype(float)
+    classifier = OnlineL1Logistic(0.02, step_delay=10.0, passes=60, random_state=0).fit(X, y, weights)
+    exact = GLM("bernoulli", l1=0.02, l2=0.0, tol=1e-9).fit(X, y, sample_weight=weights)
+    assert_allclose(classifier.coef_, exact.coef_, atol=0.03)
+    assert np.abs(GLM("bernoulli", l1=0.02, l2=0.0).fit(X, y).coef_ - exact.coef_).max() > 0.06
+    certificate = classifier.certify(X, y, weights)
+    assert certificate.bound == pytest.approx(classifier.certificate_.bound, rel=1e-9)
+    losses = np.logaddexp(0, -np.where(y > 0, 1, -1) * classifier.decision_function(X))
+    value = np.average(losses, weights=weights) + 0.02 * np.abs(classifier.coef_).sum()
+    assert 0 <= value - exact.objective_ <= certificate.upper < 0.02 * value
+    # A common factor makes no difference to `fit`; a row of weight 0 is not there, on a stream too, but has a score.
+    again = clone(classifier).fit(X, y, 5 * weights)
+    assert_allclose(again.coef_, classifier.coef_, rtol=1e-9)
+    streams = [OnlineL1Logistic() for _ in range(2)]
+    scores = streams[0].progressive(X, y, [0.0, 1.0], weights)
+    kept = weights > 0
+    assert_array_equal(scores[kept], streams[1].progressive(X[kept], y[kept], [0.0, 1.0], weights[kept]))
+    assert_array_equal(streams[0].coef_, streams[1].coef_)
+    assert streams[0].n_rows_ == kept.sum()
+    assert np.isfinite(scores).all()
+
+
+def test_the_clock_ends_a_fit_with_a_certificate(monkeypatch):
+    X, y = sparse_rows(0, rows=60, features=5)
+    monkeypatch.setattr(online_base, "_CHUNK", 1)
+    model = OnlineL1Logistic(0.01, passes=10_000, time_limit=0.05, shuffle=False).fit(X, y)
+    assert model.status_ == "time_limit"
+    assert 0 < model.n_rows_ < 600_000
+    assert model.n_iter_ == -(-model.n_rows_ // 60)
+    assert model.certificate_.bound > 0
+    learned = np.arange(model.n_rows_) % 60  # the same rows on a stream
+    stream = OnlineL1Logistic(0.01).partial_fit(X[learned], y[learned], classes=[0.0, 1.0])
+    assert_array_equal(model.coef_, stream.coef_)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(online_base.OnlineState, "learn", interrupted)
+    assert OnlineL1Logistic(passes=3).fit(X, y).status_ == "interrupted"
+
+
+def test_steps_that_stall_are_told():
+    # One feature whose gradient drives a multiplier to the boundary at every row, in a problem of ever larger targets.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 5)), 1e6 * rng.normal(size=600)
+    settings = {"curvature": "identity", "step_delay": 0.0, "fit_intercept": False}
+    with pytest.warns(ConvergenceWarning, match="steps have stalled: up to row 600"):
+        model = OnlineLasso(1.0, "split", **settings).partial_fit(X, y)
+    assert model.diagnostics()["stalled_doublings"] >= 1
+    assert model.diagnostics()["share_of_allowed_steps"] < 0.01
 
 
 def test_batches_and_looking_make_no_difference():
@@ -237,13 +332,13 @@ def test_the_certificate_bounds_the_distance_to_the_minimum():
     excess = objective(model.coef_, model.intercept_) - objective(best.coef_, best.intercept_)
     assert 0 <= excess <= model.certificate_.upper < 0.05 * objective(model.coef_, model.intercept_)
     labels = y > np.median(y)
-    classifier = OnlineL1Logistic(0.01, passes=30, random_state=0).fit(X, labels)
+    classifier = OnlineL1Logistic(0.01, step_delay=10.0, passes=30, random_state=0).fit(X, labels)
     exact = GLM("bernoulli", l1=0.01, l2=0.0, tol=1e-9).fit(X, labels)
     certificate = classifier.certify(X, labels)
     scores = classifier.decision_function(X)
     value = np.mean(np.logaddexp(0, -np.where(labels, 1, -1) * scores)) + 0.01 * np.abs(classifier.coef_).sum()
     assert 0 <= value - exact.objective_ <= certificate.upper < 0.1 * value
-    problem = classifier._problem(X, labels.astype(float), 0.01)
+    problem = classifier._problem(X, labels.astype(float), np.ones(len(labels)), 0.01)
     assert certificate.verify(problem, np.append(classifier.coef_, classifier.intercept_)).bound <= certificate.upper
 
 
@@ -274,7 +369,7 @@ def test_the_path_with_warm_starts():
 
 def test_pruning():
     X, y = small_stream(1, rows=800)
-    model = OnlineL1Logistic().partial_fit(X, y, classes=[False, True])
+    model = OnlineL1Logistic(**THESIS).partial_fit(X, y, classes=[False, True])
     weights, before = model.coef_.ravel().copy(), model.predict_proba(X)[:, 1]
     report = model.prune(0.43, X)
     after = model.predict_proba(X)[:, 1]
@@ -296,7 +391,10 @@ def test_pruning():
 
 @pytest.mark.parametrize("model", [OnlineLasso(), OnlineL1Logistic()], ids=["lasso", "logistic"])
 def test_they_are_estimators(model):
-    results = check_estimator(model, on_skip=None, on_fail=None)
+    reason = "a row of weight two is one long step, the row twice is two steps"
+    kinds = ("dense", "sparse")
+    expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
+    results = check_estimator(model, on_skip=None, on_fail=None, expected_failed_checks=expected)
     assert len(results) > 40
     assert [(r["check_name"], str(r["exception"])) for r in results if r["status"] == "failed"] == []
 
@@ -324,6 +422,11 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
     assert_array_equal(again.coef_, model.coef_)
     with pytest.raises(FileFormatError, match="not a OnlineLasso"):
         OnlineLasso.load(path)
+    saved = files.load(path)
+    for name, array in (("last", saved.arrays["last"][:-1]), ("s0", saved.arrays["s0"].astype(np.float32))):
+        files.save(path, saved.kind, saved.arrays | {name: array}, saved.settings)
+        with pytest.raises(FileFormatError, match=f"{name} must be"):
+            OnlineL1Logistic.load(path)
 
 
 @pytest.mark.parametrize(
@@ -344,6 +447,10 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
         (lambda X, y: OnlineLasso(curvature="full").fit(X, y), "curvature must be one of"),
         (lambda X, y: OnlineLasso(deferral=0.9).fit(X, y), "deferral must be between"),
         (lambda X, y: OnlineLasso(passes=0).fit(X, y), "passes must be"),
+        (lambda X, y: OnlineLasso(time_limit=0).fit(X, y), "time_limit must be a positive number of seconds or None"),
+        (lambda X, y: OnlineLasso().fit(X, y, np.zeros(len(y))), "all weights are zero|at least one non-zero"),
+        (lambda X, y: OnlineLasso().partial_fit(X, y, -np.ones(len(y))), "Negative values"),
+        (lambda X, y: OnlineL1Logistic().fit(X, y, y), "one class only among the rows of positive weight"),
         (lambda X, y: OnlineLasso(step_delay=-1).fit(X, y), "step_delay must be"),
         (lambda X, y: OnlineLasso().fit(X, y).set_params(formulation="split").partial_fit(X, y), "cannot change"),
     ],

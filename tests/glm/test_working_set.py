@@ -69,3 +69,15 @@ def test_several_classes_and_many_columns():
     assert model.score(X, y) > 0.8
     with pytest.raises(ValueError, match="use a larger l1"):
         GLM("categorical", l1=1e-4, l2=0.0, tol=1e-6).fit(X, rng.permutation(np.arange(90) % 10))
+
+
+def test_correlated_columns_and_a_tiny_penalty():
+    """Near interpolation the signs are found by moving along the null space of the Hessian, not by sweeps."""
+    rng = np.random.default_rng(2)
+    X = 0.1 * rng.normal(size=(150, 520)) + rng.normal(size=(150, 1))
+    y = X[:, :3].sum(axis=1) + rng.normal(size=150)
+    l1 = 1e-4 * np.abs(X.T @ y).max() / len(y)
+    model = GLM("normal", l1=l1, l2=0.0, fit_intercept=False, tol=1e-4, time_limit=60.0).fit(X, y)
+    assert model.status_ == "converged"
+    gradient = X.T @ (X @ model.coef_ - y) / len(y)
+    assert np.abs(gradient).max() <= l1 * 1.1

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from cumulant.errors import CertificateError, DomainError
+from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass
 from cumulant.graphical.bounds.conditioning import conditioned, cutset
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
@@ -216,6 +216,23 @@ def test_a_run_ended_by_the_clock_can_be_replayed_and_verified():
         interval.certificate.verify(other, interval)
 
 
+def test_mini_buckets_join_in_where_factors_are_wide_and_are_replayed():
+    """Factors of three variables: they are what the upper end rests on, and each prefix of the work is repeated."""
+    rng = np.random.default_rng(0)
+    scopes = [tuple(rng.permutation(26)[:3].tolist()) for _ in range(44)]
+    model = FactorGraph([2] * 26, [(scope, rng.normal(size=(2, 2, 2))) for scope in scopes])
+    truth = model.log_partition()
+    settings = {"max_memory": 2**16, "exact": False}
+    found = [bound_log_partition(model, max_work=w, **settings) for w in (2, 5, 25)]
+    for narrow, wide in itertools.pairwise(found[::-1]):
+        assert wide.lower <= narrow.lower <= truth <= narrow.upper <= wide.upper
+    assert "above by Hölder in mini-buckets" in str(found[-1].certificate)
+    assert found[-1].upper - truth < 0.5 * (found[0].upper - truth)
+    ended = bound_log_partition(model, time_limit=0.3, **settings)
+    again = bound_log_partition(model, max_work=int(ended.certificate.details["work"]), n_jobs=1, **settings)
+    assert (again.lower, again.upper) == (ended.lower, ended.upper)
+
+
 @pytest.mark.parametrize(("seed", "published"), [(0, 48.451494), (1, 49.413736)])
 def test_the_complete_spin_glass_of_26_spins_is_exact_in_16_mebibytes(seed, published):
     rng = np.random.default_rng(seed)
@@ -263,3 +280,8 @@ def test_marginals_lie_within_their_bounds():
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         bound_log_partition(spin_glass(grid(2, 2), rng=0), **settings)
+
+
+def test_too_many_states_are_refused_before_any_work():
+    with pytest.raises(TooWide, match="1000000000 states"):
+        bound_log_partition(FactorGraph([10**9], []))

@@ -163,6 +163,8 @@ def test_models_from_graphs_and_frames():
     assert Ising.from_pandas(frame) == Ising([(0, 1), (1, 2)], [0.5, -0.5])
     with pytest.raises(ValueError, match="no column 'weight'"):
         Ising.from_pandas(frame, coupling="weight")
+    with pytest.raises(ValueError, match="numbered from 0, whole numbers"):
+        Ising.from_pandas(frame.assign(source=["a", "b"], target=["b", "c"]))
 
 
 def test_a_bayesian_network_as_a_factor_graph():

@@ -159,3 +159,15 @@ def test_wide_strips_of_a_large_grid():
         model = glass(seed, grid(24, 24))
         result = structured_mean_field(model, max_memory=2**24)
         assert 0 <= model.log_partition(max_memory=2**29) - result.bound < 4.0
+
+
+@pytest.mark.parametrize("max_memory", [16, 2**24])
+def test_structured_bound_of_a_model_whose_variables_are_all_given(max_memory):
+    """Nothing is left but a sum of constants, and rounding of that sum is in the slack."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        tables = [((i, j), 20 * rng.normal(size=(2, 2))) for i, j in itertools.combinations(range(6), 2)]
+        model = FactorGraph([2] * 6, tables).given(dict.fromkeys(range(6), 1))
+        found = structured_mean_field(model, max_memory=max_memory)
+        assert_allclose(found.bound, sum(table[1, 1] for _, table in tables), rtol=1e-12)
+        found.certificate.verify(model, found)

@@ -1,5 +1,6 @@
 """Dependency matrices against enumeration, mixing certificates against the transition matrix itself."""
 
+import itertools
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from cumulant.graphical import (
     Ising,
     PairwiseMRF,
     Potts,
+    complete,
     grid,
     random_regular,
     spin_glass,
@@ -98,6 +100,32 @@ def test_the_chain_is_never_slower_than_certified(seed):
     certificate = model.mixing_time(0.05)
     assert np.argmax(d <= 0.05) <= certificate.upper
     assert certificate.verify(model, 0.05).upper <= certificate.upper
+
+
+def test_ten_spins_by_powers_of_the_transition_matrix():
+    """1,024 states: ``d(v)`` at powers of two and at the certified time itself, from the matrix and nothing else."""
+    rng = np.random.default_rng(4)
+    for edges, couplings in ((grid(2, 5), 0.3), (complete(10), rng.uniform(-0.15, 0.15, 45))):
+        model = Ising(edges, couplings, 0.5 * rng.normal(size=10))
+        states = np.array(list(itertools.product((-1, 1), repeat=10)))
+        score = dict(zip(map(tuple, states.tolist()), model.family.score(states, model.theta).tolist(), strict=True))
+        P, stationary = transition_matrix(10, score.__getitem__)
+        certificate = model.mixing_time(0.01)
+        mixing = gibbs_mixing(dependency_matrix(model), "spectral")
+        assert mixing.tau(0.01) == certificate.upper
+
+        def distance(power, stationary=stationary):
+            return 0.5 * np.abs(power - stationary).sum(axis=1).max()
+
+        certified = int(certificate.upper)
+        power, at_certified = P, np.eye(len(P))
+        for k in range(certified.bit_length()):
+            d = distance(power)
+            assert d <= mixing.distance(2**k) + 1e-12
+            assert d > 0.01 or 2**k > certified / 20  # the bound is loose, but not idle
+            at_certified = at_certified @ power if certified >> k & 1 else at_certified
+            power = power @ power
+        assert distance(at_certified) <= 0.01
 
 
 def test_constants_of_the_four_by_four_grid():

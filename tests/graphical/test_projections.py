@@ -180,3 +180,24 @@ def test_refusals():
     with pytest.raises(ValueError, match="finite"):
         project_couplings([(0, 1)], [np.nan])
     assert_allclose(project_box(Ising([(0, 1), (1, 0)], [0.5, 0.2]), 0.3).couplings, [0.3])
+
+
+def test_sums_of_rows_with_couplings_a_thousand_times_the_radius():
+    """Multipliers are then far from zero, and those of nodes without an active edge must not creep towards them."""
+    rng = np.random.default_rng(16)
+    edges = complete(6)
+    couplings = 1e3 * rng.normal(size=len(edges)) * 10.0 ** rng.uniform(-2, 0, len(edges))
+    nearest = project(Ising(edges, couplings), 0.9, norm="one")
+    expected, _ = by_cvxpy(edges, couplings / 1e3, 6, 0.9 / 1e3, "one")
+    assert norm_of(nearest.model.edges, nearest.model.couplings, 6, "one") <= 0.9
+    assert_allclose(nearest.value, 1e6 * expected, rtol=1e-6)
+    assert nearest.certificate.bound <= 1e-8 * nearest.value
+    nearest.certificate.verify(Ising(edges, couplings), nearest)
+
+
+@pytest.mark.parametrize("norm", ["spectral", "one", "inf"])
+def test_a_model_of_tables_without_edges_is_its_own_projection(norm):
+    model = PairwiseMRF([np.array([0.0, 1.0]), np.array([0.5, 0.0, 2.0])], [], [])
+    nearest = project(model, 0.9, norm=norm)
+    assert nearest.value == 0.0
+    assert_allclose(nearest.model.log_partition(), model.log_partition(), rtol=1e-14)

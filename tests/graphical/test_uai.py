@@ -55,6 +55,12 @@ def test_a_file_is_read_with_the_last_variable_fastest(small):
     assert_allclose(model.log_partition(), np.log(0.1 * 6 + 0.9 * 15 + 1.0 * 6))
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    path = tmp_path / "marked.uai"
+    path.write_bytes(b"\xef\xbb\xbfMARKOV\n1\n2\n1\n1 0\n2\n1.0 3.0\n")
+    assert_allclose(read_uai(path).log_partition(), np.log(4.0))
+
+
 def test_models_survive_writing_and_reading(tmp_path):
     for seed in range(30):
         model = random_model(seed)

@@ -121,8 +121,8 @@ def test_the_command_prints_everything_and_writes_the_page(tmp_path, capsys):
         main(["demo", "--output", str(tmp_path / "out")])
     assert stop.value.code == 0
     out = capsys.readouterr().out
-    for words in ("Tumours", "Irises", "Wines", "Digits", "Diabetes", "Words", "E KL", "index.html"):
+    for words in ("Tumours", "Irises", "Wines", "Digits", "Words", "Noise", "Glass", "Magnet", "E KL", "index.html"):
         assert words in out
     page = (tmp_path / "out" / "index.html").read_text()
-    assert page.count("data:image/png;base64,") == 6
-    assert page.count("<h2>") == 6
+    assert page.count("data:image/png;base64,") == 10
+    assert page.count("<h2>") == 10

@@ -46,15 +46,17 @@ def _where(path: Path, row: int, column: int, first: list[int] | None) -> str:
 
 def _read(path: Path) -> tuple[np.ndarray, list[str] | None, list[int] | None]:
     """The numbers, the header where there is one, and the line of each row of a text file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file of data")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     if path.suffix in (".npy", ".npz"):
         return _read_numpy(path), None, None
-    lines = [
-        (number, line)
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)
-        if line.strip()
-    ]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path} is not text in UTF-8: {problem.reason} at byte {problem.start}") from None
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise ValueError(f"{path} is empty")
     delimiter = next((each for each in ",;\t" if each in lines[0][1]), None)

@@ -76,7 +76,7 @@ def fit(
     ] = "none",
     eps: Annotated[float, typer.Option(help="Of mcmc: the certified accuracy.")] = 0.25,
     delta: Annotated[float, typer.Option(help="Of mcmc: the probability of missing it.")] = 0.1,
-    max_work: Annotated[float, typer.Option(help="Of mcmc: refuse plans of more updates.")] = 3e10,
+    max_work: Annotated[float, typer.Option(help="Of mcmc: refuse plans of more updates than this.")] = 5e8,
     fields: Annotated[bool, typer.Option(help="Learn a field for each spin beside the couplings.")] = True,
     seed: _Seed = 0,
     top: Annotated[int, typer.Option(min=0, help="How many of the largest couplings to print.")] = 10,
@@ -100,14 +100,14 @@ def sample(
     method: Annotated[Sampler, typer.Option(help="Independent draws (exact, perfect), or chains.")] = Sampler.exact,
     chains: Annotated[int, typer.Option(min=1, help="How many chains.")] = 4,
     burn_in: Annotated[int, typer.Option(min=0, help="Sweeps of each chain that are discarded.")] = 1000,
-    thin: Annotated[int, typer.Option(min=1, help="Keep every so-manieth sweep.")] = 1,
+    thin: Annotated[int, typer.Option(min=1, help="Keep one sweep in so many.")] = 1,
     zero_one: Annotated[bool, typer.Option("--zero-one", help="Write 0 and 1 instead of -1 and +1.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File of the draws: .npz or .csv.", show_default="none")
     ] = None,
     seed: _Seed = 0,
 ) -> None:
-    """Draw from a model; print means with standard errors, R-hat and effective sample sizes."""
+    """Draw from a model, and print R-hat and effective sample sizes: symptoms, where mixing is not proved."""
     from cumulant.cli import spins
 
     spins.draw(

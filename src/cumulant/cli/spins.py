@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cumulant import files, graphical
 from cumulant.cli.binary_tables import read_binary, read_pairs
-from cumulant.errors import FileFormatError, TooWide
+from cumulant.errors import FileFormatError, NoEstimateError, TooWide
 
 __all__ = ["bound", "draw", "fit_table", "mixing"]
 
@@ -43,7 +43,10 @@ def fit_table(
             raise ValueError(
                 "--structure chow-liu is a closed form, with fields: leave --method, --mixing and --no-fields away"
             )
-        model: Any = graphical.chow_liu(x, smoothing=l2, spins=True)
+        try:
+            model: Any = graphical.chow_liu(x, smoothing=l2, spins=True)
+        except NoEstimateError as problem:
+            raise NoEstimateError(f"{problem} (here: --l2 1)") from None
         said = f"tree: {model}\n  a closed form: no tree has a larger likelihood"
         said += f", {l2:g} observations added as smoothing" if l2 else ""
     else:
@@ -53,6 +56,10 @@ def fit_table(
         if within is None and method == "mcmc":
             raise ValueError(
                 "--method mcmc needs --mixing, such as spectral:0.9: the set in which chains are sure to mix"
+            )
+        if method == "mcmc" and fields and l2 == 0:
+            raise ValueError(
+                "--method mcmc certifies nothing for --l2 0 and fields, which no set bounds: add --no-fields"
             )
         edges = _edges(structure, x.shape[1])
         found = graphical.fit(
@@ -93,12 +100,17 @@ def draw(
     console = Console(soft_wrap=True, highlight=False)
     console.print(str(model), markup=False)
     if method in ("exact", "perfect"):
-        values = np.asarray(model.sample(n, rng=seed, method=method))[None]
+        try:
+            values = np.asarray(model.sample(n, rng=seed, method=method))[None]
+        except TooWide as problem:
+            raise TooWide(f"{problem}; chains need no tables: --method chromatic, for example") from None
         console.print(f"{n} independent draws, each exactly from the model ({method})", markup=False)
     else:
         draws = model.sample(n, rng=seed, method=method, chains=chains, burn_in=burn_in, thin=thin)
         values = draws.values
-        console.print(f"{chains} chains of {n} draws by {method}, after {burn_in} sweeps, every {thin}", markup=False)
+        console.print(
+            f"{chains} chains of {n} draws by {method}, after {burn_in} sweeps, one in {thin} kept", markup=False
+        )
         console.print(_worth(model, draws), markup=False)
         if method == "random":
             console.print(_proved(model, burn_in), markup=False)

@@ -11,7 +11,9 @@ from cumulant.glm.dual_ascent import DualAscent
 from cumulant.glm.losses import loss_of
 from cumulant.glm.model import GLM
 from cumulant.glm.newton import Newton
-from cumulant.glm.online_model import OnlineL1Logistic, OnlineLasso, Pruning, RegularizationPath
+from cumulant.glm.online_base import Pruning, RegularizationPath
+from cumulant.glm.online_lasso import OnlineLasso
+from cumulant.glm.online_logistic import OnlineL1Logistic
 from cumulant.glm.prequential import ContingencyTable, hashing, prequential
 from cumulant.glm.problem import GLMProblem
 from cumulant.glm.proximal_newton import ProximalNewton

@@ -39,20 +39,38 @@ def by_factorisation(problem: GLMProblem, curvature: np.ndarray, gradient: np.nd
 
 def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The shortest solution of a symmetric system, positive semi-definite up to rounding."""
-    # Columns of very different scales make a matrix look singular that is not: give it a diagonal of ones first.
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
-    scaled = matrix * scale[:, None] * scale
     with one_blas_thread():
-        try:
-            factor = cho_factor(scaled, lower=True, check_finite=False)
-            pivots = np.diagonal(factor[0])
-            if pivots.min() > 1e-6 * pivots.max():
-                return scale * cho_solve(factor, scale * right, check_finite=False)
-        except LinAlgError:
-            pass
+        found = _by_cholesky(matrix, right, 0.0)
+        if found is not None:
+            return found
         values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * 2.0**-50 * max(values[-1], 0.0)
     return vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept])
+
+
+def solve_damped(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The same, but where the matrix is singular the solution with a little added to its diagonal: long in the
+    directions in which the system has none. None where even that fails.
+    """
+    with one_blas_thread():
+        found = _by_cholesky(matrix, right, 0.0)
+        return _by_cholesky(matrix, right, 1e-10) if found is None else found
+
+
+def _by_cholesky(matrix: np.ndarray, right: np.ndarray, damping: float) -> np.ndarray | None:
+    # Columns of very different scales make a matrix look singular that is not: give it a diagonal of ones first.
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    scaled = matrix * scale[:, None] * scale
+    if damping:
+        scaled[np.diag_indices_from(scaled)] += damping
+    try:
+        factor = cho_factor(scaled, lower=True, check_finite=False)
+    except LinAlgError:
+        return None
+    pivots = np.diagonal(factor[0])
+    if pivots.min() <= 1e-6 * pivots.max() and not damping:
+        return None
+    return scale * cho_solve(factor, scale * right, check_finite=False)
 
 
 def by_conjugate_gradients(

@@ -10,6 +10,10 @@ as in ``M_k = (1 - a_k) M_{k-1} + a_k mu_k``. The recursions that are linear (th
 there is none, products ``s z`` to first order) come out exactly; the rest to first order in ``A``, which is at most
 `deferral`. A longer step is taken by every feature at once. As steps fall like ``1/k``, the number of blocks grows like
 ``log(rows) / deferral``: a row costs the time of its own entries, and the rest is a few hundred sweeps in all.
+
+An *implicit* step takes the slope of the loss at the score that the row will have after it, not before it (Kulis and
+Bartlett 2010; Toulis and Airoldi 2017): however large its entries are, a row does not carry its own score past the
+best.
 """
 
 import numpy as np
@@ -17,12 +21,14 @@ import numpy as np
 from cumulant.glm.loss_kernels import row_terms
 from cumulant.kernels import kernel
 
-__all__ = ["direction", "largest_step", "learn", "scores_of", "weights_of"]
+__all__ = ["direction", "implicit_slope", "largest_step", "learn", "scores_of", "weights_of"]
 
 _KEEP = 0.995  # the share of the way to the boundary that a step may go
 _FLOOR = 1e-30  # of slacks and multipliers: quotients of them must stay finite
-GAP, PASSED, MEAN_BARRIER, FADED, INTERCEPT, BEND, SUM_STEPS, SUM_SQUARES, SUM_ALLOWED = range(9)
-ROWS, POSITION, CUTS, SWEEPS, CLIPPED = range(5)
+_STALLED = 0.01  # the share of the steps allowed, over a doubling of the rows, below which they count as stalled
+_WATCHED = 64  # rows before the first doubling that is watched
+GAP, PASSED, MEAN_BARRIER, FADED, INTERCEPT, BEND, SUM_STEPS, SUM_SQUARES, SUM_ALLOWED, MARK, MARK_ALLOWED = range(11)
+ROWS, POSITION, CUTS, SWEEPS, CLIPPED, STALLS = range(6)
 
 
 @kernel
@@ -135,8 +141,64 @@ def _all_step(form, curvature, common, s0, s1, z0, z1, h, gradient, own, l1, mu,
 
 
 @kernel
+def _weight_now(j, form, curvature, s0, s1, z0, z1, h, last, history, position, l1):
+    """The weight of a feature with its deferred steps; nothing is changed."""
+    share = 1.0 if form == 0 else 0.5
+    difference = s0[j] - s1[j]
+    if last[j] < position:
+        a, mu, faded = _deferred(history, last[j], position)
+        c = _curvature_while_absent(curvature, h[j], faded)
+        d0, d1, e0, e1 = direction(form, s0[j], s1[j], z0[j], z1[j], 0.0, c, l1, mu)
+        t = largest_step(a, s0[j], s1[j], z0[j], z1[j], d0, d1, e0, e1)
+        difference = max(s0[j] + t * d0, _FLOOR) - max(s1[j] + t * d1, _FLOOR)
+    return share * difference
+
+
+@kernel
+def _response(first, end, indices, values, form, curvature, bend, kept, a, s0, s1, z0, z1, h):
+    """By how much the score of a row falls per unit of slope, in a full step along the directions of its features.
+
+    `kept` is the share of the averaged curvature that is left before the row's own is added.
+    """
+    total = 0.0
+    for e in range(first, end):
+        j = indices[e]
+        square = values[e] * values[e]
+        c = 1.0 if curvature == 0 else (bend * square if curvature == 1 else kept * h[j] + a * bend * square)
+        if form == 0:
+            total += square * (s0[j] / (c * s0[j] + z0[j]) + s1[j] / (c * s1[j] + z1[j]))
+        else:
+            total += square / (c + 4.0 * z0[j] * z1[j] / (z0[j] * s1[j] + z1[j] * s0[j]))
+    return total
+
+
+@kernel
+def implicit_slope(code, score, target, response):
+    """The slope at the score ``t`` with ``t = score - response * slope(t)``, by Newton steps or halving a bracket."""
+    t = score
+    _, slope, bend = row_terms(code, 1.0, t, target)
+    low, high = min(score, score - response * slope), max(score, score - response * slope)
+    before = np.inf
+    for _ in range(200):
+        excess = t - score + response * slope
+        if excess > 0.0:
+            high = t
+        else:
+            low = t
+        following = t - excess / (1.0 + response * bend)
+        if not low <= following <= high or abs(excess) > 0.5 * before:  # far out on both sides Newton steps would swing
+            following = 0.5 * (low + high)
+        before = abs(excess)
+        if abs(following - t) <= 1e-14 * (abs(t) + abs(score)):
+            break
+        t = following
+        _, slope, bend = row_terms(code, 1.0, t, target)
+    return slope
+
+
+@kernel
 def learn(
-    code, form, curvature, common, intercept, indptr, indices, values, targets, rows,
+    code, form, curvature, common, intercept, implicit, indptr, indices, values, targets, weights, rows,
     s0, s1, z0, z1, h, last, history, gradient, own, scalars, counters,
     l1, step, delay, power, centring, centring_power, deferral, scores,
 ):  # fmt: skip
@@ -144,7 +206,8 @@ def learn(
 
     Everything about the model is changed in place: slacks, multipliers, averaged curvature, when each feature was last
     up to date, the steps of the block so far, and the numbers in `scalars` and `counters`. `gradient` and `own` are
-    zero before and after. Code: 0 logistic, 2 squared error. Curvature: 0 identity, 1 of the row, 2 averaged.
+    zero before and after. Code: 0 logistic, 2 squared error. Curvature: 0 identity, 1 of the row, 2 averaged. The loss
+    of a row counts `weights` times; a row of weight 0 gets its score, and leaves everything as it was.
     """
     p = len(s0)
     share = 1.0 if form == 0 else 0.5
@@ -152,6 +215,14 @@ def learn(
     for n in range(len(rows)):
         i = rows[n]
         first, end = indptr[i], indptr[i + 1]
+        if weights[i] == 0.0:
+            score = scalars[INTERCEPT]
+            for e in range(first, end):
+                score += values[e] * _weight_now(
+                    indices[e], form, curvature, s0, s1, z0, z1, h, last, history, counters[POSITION], l1
+                )
+            scores[n] = score
+            continue
         k = counters[ROWS] + 1
         a = min(step / (delay + k) ** power, 1.0)
         sigma = min(centring / float(k) ** centring_power, 1.0)
@@ -172,6 +243,8 @@ def learn(
             score += values[e] * share * (s0[j] - s1[j])
         scores[n] = score
         _, slope, bend = row_terms(code, 1.0, score, targets[i])
+        slope *= weights[i]
+        bend *= weights[i]
         if k == 1:  # averages begin at the first row, for features that it has not at the mean square of those it has
             scalars[BEND] = bend
             square = 0.0
@@ -184,6 +257,14 @@ def learn(
         if everything and curvature == 2:
             for j in range(p):
                 h[j] *= 1.0 - a
+        if intercept:
+            scalars[BEND] += a * (bend - scalars[BEND])
+        flat = 1.0 if curvature == 0 else max(scalars[BEND], 1e-8)  # the curvature along the intercept
+        if implicit:
+            kept = 1.0 if everything else 1.0 - a
+            response = _response(first, end, indices, values, form, curvature, bend, kept, a, s0, s1, z0, z1, h)
+            response = a * weights[i] * (response + 1.0 / flat if intercept else response)
+            slope = weights[i] * implicit_slope(code, score, targets[i], response)
         # Directions and the longest step in common
         taken = a
         for e in range(first, end):
@@ -230,27 +311,16 @@ def learn(
                 scalars[GAP] += s0[j] * z0[j] + s1[j] * z1[j] - expected
                 last[j] = position
         if intercept:  # not constrained, so a scaled gradient step
-            scalars[BEND] += a * (bend - scalars[BEND])
-            scalars[INTERCEPT] -= general * slope / (1.0 if curvature == 0 else max(scalars[BEND], 1e-8))
+            scalars[INTERCEPT] -= general * slope / flat
         scalars[SUM_STEPS] += general
         scalars[SUM_ALLOWED] += a
         scalars[SUM_SQUARES] += general * general
         counters[CUTS] += taken < a
         counters[ROWS] = k
-
-
-@kernel
-def _weight_now(j, form, curvature, s0, s1, z0, z1, h, last, history, position, l1):
-    """The weight of a feature with its deferred steps; nothing is changed."""
-    share = 1.0 if form == 0 else 0.5
-    difference = s0[j] - s1[j]
-    if last[j] < position:
-        a, mu, faded = _deferred(history, last[j], position)
-        c = _curvature_while_absent(curvature, h[j], faded)
-        d0, d1, e0, e1 = direction(form, s0[j], s1[j], z0[j], z1[j], 0.0, c, l1, mu)
-        t = largest_step(a, s0[j], s1[j], z0[j], z1[j], d0, d1, e0, e1)
-        difference = max(s0[j] + t * d0, _FLOOR) - max(s1[j] + t * d1, _FLOOR)
-    return share * difference
+        if k >= _WATCHED and k & (k - 1) == 0:
+            realised, allowed = scalars[SUM_STEPS] - scalars[MARK], scalars[SUM_ALLOWED] - scalars[MARK_ALLOWED]
+            counters[STALLS] += k > _WATCHED and realised < _STALLED * allowed
+            scalars[MARK], scalars[MARK_ALLOWED] = scalars[SUM_STEPS], scalars[SUM_ALLOWED]
 
 
 @kernel

@@ -13,6 +13,7 @@ __all__ = ["CURVATURES", "FORMULATIONS", "OnlineSettings", "OnlineState", "rows_
 FORMULATIONS = ("split", "bound")
 CURVATURES = ("identity", "diagonal", "averaged")
 _LONGEST = 4096  # rows of a block
+_SCALARS, _COUNTERS = kernels.MARK_ALLOWED + 1, kernels.STALLS + 1
 
 
 class OnlineSettings(NamedTuple):
@@ -23,6 +24,7 @@ class OnlineSettings(NamedTuple):
     curvature: int
     common: bool
     intercept: bool
+    implicit: bool
     l1: float
     step: float
     delay: float
@@ -52,6 +54,14 @@ class OnlineState:
     _work: tuple[np.ndarray, np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self):
+        p = len(self.s0)
+        shapes = dict.fromkeys(("s0", "s1", "z0", "z1", "h", "last"), (p,))
+        shapes |= {"history": (3, _LONGEST + 1), "scalars": (_SCALARS,), "counters": (_COUNTERS,)}
+        kinds = {"last": np.int32, "counters": np.int64}
+        for name, shape in shapes.items():  # the loops do not look where they write
+            array, kind = getattr(self, name), np.dtype(kinds.get(name, np.float64))
+            if array.shape != shape or array.dtype != kind:
+                raise ValueError(f"{name} must be {kind} of shape {shape}; got {array.dtype} of shape {array.shape}")
         self._work = np.zeros(len(self.s0)), np.zeros(len(self.s0))
 
     @classmethod
@@ -64,10 +74,10 @@ class OnlineState:
     def _at(cls, s0, s1, z0, z1, h) -> "OnlineState":
         history = np.zeros((3, _LONGEST + 1))
         history[0, 0] = history[2, 0] = 1.0
-        scalars = np.zeros(9)
+        scalars = np.zeros(_SCALARS)
         scalars[kernels.PASSED] = scalars[kernels.FADED] = 1.0
         scalars[kernels.GAP] = float(np.sum(s0 * z0 + s1 * z1))
-        return cls(s0, s1, z0, z1, h, np.zeros(len(s0), np.int32), history, scalars, np.zeros(5, np.int64))
+        return cls(s0, s1, z0, z1, h, np.zeros(len(s0), np.int32), history, scalars, np.zeros(_COUNTERS, np.int64))
 
     def restarted(self) -> "OnlineState":
         """A warm start for another penalty: the same point, but no slack or multiplier below a hundredth of the mean of
@@ -94,15 +104,22 @@ class OnlineState:
         """The intercept."""
         return float(self.scalars[kernels.INTERCEPT])
 
-    def learn(self, settings: OnlineSettings, X: Any, targets: np.ndarray, order: np.ndarray) -> np.ndarray:
+    @property
+    def stalls(self) -> int:
+        """Doublings of the rows in which the boundary let through less than a hundredth of the steps allowed."""
+        return int(self.counters[kernels.STALLS])
+
+    def learn(
+        self, settings: OnlineSettings, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
         """Learn from rows of a CSR matrix in the given order; the score of each before it was learned."""
         scores = np.empty(len(order))
         kernels.learn(
             settings.code, settings.form, settings.curvature, settings.common, settings.intercept,
-            *rows_of(X), targets, order,
+            settings.implicit, *rows_of(X), targets, weights, order,
             self.s0, self.s1, self.z0, self.z1, self.h, self.last, self.history, *self._work,
             self.scalars, self.counters,
-            *settings[5:], scores,
+            *settings[6:], scores,
         )  # fmt: skip
         if not (np.isfinite(self.scalars[kernels.GAP]) and np.isfinite(self.intercept)):
             raise NotConvergedError(
@@ -138,6 +155,7 @@ class OnlineState:
             "sum_of_squared_steps": float(s[kernels.SUM_SQUARES]),
             "share_of_allowed_steps": float(s[kernels.SUM_STEPS] / max(s[kernels.SUM_ALLOWED], 1e-300)),
             "cut_steps": int(c[kernels.CUTS]),
+            "stalled_doublings": self.stalls,
             "sweeps": int(c[kernels.SWEEPS]),
             "clipped_deferrals": int(c[kernels.CLIPPED]),
         }
@@ -149,4 +167,4 @@ class OnlineState:
 
 def rows_of(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The arrays of a CSR matrix in the types that the loops are compiled for."""
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+    return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data

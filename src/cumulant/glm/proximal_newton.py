@@ -9,12 +9,13 @@ from cumulant.certificates import Certificate
 from cumulant.glm.certify import gap_certificate
 from cumulant.glm.coordinate_kernels import descend_columns, descend_gram
 from cumulant.glm.design import dot, unsigned
-from cumulant.glm.newton_step import is_small, solve
+from cumulant.glm.newton_step import is_small, solve_damped
 from cumulant.glm.problem import GLMProblem
 
 __all__ = ["ProximalNewton", "ProximalState"]
 
 _ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
+_FLIPS = 500  # weights that may become zero in one polishing
 _CHEAP = 4e8  # operations that the Hessian of the columns with weights, and its factor, may take
 
 
@@ -107,25 +108,31 @@ class ProximalNewton:
 
 
 def polish(hessian, gradient, x, l1, free, step) -> bool:
-    """Solve the model on the coordinates that are not zero, in place, as far as no sign changes; True if none would.
+    """Solve the model on the coordinates that are not zero, in place; True if none of them became zero on the way.
 
     On data of very different scales coordinate descent finds the signs long before the values. With the signs given the
     model is a quadratic: one linear system. Moving towards its minimum lowers the model until a coordinate reaches
-    zero, and that is where this stops.
+    zero; there it stays, and the rest goes on. Where there are more coordinates than the Hessian has rank, the way goes
+    along its null space, and ends when enough of them are zero.
     """
-    here = x + step
-    active = (here != 0) | free
-    if not active.any():
-        return True
-    slope = gradient + hessian @ step + np.where(free, 0.0, l1 * np.sign(here))
-    move = -solve(hessian[np.ix_(active, active)], slope[active])
-    flips = (np.sign(here[active] + move) != np.sign(here[active])) & ~free[active]
-    t = float(np.min(-here[active][flips] / move[flips])) if flips.any() else 1.0
-    step[active] += t * move
-    if flips.any():  # the first to reach zero is exactly zero
-        first = np.flatnonzero(active)[flips][np.argmin(-here[active][flips] / move[flips])]
-        step[first] = -x[first]
-    return not flips.any()
+    for flips in range(_FLIPS):
+        here = x + step
+        active = (here != 0) | free
+        if not active.any():
+            return flips == 0
+        slope = gradient + hessian @ step + np.where(free, 0.0, l1 * np.sign(here))
+        move = solve_damped(hessian[np.ix_(active, active)], -slope[active])
+        if move is None:
+            return flips == 0
+        flipped = (np.sign(here[active] + move) != np.sign(here[active])) & ~free[active]
+        if not flipped.any():
+            step[active] += move
+            return flips == 0
+        reach = -here[active][flipped] / move[flipped]
+        step[active] += float(reach.min()) * move
+        first = np.flatnonzero(active)[flipped][np.argmin(reach)]
+        step[first] = -x[first]  # exactly zero
+    return False
 
 
 def _minimise_model(problem, state, gradient, precision):
@@ -140,10 +147,8 @@ def _minimise_model(problem, state, gradient, precision):
         for _ in range(_ROUNDS):
             made = descend_gram(hessian, flat, x, problem.l1, penalised.ravel(), _SWEEPS, precision, step)
             sweeps += made
-            rounds = 0
-            while not polish(hessian, flat, x, problem.l1, free, step):  # each time one more is zero
-                rounds += 1
-            if made < _SWEEPS and rounds == 0:
+            settled = polish(hessian, flat, x, problem.l1, free, step)
+            if made < _SWEEPS and settled:
                 break
         step = step.reshape(problem.shape)
         return step, problem.design.times(step), sweeps
@@ -173,9 +178,8 @@ def _polish_columns(problem, weights, gradient, x, step, change) -> bool:
         where, ridge, free = np.append(active, len(x) - 1), np.append(ridge, 0.0), np.append(free, True)
     hessian = part.gram(weights) + np.diag(ridge)
     slope = gradient[where] + ridge * step[where] + part.transposed(weights * change)
-    moved, flips = np.zeros(len(where)), 0
-    while not polish(hessian, slope, here[where], problem.l1, free, moved):  # each time one more is zero
-        flips += 1
+    moved = np.zeros(len(where))
+    settled = polish(hessian, slope, here[where], problem.l1, free, moved)
     step[where] += moved
     change += part.times(moved)
-    return flips == 0
+    return settled

@@ -11,10 +11,12 @@ from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.bif import read_bif
 from cumulant.graphical.bounds.annealed import annealed_estimates, lower_from_estimates
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
+from cumulant.graphical.bounds.mini_bucket import MiniBucket, mini_bucket_bound
 from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.exact.elimination import Cost
+from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
 from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.factorisation import Factorisation, factorises
@@ -52,6 +54,7 @@ from cumulant.graphical.mixing.certificates import (
 )
 from cumulant.graphical.mixing.dependency import dependency_matrix
 from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.kl_projection import KLProjection, project_kl
 from cumulant.graphical.mixing.perron import perron_root, spectral_norm
 from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
@@ -80,10 +83,12 @@ __all__ = [
     "Fit",
     "Ising",
     "IsingEstimator",
+    "KLProjection",
     "LearningProblem",
     "MaxProduct",
     "MeanField",
     "Mechanism",
+    "MiniBucket",
     "Mixing",
     "Neighbours",
     "NotFastMixing",
@@ -119,6 +124,7 @@ __all__ = [
     "gibbs_mixing",
     "gradient_error_bound",
     "grid",
+    "kac_ward",
     "learning_problem",
     "lipschitz",
     "lower_bound_work_convex",
@@ -127,6 +133,7 @@ __all__ = [
     "max_product",
     "maximal_cliques",
     "mean_field",
+    "mini_bucket_bound",
     "mixing_from_tau",
     "mixing_time",
     "noisy_or",
@@ -137,6 +144,7 @@ __all__ = [
     "project",
     "project_box",
     "project_couplings",
+    "project_kl",
     "project_tables",
     "random_regular",
     "random_scan",
@@ -149,7 +157,9 @@ __all__ = [
     "spin_glass",
     "structured_mean_field",
     "torus",
+    "torus_log_partition",
     "total_error_bound",
+    "transfer_matrix",
     "write_evidence",
     "write_result",
     "write_uai",

@@ -253,7 +253,8 @@ def _edges(edges: Any) -> np.ndarray:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(
-            f"edges must be pairs of variables, shape (edges, 2); got {array.dtype} of shape {array.shape}"
+            "edges must be pairs of variables numbered from 0, whole numbers of shape (edges, 2); "
+            f"got {array.dtype} of shape {array.shape}"
         )
     if array.min() < 0 or (array[:, 0] == array[:, 1]).any():
         raise ValueError("edges must join two different variables, numbered from 0")

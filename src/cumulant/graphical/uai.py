@@ -42,6 +42,8 @@ class _Tokens:
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 self.line = number
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")  # the mark that some editors put first
                 if not line.isascii():
                     self.refuse("holds bytes that are not text")
                 for found in _WORD.finditer(line):  # one at a time: a line may be the whole file

@@ -75,7 +75,7 @@ def gap_and_truth(steps: Any, bound: Any, truth: Any, *, ax: Any = None, xlabel:
     with style():
         if ax is None:
             _, ax = figure()
-        for values, marks, label in ((bound, "o-", "certified: P(w) − P* at most"), (truth, "s--", "true P(w) − P*")):
+        for values, marks, label in ((bound, "-", "certified: P(w) − P* at most"), (truth, "--", "true P(w) − P*")):
             shown = values > 0
             ax.semilogy(steps[shown], values[shown], marks, label=label)
         ax.set(xlabel=xlabel, ylabel="nats")

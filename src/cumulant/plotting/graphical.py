@@ -47,7 +47,9 @@ def spins(means: Any, edges: Any, couplings: Any, *, ax: Any = None, title: str 
             f"edges must be pairs and couplings one number for each; got shapes {edges.shape} and {couplings.shape}"
         )
     if edges.size and not (edges.min() >= 0 and edges.max() < means.size):
-        raise ValueError(f"edges must join spins numbered from 0 to {means.size - 1}; got {edges.min()} to {edges.max()}")
+        raise ValueError(
+            f"edges must join spins numbered from 0 to {means.size - 1}; got {edges.min()} to {edges.max()}"
+        )
     rows, columns = means.shape
     where = np.stack([np.tile(np.arange(columns), rows), np.repeat(np.arange(rows), columns)], axis=1)
     with style():

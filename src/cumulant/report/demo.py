@@ -1,4 +1,4 @@
-"""The demonstration: families fitted to real tables that ship with scikit-learn.
+"""The demonstration: families and models fitted to tables that ship with scikit-learn, and Markov random fields.
 
 Each function makes one section of the page and, where it is given a folder, writes its pictures there.
 """
@@ -14,6 +14,8 @@ from cumulant import families as fam
 from cumulant import plotting
 from cumulant.families import risk
 from cumulant.report.fits import comparison, parameters, with_error
+from cumulant.report.glm import measurements
+from cumulant.report.graphical import glass, magnet, noise
 from cumulant.report.section import Section, Table
 from cumulant.report.sequences import words
 
@@ -21,14 +23,26 @@ __all__ = ["LEAD", "TITLE", "sections"]
 
 TITLE = "Cumulant: a demonstration"
 LEAD = (
-    "Exponential families fitted to real tables. Every estimate comes with its standard error, and with what theory "
-    "says about its distance from the truth. The five tables ship with scikit-learn."
+    "Exponential families, from single distributions to models of words, pictures and magnets. Every answer comes with "
+    "what is known about its distance from the truth: a standard error, a bound, an interval, the health of a chain. "
+    "The tables ship with scikit-learn."
 )
 
 
 def sections(output: Path) -> Iterator[Section]:
     """The sections of the page, one at a time; pictures are written below `output`."""
-    makers: tuple[Callable[[Path], Section], ...] = (tumours, irises, wines, digits, diabetes, words)
+    makers: tuple[Callable[[Path], Section], ...] = (
+        tumours,
+        irises,
+        wines,
+        digits,
+        diabetes,
+        measurements,
+        words,
+        noise,
+        glass,
+        magnet,
+    )
     for make in makers:
         yield make(output)
 

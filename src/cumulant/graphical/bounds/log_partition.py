@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from cumulant.certificates import Certificate, Interval, by_construction, recipe_of, rounding, verifier
-from cumulant.errors import CertificateError, DomainError
+from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.annealed import annealed, lower_from_estimates
 from cumulant.graphical.bounds.conditioning import conditioned, cutset
-from cumulant.graphical.bounds.partition import Partition, partitions, strengths, with_fields
+from cumulant.graphical.bounds.mini_bucket import fitting
+from cumulant.graphical.bounds.partition import Partition, good_order, partitions, strengths, with_fields
 from cumulant.graphical.bounds.reweighted import LANES, Combination, Tables, tighten
 from cumulant.graphical.bounds.spanning import cover
 from cumulant.graphical.exact.elimination import MAX_MEMORY
@@ -49,6 +50,8 @@ def bound_log_partition(
     * *Above*: ``log Z <= sum_k w_k log Z_k(z_k / w_k)`` (Hölder) over copies of the model cut into wide blocks, each
       at another place, or into clusters joined by trees; shares and weights are optimised (see `reweighted`).
     * *Below*: ``E_q <theta, T> + H(q)`` for independent blocks, each solved exactly (see `structured_mean_field`).
+    * *Above and below* by weighted mini-buckets (see `mini_bucket_bound`): at once where there are no good cuts or
+      factors join three variables or more, else when the others have come to an end.
     * *Below, with probability* ``1 - delta``, where `sampling`: annealed importance sampling gives independent unbiased
       estimates of ``Z``, and Markov's inequality says how far their order statistics can be above it.
 
@@ -126,6 +129,12 @@ class _Run:
     def __post_init__(self):
         self.started = time.monotonic()
         self.structure, self.theta, self.left = self.model._restricted()
+        states = int(self.structure.cardinalities.sum())
+        if 8 * states > max(self.max_memory, _LEAST):
+            raise TooWide(
+                f"a number for each of the {states} states of the variables is {8 * states / 2**20:.0f} MiB, more than "
+                f"max_memory = {self.max_memory / 2**20:g} MiB"
+            )
         self.tables = Tables.of(self.structure, self.theta)
 
     # The ledger ------------------------------------------------------------------------------------------------------
@@ -209,6 +218,9 @@ class _Run:
         many = self.structure.n_variables > _MANY
         memory = max(self.max_memory, _LEAST) // LANES
         strength = strengths(self.tables.structure, self.tables.theta)
+        # mini-buckets come last where there are cuts to make and factors of two variables only, since blocks do better
+        # then, and on very large models, where one evaluation takes seconds
+        wide, early = np.diff(self.tables.structure.scope_starts).max(initial=0) > 2, False
         known, rounds = 0, 0
         for n_copies in _COPIES:
             if known and not self.more():  # to look for more cuts is a piece of work
@@ -228,11 +240,17 @@ class _Run:
                     return
                 self.anneal(rounds)
                 rounds += 1
-            if not self.improve(combination, self.about(combination, cuts)):
+            if not known:
+                early = wide or not (cuts or many)
+                if early and not self.split():
+                    return
+            if not self.improve(combination, self.about(combination, cuts), catch_up=early and not known):
                 return
             known = len(cuts)
             if not known:
                 break
+        if not early and not self.split():
+            return
         while self.sampling and rounds < _ROUNDS and self.more():
             self.anneal(rounds)
             rounds += 1
@@ -249,6 +267,33 @@ class _Run:
         if not self.below(cuts[:1] or [None]):
             return False
         return plan is None or not self.exact(plan)
+
+    def split(self) -> bool:
+        """Mini-buckets, from above and then from below, each until ten evaluations bring less than a hundredth of the
+        width; False where there is no more room.
+        """
+        order = good_order(self.tables.structure).order
+        for sign in (1, -1):
+            if not self.more():
+                return False
+            made, _ = fitting(self.tables, order, sign, max(self.max_memory, _LEAST))
+            why, best = f"Hölder in mini-buckets ({len(made.splits)} buckets split)", [np.inf]
+
+            def report(value, slack, sign=sign, why=why, best=best):
+                if sign > 0:
+                    self.offer_upper(value, why, slack)
+                else:
+                    self.offer_lower(-value, why, slack)
+                best.append(min(best[-1], value + slack))
+                stuck = len(best) > 11 and best[-11] - best[-1] < 0.01 * max(self.upper - self.lower, 1e-9)
+                return math.isfinite(value) and not stuck and self.more()
+
+            if made.exact:
+                value, _, slack = made.bound(np.zeros(0))
+                report(value, slack)
+            else:
+                tighten(made, report)
+        return True
 
     def combination(self, cuts: list[Partition], strength: np.ndarray, memory: int) -> Combination:
         copies = [(cut.kept, cut.part) for cut in cuts]
@@ -284,13 +329,15 @@ class _Run:
             self.offer_lower(found.bound, f"structured mean field over {len(found.blocks)} blocks")
         return True
 
-    def improve(self, combination: Combination, why: str) -> bool:
-        """Optimise shares and weights until ten evaluations bring less than a hundredth of the width."""
+    def improve(self, combination: Combination, why: str, catch_up: bool = False) -> bool:
+        """Optimise shares and weights until ten evaluations bring less than a hundredth of the width: to what is known,
+        or, where these copies have to `catch_up` with another bound first, to their own.
+        """
         best: list[float] = []
 
         def report(value, slack):
             self.offer_upper(value, why, slack)
-            best.append(self.upper)
+            best.append(min([value + slack, *best[-1:]]) if catch_up else self.upper)
             stuck = len(best) > 10 and best[-11] - best[-1] < 0.01 * max(self.upper - self.lower, 1e-9)
             return not stuck and self.more()
 

@@ -12,6 +12,7 @@ entropies of the copies. Every choice is a valid bound: nothing has to converge.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,7 +24,7 @@ from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
 
-__all__ = ["Combination", "Tables", "tighten"]
+__all__ = ["Bound", "Combination", "Tables", "tighten"]
 
 LANES = 2  # copies that are worked on at once, each with its share of the memory, whatever the number of threads
 
@@ -37,6 +38,7 @@ class Tables:
     structure: Structure  # the factors of two variables or more
     theta: np.ndarray  # their tables, and then those of single variables
     constant: float
+    slack: float = 0.0  # what rounding may have done to the sums below
 
     @classmethod
     def of(cls, structure: Structure, theta: np.ndarray) -> "Tables":
@@ -49,11 +51,14 @@ class Tables:
             fields[at[v] : at[v + 1]] += theta[starts[f] : starts[f + 1]]
         for f in np.flatnonzero(width == 0).tolist():
             constant += float(theta[starts[f]])
+        narrow = np.abs(theta[np.repeat(width < 2, np.diff(starts))])
+        slack = rounding(narrow[np.isfinite(narrow)], terms=narrow.size)
         wide = np.flatnonzero(width > 1).tolist()
         scopes = [structure.scopes[structure.scope_starts[f] : structure.scope_starts[f + 1]] for f in wide]
         ends = np.cumsum([0, *map(len, scopes)])
         kept = Structure.flat(structure.cardinalities, ends, np.concatenate([*scopes, np.zeros(0, np.int64)]))
-        return cls(kept, np.concatenate([*(theta[starts[f] : starts[f + 1]] for f in wide), fields]), constant)
+        theta = np.concatenate([*(theta[starts[f] : starts[f + 1]] for f in wide), fields])
+        return cls(kept, theta, constant, slack)
 
 
 class Combination:
@@ -123,7 +128,7 @@ class Combination:
         if (values == -np.inf).any():  # a copy has no possible state, and so has the model
             return -np.inf, np.zeros(self.dim), 0.0
         gradient, back = np.zeros(self.dim), np.zeros(self.tables.theta.size)
-        by_weight, slack = np.zeros(self.n_copies), rounding(self.tables.constant)
+        by_weight, slack = np.zeros(self.n_copies), self.tables.slack + rounding(self.tables.constant)
         for k, (log_z, mean, scaled) in enumerate(found):
             back[self.places[k]] += mean
             likely = mean > 0
@@ -137,8 +142,21 @@ class Combination:
         return float(weights @ values) + self.tables.constant, gradient, slack
 
 
+class Bound(Protocol):
+    """A bound that is valid at every point ``x``."""
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a point has."""
+        ...
+
+    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Its value at `x`, the derivative, and what rounding may have taken from it."""
+        ...
+
+
 def tighten(
-    combination: Combination, report: Callable[[float, float], bool], max_steps: int = 1000, tol: float = 1e-5
+    combination: Bound, report: Callable[[float, float], bool], max_steps: int = 1000, tol: float = 1e-5
 ) -> bool:
     """Minimise the bound over shares and weights by L-BFGS; `report(bound, slack)` after each evaluation says whether
     to go on. Returns whether it converged.

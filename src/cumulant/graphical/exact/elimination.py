@@ -86,7 +86,7 @@ class Elimination:
             raise TooWide(
                 f"exact inference needs a table of 2^{self.order.log2_largest:.1f} entries "
                 f"({megabytes(8 * 2.0**self.order.log2_largest)}), max_memory is {megabytes(self.max_memory)}: "
-                "raise max_memory"
+                "raise max_memory, or ask bound_log_partition for an interval (bound_marginals for marginals)"
             )
         key = ("program", self.order.order.tobytes())
         if key not in self.structure.plans:

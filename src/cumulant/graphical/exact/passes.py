@@ -235,7 +235,7 @@ def _require(memory: float, max_memory: float, what: str) -> None:
     if memory > max_memory:
         raise TooWide(
             f"exact inference needs {megabytes(memory)} for {what}, max_memory is {megabytes(max_memory)}: raise "
-            "max_memory"
+            "max_memory, or ask bound_log_partition for an interval (bound_marginals for marginals)"
         )
 
 

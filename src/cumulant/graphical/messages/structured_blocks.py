@@ -26,7 +26,7 @@ def choose_blocks(structure: Structure, theta: np.ndarray, max_memory: int) -> l
     weakest, for their size, within their last quarter; where as many blocks of about one size cut no more, these are
     taken. The order with the weakest cuts wins.
     """
-    if order_within(structure, max_memory) is not None:
+    if structure.n_variables == 0 or order_within(structure, max_memory) is not None:
         return [np.arange(structure.n_variables)]
     strengths = _strengths(structure, theta)
     best: tuple[float, list[np.ndarray]] | None = None

@@ -162,8 +162,8 @@ class _Blocks:
         self.across = {f: structure.table(f, theta) for f in self.shares}
         self.finite = {f: np.where(np.isneginf(t), 0.0, t) for f, t in self.across.items()}
         self.hard = {f: np.isneginf(t).astype(float) for f, t in self.across.items() if np.isneginf(t).any()}
-        self.constant = sum(
-            float(structure.table(f, theta)) for f in range(structure.n_factors) if not structure.scope(f)
+        self.constants = np.array(  # of factors whose variables are all given
+            [float(structure.table(f, theta)) for f in range(structure.n_factors) if not structure.scope(f)]
         )
 
     def begin(self, draw) -> None:
@@ -225,7 +225,7 @@ class _Blocks:
         """``F(q)`` and what rounding may add: the factors inside blocks cancel from ``A_B - <slots, their means>``."""
         if (self.log_z == -np.inf).any():
             return -np.inf, 0.0
-        value, size = self.constant, abs(self.constant)
+        value, size = float(self.constants.sum()), float(np.abs(self.constants).sum())
         for b, slots in enumerate(self.slots):
             value += self.log_z[b]
             size += abs(self.log_z[b])
@@ -244,7 +244,7 @@ class _Blocks:
             _inner(flat, np.where(np.isneginf(own), 0.0, np.abs(own)))
             for flat, own in zip(self.flat, self.tables, strict=True)
         ]
-        depth = max(inside.n_variables + inside.n_factors for inside in self.inner) if self.inner else 1
+        depth = max([inside.n_variables + inside.n_factors for inside in self.inner], default=1) + self.constants.size
         return float(value), rounding(size, sum(weights), terms=4.0 * depth)
 
     def answers(self) -> tuple[list[np.ndarray], np.ndarray]:

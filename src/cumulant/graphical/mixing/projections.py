@@ -216,7 +216,8 @@ def _tables_of(model: PairwiseMRF) -> Tables:
 
 def _pack(edges: np.ndarray, each: list[np.ndarray], n: int) -> Tables:
     shapes = np.array([t.shape for t in each], dtype=np.int64).reshape(-1, 2)
-    starts = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))[:-1]]).astype(np.int64)
+    sizes = shapes.prod(axis=1)
+    starts = np.cumsum(sizes) - sizes
     return Tables(edges, shapes, starts, np.concatenate([*(t.ravel() for t in each), np.zeros(0)]), n)
 
 

@@ -66,6 +66,7 @@ def _step(edges, weights, radius, multipliers, z, gradient, n):
     free = ~((multipliers <= near) & (gradient > 0))
     active = z > 0
     diagonal = np.bincount(edges[active].ravel(), minlength=n).astype(np.float64)
+    alone = (diagonal == 0) & (multipliers > 0)
     # On a bipartite piece the second derivative is singular: the ridge keeps the step finite there.
     diagonal = diagonal + np.where(diagonal == 0, 1.0, 1e-7)
     both = active & free[i] & free[j]
@@ -75,6 +76,14 @@ def _step(edges, weights, radius, multipliers, z, gradient, n):
     scaled = diags_array(scale) @ (cross + cross.T) @ diags_array(scale) + eye_array(n)
     x, _ = cg(scaled, right, rtol=1e-10, maxiter=2000)
     d = np.where(free, scale * x, -gradient)
+    if alone.any():
+        # Without an active edge the dual is linear, with the small slope `radius`: go to where an edge becomes active
+        # (half of the way, as both of its ends may be going) instead of there in steps of `radius`.
+        slack = np.full(n, np.inf)
+        apart = multipliers[i] + multipliers[j] - weights
+        np.minimum.at(slack, i, apart)
+        np.minimum.at(slack, j, apart)
+        d = np.where(alone, d - np.minimum(0.5 * np.maximum(slack, 0.0), multipliers), d)
     before, t = row_sum_dual(edges, weights, radius, multipliers), 1.0
     for _ in range(50):
         new = np.maximum(multipliers + t * d, 0.0)

@@ -91,7 +91,7 @@ class _Dual:
         ones = np.ones(self.n)
         if self.norm == "spectral":
             return spectral_norm(self._matrix()).upper <= self.radius
-        return bool(self._excess(ones, ones).max() <= 1.0)
+        return bool(self._excess(ones, ones).max(initial=0.0) <= 1.0)
 
     def _matrix(self):
         i, j = self.i, self.j
@@ -146,7 +146,7 @@ class _Dual:
         """By how much each edge must shrink for ``R y' <= radius y`` and ``R^T y <= radius y'``, or sums of rows."""
         n, i, j = self.n, self.i, self.j
         a, b = 0.5 * self.of_row, 0.5 * self.of_column
-        safe = 1.0 + (np.bincount(np.concatenate([i, j])).max() + 8.0) * 2.0**-51
+        safe = 1.0 + (np.bincount(np.concatenate([i, j])).max(initial=0) + 8.0) * 2.0**-51
         if self.norm != "spectral":
             sums = np.bincount(self.left, a, n) + np.bincount(self.right, b, n)
             each = np.maximum(sums / self.radius * safe, 1.0)
