@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from cumulant.certificates import Certificate, Interval, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import (
+    Assumption,
+    Certificate,
+    Interval,
+    by_construction,
+    check,
+    recipe_of,
+    rounding,
+    verifier,
+)
 
 __all__ = ["entropic_gap", "entropic_interval", "round_plan", "transport_gap", "transport_interval"]
 
@@ -48,7 +57,7 @@ def entropic_interval(cost: Any, a: Any, b: Any, epsilon: Any, f: Any, g: Any) -
     True
     """
     lower, upper, slack = _entropic(cost, a, b, epsilon, f, g)
-    return _interval(lower, upper, slack, "V - dual value", recipe_of(entropic_gap))
+    return _interval(lower, upper, slack, _masses(a, b), "V - dual value", recipe_of(entropic_gap))
 
 
 def transport_interval(cost: Any, a: Any, b: Any, epsilon: Any, f: Any, g: Any) -> Interval:
@@ -63,7 +72,7 @@ def transport_interval(cost: Any, a: Any, b: Any, epsilon: Any, f: Any, g: Any) 
     True
     """
     lower, upper, slack = _unregularised(cost, a, b, epsilon, f, g)
-    return _interval(lower, upper, slack, "cost of the plan - min <C, P>", recipe_of(transport_gap))
+    return _interval(lower, upper, slack, _masses(a, b), "cost of the plan - min <C, P>", recipe_of(transport_gap))
 
 
 @verifier
@@ -80,14 +89,24 @@ def transport_gap(problem: Any, x: Any) -> float:
     return max(upper - lower, 0.0) + 2 * slack
 
 
-def _interval(lower, upper, slack, quantity, recipe):
+def _masses(a, b) -> Assumption:
+    """That `a` and `b` are positive and have the same sum, up to single precision."""
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    return check(
+        np.all(a > 0) and np.all(b > 0) and abs(a.sum() - b.sum()) <= 1e-6 * a.sum(),
+        "a and b are positive and have the same sum",
+        f"{a.sum():.9g} and {b.sum():.9g}",
+    )
+
+
+def _interval(lower, upper, slack, masses, quantity, recipe):
     upper = max(upper, lower)
     certificate = Certificate(
         quantity,
         upper - lower + 2 * slack,
         "weak duality, and rounding to a feasible plan, Altschuler, Weed and Rigollet 2017",
         (
-            check(True, "a and b are positive and have the same sum"),
+            masses,
             by_construction("both ends are computed from the data in float64, and moved apart by their rounding"),
         ),
         recipe=recipe,
@@ -105,9 +124,7 @@ def _problem(cost, a, b, epsilon, f, g):
     if f.shape != a.shape or g.shape != b.shape:
         raise ValueError(f"f and g must have the shapes of a and b; got {f.shape} and {g.shape}")
     check(np.all(np.isfinite(f)) and np.all(np.isfinite(g)), "the potentials are finite")
-    check(np.all(a > 0) and np.all(b > 0), "a and b are positive")
-    same = abs(a.sum() - b.sum()) <= 1e-6 * a.sum()
-    check(same, "a and b have the same sum", f"{a.sum():.9g} and {b.sum():.9g}")
+    _masses(a, b)
     b = b * (a.sum() / b.sum())  # what single precision leaves between the two would make the problem infeasible
     exponent = (f[:, None] + g[None, :] - cost) / float(np.asarray(epsilon))
     # No plan has more than the whole mass in one entry, so that capping it there keeps the rounding finite.
