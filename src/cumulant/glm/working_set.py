@@ -13,7 +13,7 @@ from cumulant.glm.proximal_newton import ProximalNewton
 
 __all__ = ["WorkingSet", "WorkingState"]
 
-_FIRST = 100  # columns in the first working set
+_FIRST = 200  # columns in the first working set
 _INNER = 20  # proximal Newton steps on one of them, at most
 
 
@@ -73,11 +73,9 @@ class WorkingSet:
             found = inner.step(part, found)
         x = np.zeros_like(state.x)
         x[kept] = found.x
-        candidates = [(state.lower, state.dual, state.pull), _bound(problem, found.dual)]
-        if candidates[1][0] < found.lower - enough:  # columns left out bind: the slopes at the iterate may do better
-            candidates.append(_bound(problem, found.slope))
-        lower, dual, _ = max(candidates, key=lambda candidate: candidate[0])
-        pull = candidates[-1][2]  # of the newest slopes: what they violate comes into the set
+        lower, dual, pull = _bound(problem, found.dual)  # by this pull columns come into the next set
+        if lower <= state.lower:
+            lower, dual = state.lower, state.dual
         stuck = found.value >= state.value and lower <= state.lower
         return WorkingState(x, found.value, found.slope, lower, dual, pull, state.sweeps + found.sweeps, stuck)
 
