@@ -48,7 +48,8 @@ def check(seeds):
             x = rng.normal(size=made.dim) * rng.choice([0.0, 0.3, 3.0])
             value, gradient, slack = made.bound(x)
             assert value + slack >= sign * truth, (seed, sign)
-            assert slack < 1e-10
+            # Weights are exponentials of x: large ones of both signs cancel, and the allowance grows with them.
+            assert slack < 1e-12 * (100 + np.exp(np.abs(x).max(initial=0.0)))
             assert np.isfinite(gradient).all()
             if made.exact and np.isfinite(truth):
                 assert abs(value - sign * truth) <= slack
