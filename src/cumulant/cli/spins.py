@@ -250,8 +250,9 @@ def _likelihood(model: Any, x: np.ndarray) -> str:
 
 def _largest(model: Any, names: list[str] | None, top: int) -> Table:
     table = Table(title="Largest couplings", title_justify="left")
-    for heading, side in (("between", "left"), ("and", "left"), ("J", "right")):
-        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for heading in ("between", "and"):
+        table.add_column(heading)
+    table.add_column("J", justify="right")
     called = names or [f"x{v}" for v in range(model.n_variables)]
     for e in np.argsort(-np.abs(model.couplings), kind="stable")[:top]:
         i, j = model.edges[e]

@@ -12,7 +12,7 @@ from cumulant.glm.design import dot, unsigned
 from cumulant.glm.newton_step import is_small, solve_damped
 from cumulant.glm.problem import GLMProblem
 
-__all__ = ["ProximalNewton", "ProximalState"]
+__all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
 
 _ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
 _FLIPS = 500  # weights that may become zero in one polishing
@@ -33,8 +33,26 @@ class ProximalState(NamedTuple):
     stuck: bool
 
 
+class ByDuality:
+    """What solvers share whose states have a value, a lower bound and the dual slopes that prove it."""
+
+    def measure(self, problem: GLMProblem, state: Any) -> dict[str, float]:
+        """The objective and the bound on its distance to the minimum."""
+        return {
+            "value": state.value,
+            "bound": state.value - state.lower,
+            "passes": float(state.sweeps),
+            "nonzeros": float(np.count_nonzero(problem.without_intercept(state.x))),
+            "stuck": float(state.stuck),
+        }
+
+    def certify(self, problem: GLMProblem, state: Any) -> Certificate:
+        """By duality."""
+        return gap_certificate(problem, state.x, state.dual)
+
+
 @dataclass(frozen=True)
-class ProximalNewton:
+class ProximalNewton(ByDuality):
     """Proximal Newton steps (Lee, Sun and Saunders 2014) with a line search, for ``l1 > 0`` and ``l2 >= 0``.
 
     The model of a step is minimised by coordinate descent, as glmnet does, on the Hessian where it is small (and then
@@ -91,20 +109,6 @@ class ProximalNewton:
         candidates += [(problem.lower_bound(slopes), slopes) for slopes in (moved[3], linear)]
         lower, dual = max(candidates, key=lambda pair: pair[0])
         return ProximalState(*moved, lower, dual, state.sweeps + sweeps, trial is None)
-
-    def measure(self, problem: GLMProblem, state: ProximalState) -> dict[str, float]:
-        """The objective and the bound on its distance to the minimum."""
-        return {
-            "value": state.value,
-            "bound": state.value - state.lower,
-            "passes": float(state.sweeps),
-            "nonzeros": float(np.count_nonzero(problem.without_intercept(state.x))),
-            "stuck": float(state.stuck),
-        }
-
-    def certify(self, problem: GLMProblem, state: ProximalState) -> Certificate:
-        """By duality."""
-        return gap_certificate(problem, state.x, state.dual)
 
 
 def polish(hessian, gradient, x, l1, free, step) -> bool:

@@ -5,11 +5,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.glm.certify import gap_certificate
 from cumulant.glm.newton_step import SMALL
 from cumulant.glm.problem import GLMProblem
-from cumulant.glm.proximal_newton import ProximalNewton
+from cumulant.glm.proximal_newton import ByDuality, ProximalNewton
 
 __all__ = ["WorkingSet", "WorkingState"]
 
@@ -31,7 +29,7 @@ class WorkingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WorkingSet:
+class WorkingSet(ByDuality):
     """Minimise over a working set of columns, look at all of them, enlarge it, until the duality gap of all is small.
 
     The set holds the columns whose weight is not zero and those whose slope ``|X_j^T (p s)|`` is largest, at least
@@ -95,20 +93,6 @@ class WorkingSet:
         if size >= len(weights):
             return np.arange(len(weights))
         return np.sort(np.argpartition(np.where(used, np.inf, pull), -size)[-size:])
-
-    def measure(self, problem: GLMProblem, state: WorkingState) -> dict[str, float]:
-        """The objective and the bound on its distance to the minimum."""
-        return {
-            "value": state.value,
-            "bound": state.value - state.lower,
-            "passes": float(state.sweeps),
-            "nonzeros": float(np.count_nonzero(problem.without_intercept(state.x))),
-            "stuck": float(state.stuck),
-        }
-
-    def certify(self, problem: GLMProblem, state: WorkingState) -> Certificate:
-        """By duality."""
-        return gap_certificate(problem, state.x, state.dual)
 
 
 def _bound(problem: GLMProblem, slope: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -6,6 +6,8 @@ fast-mixing sets; UAI and BIF files; maximal cliques, the test whether a table f
 networks (`BayesNet`), structural causal models (`SCM`), interventions by `do`, and the back-door adjustment.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.bif import read_bif
@@ -24,7 +26,6 @@ from cumulant.graphical.graphs import maximal_cliques
 from cumulant.graphical.lattices import complete, grid, random_regular, spin_glass, torus
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.fit import fit, learning_problem
-from cumulant.graphical.learning.ising_estimator import IsingEstimator
 from cumulant.graphical.learning.planner import (
     Schedule,
     bound_convex,
@@ -66,6 +67,9 @@ from cumulant.graphical.samplers.subgraphs import SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
+
+if TYPE_CHECKING:
+    from cumulant.graphical.learning.ising_estimator import IsingEstimator
 
 __all__ = [
     "SCM",
@@ -164,3 +168,11 @@ __all__ = [
     "write_result",
     "write_uai",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "IsingEstimator":  # when it is asked for: scikit-learn takes a second to import
+        from cumulant.graphical.learning.ising_estimator import IsingEstimator
+
+        return IsingEstimator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

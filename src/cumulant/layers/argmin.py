@@ -245,7 +245,9 @@ def certify_argmin(
 def argmin_bound(problem: Any, x: Any) -> float:
     """The bound of `certify_argmin`, for ``problem = (objective, theta, constants)``."""
     objective, theta, constants = problem
-    return float(certify_argmin(objective, x, theta, **constants).bound)  # type: ignore[arg-type]
+    bound = certify_argmin(objective, x, theta, **constants).bound
+    assert isinstance(bound, float)
+    return bound
 
 
 def _measure(objective, x, theta):

@@ -223,7 +223,9 @@ def certify_fixed_point(
 def fixed_point_bound(problem: Any, x: Any) -> float:
     """The bound of `certify_fixed_point`, for ``problem = (function, theta, constants)``."""
     function, theta, constants = problem
-    return float(certify_fixed_point(function, x, theta, **constants).bound)  # type: ignore[arg-type]
+    bound = certify_fixed_point(function, x, theta, **constants).bound
+    assert isinstance(bound, float)
+    return bound
 
 
 def _measure(function, x, theta):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from cumulant.graphical.bounds.annealed_kernels import anneal
 from cumulant.graphical.bounds.reweighted import Tables
@@ -83,5 +83,5 @@ def lower_from_estimates(estimates: np.ndarray, delta: float) -> float:
     ordered = np.sort(np.asarray(estimates, dtype=np.float64))
     ranks = [2**i for i in range(ordered.size.bit_length()) if 2 ** (i + 1) <= ordered.size] or [1]
     share = delta / len(ranks)
-    limits = [np.log(beta.ppf(share, ordered.size - k + 1, k)) + ordered[k - 1] for k in ranks]
+    limits = [np.log(betaincinv(ordered.size - k + 1, k, share)) + ordered[k - 1] for k in ranks]
     return float(max(limits))
