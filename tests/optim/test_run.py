@@ -185,7 +185,7 @@ def test_an_error_in_the_callback_is_not_swallowed():
 def test_the_clock_ends_a_run_and_max_work_replays_it(solver):
     start = time.perf_counter()
     result = optim.run(solver, RIDGE, ZERO, tol=None, time_limit=0.3, every=1000, rng=2)
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 30
     assert result.status == "time_limit"
     assert result.work > 0
     assert result.trace.steps[-1] == result.work  # recorded where it stopped

@@ -148,6 +148,15 @@ class _Run:
         self.work += room
         return room
 
+    def begin(self) -> bool:
+        """Room for what was predicted to take less than the whole limit: it is begun even if getting there, and
+        compiling, has used the time up.
+        """
+        if self.max_work is not None:
+            return self.more()
+        self.work += 1
+        return True
+
     def offer_lower(self, value: float, why: str, slack: float = 0.0, likely: bool = False) -> None:
         if value - slack > self.lower:
             self.lower, self.likely, self.why["lower"] = value - slack, likely, why
@@ -195,8 +204,9 @@ class _Run:
     def exact(self, plan: Any) -> bool:
         """Elimination, or a sum of eliminations; False where there was no room for all of it."""
         given, order = plan
+        report = self.more if given else self.begin
         value, slack, complete = conditioned(
-            self.structure, self.theta, given, order, self.max_memory, self.more, self.n_jobs
+            self.structure, self.theta, given, order, self.max_memory, report, self.n_jobs
         )
         how = "elimination" if not given else f"elimination given {len(given)} variables, summed over their states"
         if complete:
