@@ -8,8 +8,8 @@ import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
+from cumulant.sequences.chain_gradient_kernels import add_features, expected
 from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect
-from cumulant.sequences.stochastic_kernels import add_features, expected
 
 __all__ = ["exponentiated_epoch", "lay_out"]
 

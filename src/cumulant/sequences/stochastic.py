@@ -19,8 +19,9 @@ from cumulant.certificates import Certificate
 from cumulant.optim.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.sequences.problem import ChainProblem
 from cumulant.sequences.radius import feature_radii
+from cumulant.sequences.sag_kernels import sag_epoch
 from cumulant.sequences.sdca import certify_gradient
-from cumulant.sequences.stochastic_kernels import refresh, sag_epoch, saga_epoch, sgd_epoch
+from cumulant.sequences.stochastic_kernels import refresh, saga_epoch, sgd_epoch
 
 __all__ = ["SAG", "SAGA", "SGD", "SVRG", "GradientDescent"]
 
