@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.margin_losses import LogisticLoss
-from cumulant.optim.problems import _UNIT, RowSums, array, is_concrete, matrix, not_negative, problem_type, static
+from cumulant.optim.problems import _UNIT, RowSums, problem_type, static
 from cumulant.optim.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
@@ -27,19 +27,10 @@ class _Margin(RowSums):
     constants_are: ClassVar[str] = "checked"
 
     def __post_init__(self):
-        if self.reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
-        if not is_concrete(self.A, self.y, self.l2):
-            return
-        A, y = matrix(self.A, "A"), array(self.y, "y", 1)
-        if A.shape[0] != y.size:
-            raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
-        odd = np.asarray(y)[np.abs(np.asarray(y)) != 1]
-        if odd.size:
-            raise ValueError(f"y must hold the signs +1 and -1; got {odd[0]:g}: for classes 0 and 1 give 2 * y - 1")
-        not_negative(self.l2, "l2")
-        object.__setattr__(self, "A", A)
-        object.__setattr__(self, "y", y)
+        if self._checked():
+            odd = np.asarray(self.y)[np.abs(np.asarray(self.y)) != 1]
+            if odd.size:
+                raise ValueError(f"y must hold the signs +1 and -1; got {odd[0]:g}: for classes 0 and 1 give 2 * y - 1")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 
-from cumulant.optim.problems import _UNIT, RowSums, is_concrete, matrix, not_negative, problem_type, static
+from cumulant.optim.problems import _UNIT, RowSums, problem_type, static
 from cumulant.optim.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
@@ -49,21 +49,17 @@ class MultinomialLogistic(RowSums):
     constants_are: ClassVar[str] = "checked"
 
     def __post_init__(self):
-        if self.reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
-        if not is_concrete(self.A, self.y, self.l2):
+        given = self.y
+        if not self._checked():
             return
-        A, y = matrix(self.A, "A"), np.asarray(self.y)
-        if y.ndim != 1 or A.shape[0] != y.size:
-            raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
+        y = np.asarray(given)
         if y.dtype.kind not in "iu" or y.min() < 0:
             raise ValueError(f"y must hold class numbers, integers from 0 up; got dtype {y.dtype}, smallest {y.min()}")
         classes = int(y.max()) + 1 if self.n_classes is None else self.n_classes
         if classes < max(2, int(y.max()) + 1):
             raise ValueError(f"n_classes must be at least 2 and above every entry of y; got {classes}, y.max {y.max()}")
-        not_negative(self.l2, "l2")
-        for name, given in (("A", A), ("y", y.astype(np.int32)), ("n_classes", classes)):
-            object.__setattr__(self, name, given)
+        object.__setattr__(self, "y", y.astype(np.int32))
+        object.__setattr__(self, "n_classes", classes)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -281,7 +281,23 @@ class RowSums:
     """What losses of the rows of a matrix ``A`` share; `reduction` says whether they are averaged or added up."""
 
     A: Any
+    y: Any
+    l2: Any
     reduction: str
+
+    def _checked(self) -> bool:
+        """Put the matrix, the targets and the penalty in order; False for tracers, of which nothing can be asked."""
+        if self.reduction not in ("mean", "sum"):
+            raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
+        if not is_concrete(self.A, self.y, self.l2):
+            return False
+        A, y = matrix(self.A, "A"), array(self.y, "y", 1)
+        if A.shape[0] != y.size:
+            raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
+        not_negative(self.l2, "l2")
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "y", y)
+        return True
 
     @property
     def n_terms(self) -> int:
@@ -331,16 +347,7 @@ class LeastSquares(RowSums):
     constants_are: ClassVar[str] = "checked"
 
     def __post_init__(self):
-        if self.reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
-        if not is_concrete(self.A, self.y, self.l2):
-            return
-        A, y = matrix(self.A, "A"), array(self.y, "y", 1)
-        if A.shape[0] != y.size:
-            raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
-        not_negative(self.l2, "l2")
-        object.__setattr__(self, "A", A)
-        object.__setattr__(self, "y", y)
+        self._checked()
 
     @property
     def shape(self) -> tuple[int, ...]:
