@@ -9,7 +9,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate, assume, check, recipe_of, verifier
 from cumulant.layers import _implicit
-from cumulant.layers.kantorovich import kantorovich_radius
+from cumulant.layers.kantorovich import with_rounding
 from cumulant.optim.newton import Newton
 from cumulant.optim.problems import Objective, widen
 from cumulant.precision import precise, to_jax
@@ -221,13 +221,7 @@ def certify_argmin(
         lipschitz = float(np.asarray(hessian_lipschitz))
         local = check(smallest > doubt, "the Hessian at x is positive definite", f"smallest {smallest:.6g}")
         inverse = 1 / (smallest - doubt)
-        bound = kantorovich_radius(step, inverse, lipschitz)
-        slack = kantorovich_radius(step + inverse * rounding, inverse, lipschitz) - bound if np.isfinite(bound) else 0.0
-        check(
-            np.isfinite(bound) and np.isfinite(slack),
-            "the gradient is small enough for the theorem",
-            f"beta l eta = {inverse * lipschitz * step:.3g}, which must be at most 1/2",
-        )
+        bound, slack = with_rounding(step, inverse, lipschitz, rounding, "gradient")
         theorem = "the theorem of Newton and Kantorovich on grad E, Kantorovich 1948"
         basis = assume("the Hessian is Lipschitz around x", f"l = {lipschitz:g}")
     return Certificate(

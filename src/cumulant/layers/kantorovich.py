@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-__all__ = ["kantorovich_radius"]
+from cumulant.certificates import check
+
+__all__ = ["kantorovich_radius", "with_rounding"]
 
 
 def kantorovich_radius(step: float, inverse_norm: float, lipschitz: float) -> float:
@@ -27,3 +29,19 @@ def kantorovich_radius(step: float, inverse_norm: float, lipschitz: float) -> fl
         return math.inf
     # 2 eta / (1 + sqrt(1 - 2h)) is the same number without cancellation.
     return 2 * step / (1 + math.sqrt(1 - 2 * h))
+
+
+def with_rounding(
+    step: float, inverse_norm: float, lipschitz: float, rounding: float, what: str
+) -> tuple[float, float]:
+    """The radius, and what an error of `rounding` in ``F(x)`` adds to it; refused where the theorem does not tell."""
+    bound = kantorovich_radius(step, inverse_norm, lipschitz)
+    above = bound
+    if np.isfinite(bound):
+        above = kantorovich_radius(step + inverse_norm * rounding, inverse_norm, lipschitz)
+    check(
+        np.isfinite(above),
+        f"the {what} is small enough for the theorem",
+        f"beta l eta = {inverse_norm * lipschitz * step:.3g}, which must be at most 1/2",
+    )
+    return bound, above - bound
