@@ -33,8 +33,8 @@ def scaled(unary, pair):
 
 def logarithmic(unary, pair):
     length, k = unary.shape
-    forward, ahead, nodes = np.empty((length, k)), np.empty((length, k)), np.empty((length, k))
-    log_z = _log_passes(unary, length, pair, forward, ahead, nodes)
+    moved, forward, ahead, nodes = np.empty((k, k)), np.empty((length, k)), np.empty((length, k)), np.empty((length, k))
+    log_z = _log_passes(unary, length, pair, moved, forward, ahead, nodes)
     return nodes, np.exp(forward[:-1, :, None] + pair + ahead[1:, None, :]), log_z
 
 

@@ -18,8 +18,10 @@ from cumulant.sequences.chain_kernels import chain_marginals, chain_scores
 __all__ = [
     "add_features",
     "catch_up",
+    "copy_rows",
     "expected",
     "log_partition",
+    "longest_span",
     "multiply_out",
     "scaled_scores",
     "shrink",
@@ -30,6 +32,27 @@ __all__ = [
 FAST = {"reassoc", "contract", "nsz"}
 _TINY = 1e-250  # products below 1e-308 were lost; beside this much they do not matter
 _SMALL = 1e-50  # a scale this small is multiplied out
+
+
+# Where a loop does what one line of NumPy would, it is for the compiler: such lines bring code for shapes that do not
+# agree, seconds of it for each kernel they stand in.
+
+
+@kernel
+def longest_span(starts):
+    """The largest difference of neighbours."""
+    out = 0
+    for i in range(len(starts) - 1):
+        out = max(out, starts[i + 1] - starts[i])
+    return out
+
+
+@kernel
+def copy_rows(source, length, target):
+    """``target[:length] = source[:length]``."""
+    for t in range(length):
+        for k in range(source.shape[1]):
+            target[t, k] = source[t, k]
 
 
 @kernel
@@ -43,14 +66,22 @@ def workspace(longest, labels):
 @kernel
 def _log_partition_wide(scores, length, transitions, forward):
     labels = scores.shape[1]
-    forward[0] = scores[0]
-    for t in range(1, length):
+    for t in range(length):
         for k in range(labels):
-            terms = forward[t - 1] + transitions[:, k]
-            highest = np.max(terms)
-            forward[t, k] = scores[t, k] + highest + np.log(np.sum(np.exp(terms - highest)))
-    highest = np.max(forward[length - 1])
-    return highest + np.log(np.sum(np.exp(forward[length - 1] - highest)))
+            forward[t, k] = scores[t, k]
+            if t > 0:
+                highest, total = forward[t - 1, 0] + transitions[0, k], 0.0
+                for j in range(1, labels):
+                    highest = max(highest, forward[t - 1, j] + transitions[j, k])
+                for j in range(labels):
+                    total += np.exp(forward[t - 1, j] + transitions[j, k] - highest)
+                forward[t, k] += highest + np.log(total)
+    highest, total = forward[length - 1, 0], 0.0
+    for k in range(1, labels):
+        highest = max(highest, forward[length - 1, k])
+    for k in range(labels):
+        total += np.exp(forward[length - 1, k] - highest)
+    return highest + np.log(total)
 
 
 @kernel(fastmath=FAST)

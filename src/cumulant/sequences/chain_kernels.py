@@ -62,10 +62,8 @@ def chain_scores(weights, attributes, has_bias, indptr, indices, values, first, 
     labels = weights.shape[1]
     for t in range(first, last):
         row = scores[t - first]
-        if has_bias:
-            row[:] = weights[attributes]
-        else:
-            row[:] = 0.0
+        for k in range(labels):
+            row[k] = weights[attributes, k] if has_bias else 0.0
         for e in range(indptr[t], indptr[t + 1]):
             weight_row, value = weights[indices[e]], values[e]
             for k in range(labels):
@@ -114,7 +112,8 @@ def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unar
         for k in range(labels):
             row[k] = fast_exp(scores[t, k] - highest)
         if t == 0:
-            out[:] = row
+            for k in range(labels):
+                out[k] = row[k]
         else:
             out[:] = 0.0
             before = forward[t - 1]
@@ -132,7 +131,8 @@ def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unar
         for k in range(labels):
             out[k] *= scale
             row[k] *= scale  # of the passage into this node
-    unary[length - 1] = forward[length - 1]
+    for k in range(labels):
+        unary[length - 1, k] = forward[length - 1, k]
     for t in range(length - 2, -1, -1):
         after = ahead[t + 1]
         for j in range(labels):
@@ -144,43 +144,53 @@ def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unar
     return log_z
 
 
-@kernel
-def _log_sum(values):
-    highest = np.max(values)
-    total = 0.0
-    for value in values:
-        total += np.exp(value - highest)
-    return highest + np.log(total)
+# Plain loops, not array expressions: six kernels have all of this put into them, and expressions compile slowly.
 
 
 @kernel
-def _shares(values):
-    """Probabilities proportional to the exponentials."""
-    powers = np.exp(values - np.max(values))
-    return powers / np.sum(powers)
+def _normalise(row):
+    """Takes the logarithm of the sum of exponentials off, and returns it."""
+    highest, total = row[0], 0.0
+    for k in range(1, len(row)):
+        highest = max(highest, row[k])
+    for k in range(len(row)):
+        total += np.exp(row[k] - highest)
+    total = highest + np.log(total)
+    for k in range(len(row)):
+        row[k] -= total
+    return total
 
 
 @kernel
-def _log_passes(scores, length, transitions, forward, ahead, unary):
+def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
     """The same on logarithms: ``k`` follows ``j`` with a probability proportional to ``exp(P[j, k] + ahead[k])``."""
     labels = scores.shape[1]
-    log_z = 0.0
+    log_z, terms = 0.0, moved[0]  # work space
     for t in range(length):
         for k in range(labels):
-            before = 0.0 if t == 0 else _log_sum(forward[t - 1] + transitions[:, k])
-            forward[t, k] = scores[t, k] + before
+            forward[t, k] = scores[t, k]
+            if t > 0:
+                for j in range(labels):
+                    terms[j] = forward[t - 1, j] + transitions[j, k]
+                forward[t, k] += _normalise(terms)
         # Normalised at each node: beside large scores, what adds up over nodes would forget the small ones.
-        total = _log_sum(forward[t])
+        total = _normalise(forward[t])
         log_z += total
-        forward[t] -= total
-        ahead[t] = scores[t] - total
-    unary[length - 1] = np.exp(forward[length - 1])
+        for k in range(labels):
+            ahead[t, k] = scores[t, k] - total
+    for k in range(labels):
+        unary[length - 1, k] = np.exp(forward[length - 1, k])
     for t in range(length - 2, -1, -1):
+        total = 0.0
         for j in range(labels):
-            after = _log_sum(transitions[j] + ahead[t + 1])
+            for k in range(labels):
+                terms[k] = transitions[j, k] + ahead[t + 1, k]
+            after = _normalise(terms)
             unary[t, j] = np.exp(forward[t, j] + after)
+            total += unary[t, j]
             ahead[t, j] += after
-        unary[t] /= np.sum(unary[t])
+        for j in range(labels):
+            unary[t, j] /= total
     return log_z
 
 
@@ -202,10 +212,15 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
                 for k in range(labels):
                     out[k] = share * moved_row[k] * after[k]
         return log_z
-    log_z = _log_passes(scores, length, transitions, forward, ahead, unary)
+    log_z = _log_passes(scores, length, transitions, moved, forward, ahead, unary)
     for t in range(length - 1):
         for j in range(labels):
-            pair[t, j] = unary[t, j] * _shares(transitions[j] + ahead[t + 1])
+            out = pair[t, j]
+            for k in range(labels):
+                out[k] = transitions[j, k] + ahead[t + 1, k]
+            _normalise(out)
+            for k in range(labels):
+                out[k] = unary[t, j] * np.exp(out[k])
     return log_z
 
 
@@ -241,10 +256,15 @@ def expectations(
                 for k in range(labels):
                     transitions[j, k] += pairs[j, k] * moved[j, k]
         else:
-            log_z[i] = _log_passes(scores, length, matrix, forward, ahead, out)
+            log_z[i] = _log_passes(scores, length, matrix, moved, forward, ahead, out)
             for t in range(length - 1):
                 for j in range(labels):
-                    transitions[j] += out[t, j] * _shares(matrix[j] + ahead[t + 1])
+                    row = moved[j]
+                    for k in range(labels):
+                        row[k] = matrix[j, k] + ahead[t + 1, k]
+                    _normalise(row)
+                    for k in range(labels):
+                        transitions[j, k] += out[t, j] * np.exp(row[k])
 
 
 @kernel(fastmath=_FAST)
@@ -309,8 +329,8 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
         for t in range(last - first):
             for k in range(labels):
                 biases[0, k] += nodes[t, k]
-        biases[1] = nodes[0]
-        biases[2] = nodes[last - first - 1]
+        for k in range(labels):
+            biases[1, k], biases[2, k] = nodes[0, k], nodes[last - first - 1, k]
         for b in range(3):
             for k in range(labels):
                 norm += biases[b, k] * biases[b, k]
@@ -424,14 +444,17 @@ def subtract_gold(pair, offsets, labels, first, last, out):
             for a in range(k):
                 for b in range(k):
                     own[a, b] -= matrix[a, b]
-        out += own
+        for a in range(k):
+            for b in range(k):
+                out[a, b] += own[a, b]
 
 
 @kernel
 def best_labels(scores, length, transitions, value, origin, labels_out):
     """The labelling of highest score (Viterbi), and that score. Work space `value` ``(2, K)``, `origin` ``(T, K)``."""
     labels = scores.shape[1]
-    value[0] = scores[0]
+    for k in range(labels):
+        value[0, k] = scores[0, k]
     for t in range(1, length):
         now, before = value[t % 2], value[(t - 1) % 2]
         now[:] = -np.inf

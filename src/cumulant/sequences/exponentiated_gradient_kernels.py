@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
-from cumulant.sequences.chain_gradient_kernels import add_features, expected
+from cumulant.sequences.chain_gradient_kernels import add_features, copy_rows, expected, longest_span
 from cumulant.sequences.chain_kernels import chain_marginals, chain_scores, collect
 
 __all__ = ["exponentiated_epoch", "lay_out"]
@@ -37,7 +37,7 @@ def _mix(first, second, share, length, out):
 def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropies):
     """The marginals, expected transitions and entropies of all laws; `pairs` is filled if it is long enough."""
     n_labels = potentials.shape[1]
-    longest = np.max(np.diff(offsets))
+    longest = longest_span(offsets)
     forward, ahead = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     moved, scratch = np.empty((n_labels, n_labels)), np.empty((longest, n_labels, n_labels))
     keep = len(pairs) > 0
@@ -47,10 +47,13 @@ def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropie
         theta, matrix = potentials[start:stop], pair_potentials[i]
         pair = pairs[start - i : stop - i - 1] if keep else scratch[: length - 1]
         log_z = chain_marginals(theta, length, matrix, moved, forward, ahead, nodes[start:stop], pair)
-        counts[i] = 0.0
+        found = counts[i]
+        found[:] = 0.0
         for t in range(length - 1):
-            counts[i] += pair[t]
-        score = _inner(theta, nodes[start:stop], length) + _inner(matrix, counts[i], n_labels)
+            for j in range(n_labels):
+                for k in range(n_labels):
+                    found[j, k] += pair[t, j, k]
+        score = _inner(theta, nodes[start:stop], length) + _inner(matrix, found, n_labels)
         entropies[i] = log_z - score
 
 
@@ -78,7 +81,7 @@ def exponentiated_epoch(
     n_labels, n = w.shape[1], len(offsets) - 1
     attributes = w.shape[0] - n_labels - (3 if has_bias else 0)
     matrix = w[w.shape[0] - n_labels :]
-    longest, widest = np.max(np.diff(offsets)), np.max(np.diff(row_starts))
+    longest, widest = longest_span(offsets), longest_span(row_starts)
     work, squares = np.empty((6, longest, n_labels)), np.empty((4, n_labels, n_labels))
     scores, forward, ahead, nu, trial, change = work[0], work[1], work[2], work[3], work[4], work[5]
     moved, found, trial_matrix, change_counts = squares[0], squares[1], squares[2], squares[3]
@@ -107,8 +110,11 @@ def exponentiated_epoch(
             gain = entropy - entropies[i] + _inner(change, scores, length) + _inner(change_counts, matrix, n_labels)
             # n times the change of the dual. Next to the optimum it is rounding, which must not stop the ascent.
             if gain - norm / (2.0 * scale) >= -1e-14 * (abs(log_z) + length):
-                potentials[start:stop], pair_potentials[i] = trial[:length], trial_matrix
-                nodes[start:stop], counts[i], entropies[i] = nu[:length], found, entropy
+                entropies[i] = entropy
+                copy_rows(trial, length, theta)
+                copy_rows(nu, length, nodes[start:stop])
+                copy_rows(trial_matrix, n_labels, pair_potentials[i])
+                copy_rows(found, n_labels, counts[i])
                 add_features(
                     w, -1.0 / scale, indptr, indices, values, start, stop, attributes, has_bias, change, change_counts
                 )

@@ -11,6 +11,7 @@ from cumulant.sequences.chain_gradient_kernels import (
     catch_up,
     expected,
     log_partition,
+    longest_span,
     multiply_out,
     scaled_scores,
     shrink,
@@ -100,8 +101,8 @@ def sag_epoch(
     """
     n_labels, n = x.shape[1], len(offsets) - 1
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
-    longest = np.max(np.diff(offsets))
-    widest = np.max(np.diff(row_starts))
+    longest = longest_span(offsets)
+    widest = longest_span(row_starts)
     scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
     slopes, trial = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     trial_matrix, biases, local_rows = (

@@ -7,7 +7,9 @@ from cumulant.randomness_kernels import uniform
 from cumulant.sequences.chain_gradient_kernels import (
     add_features,
     catch_up,
+    copy_rows,
     expected,
+    longest_span,
     multiply_out,
     scaled_scores,
     shrink,
@@ -26,7 +28,7 @@ def saga_epoch(
     """`updates` updates ``w - gamma (g_i - stored_i + total / n + l2 w)``; `remember`: ``g_i`` is stored (SAGA)."""
     n_labels, n = x.shape[1], len(offsets) - 1
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
-    longest = np.max(np.diff(offsets))
+    longest = longest_span(offsets)
     scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
     late, passed, scale = np.zeros(x.shape[0]), 0.0, 1.0
     for u in range(updates):
@@ -65,14 +67,15 @@ def refresh(x, has_bias, indptr, indices, values, offsets, labels, nodes, counts
     """The gradients of all sequences at `x`: into the memory, and their sum into `total`."""
     n_labels = x.shape[1]
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
-    longest = np.max(np.diff(offsets))
+    longest = longest_span(offsets)
     scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
     total[:] = 0.0
     for i in range(len(offsets) - 1):
         start, stop = offsets[i], offsets[i + 1]
         scaled_scores(x, 1.0, attributes, has_bias, indptr, indices, values, start, stop, scores, matrix)
         expected(scores, stop - start, matrix, moved, forward, ahead, nu, pair, found)
-        nodes[start:stop], counts[i] = nu[: stop - start], found
+        copy_rows(nu, stop - start, nodes[start:stop])
+        copy_rows(found, n_labels, counts[i])
         subtract_labels(nu, found, labels, start, stop)
         add_features(total, 1.0, indptr, indices, values, start, stop, attributes, has_bias, nu, found)
 
@@ -89,7 +92,7 @@ def sgd_epoch(
     """
     n_labels, n = x.shape[1], len(offsets) - 1
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
-    longest = np.max(np.diff(offsets))
+    longest = longest_span(offsets)
     scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
     late = np.zeros_like(x) if mean else np.zeros((1, n_labels))
     scale, sum_ = 1.0, 0.0

@@ -171,7 +171,8 @@ def _downward(layout, i, tables, separators):
 @kernel
 def tree_marginals(layout, i, scores, tables, separators, message):
     """The marginals of all cliques and separators of graph `i`; returns the log-partition function."""
-    tables[:] = scores
+    for e in range(len(scores)):
+        tables[e] = scores[e]
     log_z = _upward(layout, i, tables, message)
     _downward(layout, i, tables, separators)
     return log_z

@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
-__all__ = ["cost_of_order", "frontier_order", "greedy_order"]
+__all__ = ["cost_of_order", "frontier_order", "greedy_order", "grown"]
 
 
 @kernel
@@ -145,6 +145,15 @@ def frontier_order(indptr, neighbours, logs, start):
 
 
 @kernel
+def grown(pool, used, more):
+    """`pool` with room for as many again and `more`, its first `used` entries kept."""
+    out = np.empty(2 * pool.size + more, np.int64)
+    for k in range(used):  # a slice would bring code for shapes that do not agree: seconds of compiling
+        out[k] = pool[k]
+    return out
+
+
+@kernel
 def cost_of_order(order, logs, scope_starts, scopes, limit):
     """Entries of all tables met on the way, and the binary logarithm of the largest; stops where they exceed `limit`.
 
@@ -159,8 +168,9 @@ def cost_of_order(order, logs, scope_starts, scopes, limit):
     head, following = np.full(n, -1, np.int64), np.full(n_tables + n, -1, np.int64)
     starts, ends = np.zeros(n_tables + n, np.int64), np.zeros(n_tables + n, np.int64)
     pool = np.empty(scopes.size + 16 * n, np.int64)
-    pool[: scopes.size] = scopes
     used = scopes.size
+    for k in range(used):
+        pool[k] = scopes[k]
     for t in range(n_tables):
         starts[t], ends[t] = scope_starts[t], scope_starts[t + 1]
         first = -1
@@ -175,9 +185,7 @@ def cost_of_order(order, logs, scope_starts, scopes, limit):
     for r in range(n):
         v = order[r]
         if used + n > pool.size:
-            larger = np.empty(2 * pool.size + n, np.int64)
-            larger[:used] = pool[:used]
-            pool = larger
+            pool = grown(pool, used, n)
         begin, weight, first = used, logs[v], -1
         seen[v] = r
         t = head[v]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cumulant.graphical.exact.order_kernels import grown
 from cumulant.kernels import kernel
 
 __all__ = ["build_steps", "table_lengths"]
@@ -110,9 +111,7 @@ def build_steps(order, sizes, scope_starts, scopes):
             if width == 0:  # a variable without any table
                 union[0], width = v, 1
             if starts[s] + width + n > pool.size:
-                larger = np.empty(2 * pool.size + n, np.int64)
-                larger[: starts[s]] = pool[: starts[s]]
-                pool = larger
+                pool = grown(pool, starts[s], n)
             for k in range(width):
                 pool[starts[s] + k] = union[k]
             starts[s + 1] = starts[s] + width
