@@ -1,17 +1,34 @@
 """Test settings: programs that JAX compiles are kept in `.jax_cache`; BLAS has one thread; Ctrl-C is heard."""
 
+import gc
+import os
 import signal
 from pathlib import Path
+
+# Compiling is what the tests cost. What one worker has compiled the others read, and so do the processes that tests
+# start: hence variables of the environment, set before JAX is loaded.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent / ".jax_cache")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+# Where in the source each operation comes from is a tenth of the time, and of no use: programs stay what they are.
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
 
 import jax
 import scipy.linalg  # noqa: F401  (so that its BLAS is there to be limited)
 from threadpoolctl import threadpool_limits
 
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".jax_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+# A plug-in may have loaded JAX before.
+jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_traceback_in_locations_limit", 0)
 
 # Tests run on every core already: on top of that the threads of BLAS would only wait for each other.
 threadpool_limits(1, user_api="blas")
 
 # Shells start background jobs with Ctrl-C ignored; the tests of interrupted runs, and their children, are to hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """What has been imported and collected stays: the garbage collector need not look at it over and over."""
+    gc.collect()
+    gc.freeze()

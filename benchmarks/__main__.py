@@ -4,7 +4,8 @@ import importlib
 import sys
 
 ALL = (
-    "bounds", "families", "gibbs", "glm", "graphical", "lasso", "online_l1", "projections", "sdca", "sequences"
+    "bounds", "families", "gibbs", "glm", "graphical", "lasso", "messages", "online_l1", "projections", "sdca",
+    "sequences",
 )  # fmt: skip
 
 

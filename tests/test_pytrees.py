@@ -19,9 +19,9 @@ def test_no_two_families_have_the_same_structure():
 
 def test_a_compiled_program_is_never_run_for_another_class():
     """With `jax.tree_util.register_dataclass`, about one in six of these answers is another class's."""
-    kinds = [pytree(dataclasses.dataclass(frozen=True)(type(f"Kind{i}", (), {"number": i}))) for i in range(300)]
+    kinds = [pytree(dataclasses.dataclass(frozen=True)(type(f"Kind{i}", (), {"number": i}))) for i in range(80)]
     program = jax.jit(lambda kind, x: x + kind.number)
-    assert [int(program(kind(), jnp.zeros((), int))) for kind in kinds] == list(range(300))
+    assert [int(program(kind(), jnp.zeros((), int))) for kind in kinds] == list(range(80))
 
 
 def test_static_fields_are_part_of_the_program_and_others_are_leaves():

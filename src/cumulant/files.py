@@ -70,14 +70,20 @@ def save(
 def write_atomically(path: str | os.PathLike, data: Any) -> None:
     """Write bytes, or what a function writes to the file it is given, under a temporary name; flush it, and rename."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as problem:  # it names the temporary file, of which the caller knows nothing
+        raise type(problem)(problem.errno, problem.strerror, str(path)) from None
     try:
         os.chmod(temporary, _mode(path))
         with os.fdopen(handle, "wb") as file:
             data(file) if callable(data) else file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            os.replace(temporary, path)
+        except OSError as problem:
+            raise type(problem)(problem.errno, problem.strerror, str(path)) from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -117,7 +123,7 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
         TypeError,
         zipfile.BadZipFile,
         zlib.error,
-        NotImplementedError,
+        RuntimeError,  # of zipfile: a compression it has not, or a flipped bit that says the file is encrypted
     ) as problem:
         raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({problem})") from problem
     if not isinstance(header, dict) or not {"kind", "format", "settings", "arrays"} <= header.keys():

@@ -55,3 +55,37 @@ def test_a_file_that_is_none_is_one_line_and_code_1(files, capsys):
     assert "line 1" in capsys.readouterr().err
     assert run(folder / "missing.uai") == 1
     assert np.char.count(capsys.readouterr().err.strip(), "\n") == 0
+
+
+def test_what_is_impossible_is_said_in_words(files, capsys):
+    folder, _ = files
+    (folder / "never.uai").write_text("MARKOV 1 2 1 1 0 2 0 1")
+    write_evidence(folder / "never.evid", {0: 0})
+    arguments = (folder / "never.uai", "-e", folder / "never.evid")
+    assert run(*arguments, "--json", "-o", folder / "never.PR") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["log_z"]["lower"], found["log_z"]["upper"]) == ("-inf", "-inf")
+    assert read_result(folder / "never.PR") == -np.inf
+    assert run(*arguments, "--marginals") == 1
+    assert "probability zero" in capsys.readouterr().err
+
+
+def test_no_evidence_is_written_as_zero_and_never_as_an_empty_file(files, capsys):
+    folder, _ = files
+    (folder / "empty.evid").write_text("\n")
+    assert run(folder / "model.uai", "-e", folder / "empty.evid") == 1
+    assert "empty" in capsys.readouterr().err
+    (folder / "none.evid").write_text("0\n")
+    assert run(folder / "model.uai", "-e", folder / "none.evid", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["evidence"] == 0
+
+
+def test_an_output_that_cannot_be_written_is_named(files, capsys):
+    folder, _ = files
+    assert run(folder / "model.uai", "-o", folder / "nowhere" / "out.PR") == 1
+    assert "nowhere" in capsys.readouterr().err
+    (folder / "taken").mkdir()
+    assert run(folder / "model.uai", "-o", folder / "taken") == 1
+    message = capsys.readouterr().err
+    assert "taken" in message
+    assert ".part" not in message

@@ -1,5 +1,6 @@
 """`cumulant ising` on small files: what it writes against the library and closed forms, and what it refuses."""
 
+import json
 import re
 
 import numpy as np
@@ -111,6 +112,39 @@ def test_bounds_and_mixing_times(folder, capsys):
     Ising(grid(3, 3), 1.0).save(folder / "strong.npz")
     text = refused(capsys, "mixing", folder / "strong.npz")
     assert f"spectral {np.sqrt(8) * np.tanh(1):.4g}" in text  # 2 sqrt 2 is the norm of the 3 x 3 grid
+
+
+def test_json_is_one_line_that_says_what_the_text_says(folder, capsys):
+    folder, truth, x = folder
+
+    def answer(*arguments):
+        assert run(*arguments, "--json") == 0
+        said = capsys.readouterr()
+        assert said.err == ""
+        assert said.out.count("\n") == 1
+        return json.loads(said.out)
+
+    sampled = ("--method", "mcmc", "--mixing", "box:0.25", "--l2", "1", "--eps", "1", "--seed", "3")
+    found = answer("fit", folder / "named.csv", "-s", "grid:2x2", *sampled, "-o", folder / "json.npz")
+    model = Ising.load(folder / "json.npz")
+    assert_array_equal(found["couplings"], model.couplings)
+    assert found["names"] == ["a", "b", "c", "d"]
+    assert 0 < found["certificate"]["bound"] <= 1
+    assert found["certificate"]["delta"] == 0.1
+    assert_allclose(found["mean_log_likelihood"], np.mean(model.log_prob(x, method="enumeration")))
+    assert found["objective"] is None
+    tree = answer("fit", folder / "spins.csv", "-s", "chow-liu", "-o", folder / "json.uai")
+    assert tree["certificate"] is None
+    assert "closed form" in tree["refusal"]
+    chains = ("-n", 100, "--method", "random", "--chains", 2, "--burn-in", 50)
+    drawn = answer("sample", folder / "truth.npz", *chains)
+    assert drawn["output"] is None
+    assert drawn["r_hat_energy"] < 1.2
+    needed = min(truth.mixing_time(0.01, norm=norm).upper for norm in ("spectral", "one", "inf"))
+    assert drawn["updates_proved_to_be_enough"] == needed
+    log_z = answer("bound", folder / "truth.npz", "--time", 1)["log_z"]
+    assert log_z["lower"] <= truth.log_partition() <= log_z["upper"]
+    assert answer("mixing", folder / "truth.npz")["bound"] == needed
 
 
 def test_data_that_are_none_are_one_sentence(folder, capsys):

@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ class Members:
         covariances = np.stack([self.draw(7.5, self.scale[1], rng) for _ in range(40)])
         means = np.stack([rng.multivariate_normal(self.mean[1], c / 2.0) for c in covariances])
         self.data = self.pair(means, covariances)
-        self.draws = family.sample(self.theta, 20_000, rng=3)
+        # One member at a time, as in the laws of all families: their program serves here too.
+        each = [family.sample(one, 20_000, rng=3 + b) for b, one in enumerate(self.theta)]
+        self.draws = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *each)
 
     def draw(self, dof, scale, rng):
         return np.reshape(scipy.stats.invwishart.rvs(dof, scale, random_state=rng), scale.shape)

@@ -57,8 +57,8 @@ def test_limit_of_the_signed_flow():
 
 
 def test_the_limit_is_where_mirror_descent_goes():
-    x = np.array([0.3, 0.4, 0.2])
-    A, b = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 1.0]]), np.array([1.5, 1.0])
+    x = np.array([0.3, 0.4, 0.2, 0.6])
+    A, b = np.array([[1.0, 2.0, -1.0, 0.4], [0.5, 0.0, 1.0, -0.2]]), np.array([1.5, 1.0])
     target = kl_affine(x, A, b).point
     for _ in range(20000):
         x = x * np.exp(-0.05 * A.T @ (A @ x - b))
@@ -166,7 +166,7 @@ def test_an_empty_set_is_an_error_not_an_answer():
     ):
         kl_affine([1.0, 1.0, 1.0], [[1.0, 1.0, 0.5]], [-1.0])
     with pytest.raises(NotConvergedError):  # contradictory
-        kl_affine([1.0, 1.0, 1.0], [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], [1.0, 2.0])
+        kl_affine(np.ones(4), [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]], [1.0, 2.0])
     with pytest.raises(NotConvergedError):  # only what is on the boundary could help
         kl_affine([0.0, 1.0, 1.0], [[1.0, 0.0, 0.0]], [1.0])
 

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from cumulant.glm.coordinate_kernels import descend_columns, descend_gram
+from cumulant.glm.coordinate_kernels import descend_dense, descend_gram, descend_model, descend_sparse
 from cumulant.glm.design import dot, unsigned
 from cumulant.glm.dual_ascent_kernels import ascend
 from cumulant.glm.loss_kernels import row_conjugate, row_terms
 from cumulant.glm.losses import loss_of
-from cumulant.glm.proximal_newton import polish
+from cumulant.glm.quadratic_model import polish
 from cumulant.randomness_kernels import uniform_pair
 from tests.glm.cases import FAMILIES, features, observations
 from tests.reference import glm as reference
@@ -59,20 +59,59 @@ def test_coordinate_descent_on_a_quadratic_model():
     gradient, x = 0.1 * rng.normal(size=13), np.where(rng.random(13) < 0.5, rng.normal(size=13), 0.0)
     penalised = np.array([True] * 12 + [False])
     expected = reference.lasso_model(hessian, gradient, x, 0.05, penalised)
-    by_gram, by_columns, polished = np.zeros(13), np.zeros(13), np.zeros(13)
+    by_gram, polished = np.zeros(13), np.zeros(13)
     descend_gram(hessian, gradient, x, 0.05, penalised, 10000, 1e-28, by_gram)
-    image = np.zeros(40)
-    descend_columns(
-        *unsigned(sp.csc_matrix(A)), weights, np.diagonal(hessian).copy(), gradient, x, 0.05, 0.01, True, 10000, 1e-28,
-        by_columns, image,
-    )  # fmt: skip
     descend_gram(hessian, gradient, x, 0.05, penalised, 20, 0.0, polished)
     while not polish(hessian, gradient, x, 0.05, ~penalised, polished):
         pass
     assert np.count_nonzero(x + expected == 0) > 0
-    for found in (by_gram, by_columns, polished):
+    for found in (by_gram, polished):
         assert_allclose(found, expected, atol=1e-8)
-    assert_allclose(image, Z @ by_columns, atol=1e-12)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_coordinate_descent_with_the_intercept_minimised_over(l2):
+    """By the Gram matrix, by dense and by sparse columns; the gap bounds the distance to the minimum throughout."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(40, 12)) + 1.0
+    curvature, slope = rng.random(40) / 40, rng.normal(size=40) / 40
+    Z = np.column_stack([A, np.ones(40)])
+    hessian = Z.T @ (curvature[:, None] * Z) + np.diag([l2] * 12 + [0.0])
+    x = np.where(rng.random(12) < 0.5, rng.normal(size=12), 0.0)
+    free = np.array([True] * 12 + [False])
+    flat = Z.T @ slope + np.append(l2 * x, 0.0)
+    best = reference.lasso_model(hessian, flat, np.append(x, 0.0), 0.02, free)
+
+    def objective(w):
+        d = np.append(w - x, 0.0)
+        d[-1] = -(hessian[-1] @ d + flat[-1]) / hessian[-1, -1]
+        return flat @ d + 0.5 * d @ hessian @ d + 0.02 * np.abs(w).sum()
+
+    least = objective(x + best[:-1])
+    total, sums = curvature.sum(), A.T @ curvature
+    first = -slope.sum() / total
+    gradient = A.T @ slope + first * sums
+    energy = float(np.sum((slope + curvature * first) ** 2 / curvature))
+    gram = A.T @ (curvature[:, None] * A) - np.outer(sums, sums) / total
+    for enough in (1e-3, 1e-12):
+        found = []
+        w, slopes = x.copy(), gradient.copy()
+        _, gap, _ = descend_model(gram, slopes, w, 0.02, l2, energy, enough, enough, 0, 100_000)
+        found.append((w, gap))
+        for descend, columns in (
+            (descend_dense, (np.ascontiguousarray(A.T),)),
+            (descend_sparse, unsigned(sp.csc_matrix(A))),
+        ):
+            w, image, slopes = x.copy(), np.zeros(40), np.zeros(12)
+            _, gap = descend(
+                *columns, curvature, sums, total, np.diagonal(gram).copy(), gradient, x, 0.02, l2, energy, enough,
+                enough, 0, 100_000, w, image, slopes,
+            )  # fmt: skip
+            assert_allclose(image, A @ (w - x), atol=1e-12)
+            found.append((w, gap))
+        for w, gap in found:
+            assert -1e-13 <= objective(w) - least <= gap + 1e-13
+            assert gap <= enough
 
 
 def test_sums_of_products():

@@ -466,3 +466,21 @@ def test_duplicate_entries_are_added_up():
     twice = sp.csr_matrix((np.array([1.0, 2.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
     models = [OnlineLasso().partial_fit(X, [1.0, 2.0]) for X in (once, twice)]
     assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+@pytest.mark.parametrize("formulation", ["split", "bound"])
+def test_a_thousand_steps_equal_the_loop_in_numpy(formulation):
+    # the loop of the interior-point tests, which shares nothing with the kernels
+    from tests.optim.interior_point import reference as plain
+
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(40, 3))
+    y = A @ [1.0, 0.0, -2.0] + 0.3 * rng.normal(size=40)
+    settings = PUBLISHED | {"formulation": formulation, "deferral": 0.0, "implicit": False, "separate_steps": False}
+    model = OnlineLasso(0.2, **settings, step_delay=5.0, x0=1.0, z0=1.0)
+    model.partial_fit(np.tile(A, (25, 1)), np.tile(y, 25))
+    x, z = getattr(plain, formulation)(A, y, 0.2, 5, lambda k: k**-0.9, 1000)
+    state = model._state
+    slacks = x if formulation == "split" else np.concatenate([x[:3] + x[3:], x[3:] - x[:3]])
+    assert_allclose(np.concatenate([state.s0, state.s1]), slacks, atol=1e-10)
+    assert_allclose(np.concatenate([state.z0, state.z1]), z, atol=1e-10)

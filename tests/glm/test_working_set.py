@@ -36,7 +36,8 @@ def test_more_columns_than_rows_as_coordinate_descent_finds(wide, form, l2):
 
 def test_the_first_set_does_not_hold_the_support(wide, monkeypatch):
     """A small penalty: the support is larger than the first set, which has to grow."""
-    monkeypatch.setattr(working_set, "_FIRST", 30)
+    monkeypatch.setattr(working_set, "_PER_ROOT", 0.0)
+    monkeypatch.setattr(working_set, "_LEAST", 30)
     X, y = wide
     model = GLM("normal", l1=0.003, l2=0.0, tol=1e-8).fit(X, y)
     assert model.status_ == "converged"

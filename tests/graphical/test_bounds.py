@@ -8,9 +8,11 @@ from scipy.optimize import minimize
 
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass
+from cumulant.graphical.bounds.blocks import BlockCombination
 from cumulant.graphical.bounds.conditioning import conditioned, cutset
+from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
-from cumulant.graphical.bounds.partition import fits, inside, partitions, with_fields
+from cumulant.graphical.bounds.partition import Limits, fits, inside, partitions, with_fields
 from cumulant.graphical.bounds.reweighted import Combination, Tables, tighten
 from cumulant.graphical.bounds.spanning import cover, spanning_subgraph
 from cumulant.graphical.exact.enumeration import joint_scores
@@ -142,14 +144,82 @@ def test_a_grid_is_cut_along_rows_or_columns_into_blocks_that_fit():
     model = spin_glass(grid(12, 12), coupling=0.5, field=0.5, kind="signs", rng=0)
     structure, theta, _ = model._restricted()
     tables = Tables.of(structure, theta)
-    found = partitions(tables.structure, tables.theta, 2**17, 4)
+    limits = Limits(2**17)
+    found = partitions(tables.structure, tables.theta, limits, 4)
     assert len(found) == 4
     for each in found:
-        assert fits(each.part, 2**17)
+        assert all(fits(block.part, 2**17) for block in each.blocks)
         assert each.n_blocks == 2
         labels = each.labels.reshape(12, 12)
         assert (labels == labels[:1]).all() or (labels == labels[:, :1]).all()
     assert len({each.labels.tobytes() for each in found}) == 4
+    assert len({id(block.part) for each in found for block in each.blocks}) < 8  # equal strips share their plans
+    less = partitions(tables.structure, tables.theta, Limits(2**17, entries=0.1 * found[0].entries), 4)
+    assert less[0].entries <= 0.1 * found[0].entries
+    assert less[0].n_blocks > 2
+
+
+def test_copies_solved_block_by_block_are_the_copies_solved_as_one():
+    """The same bound and derivative as without the cut into blocks, at equal shares and at others; and shares of a
+    combination with fewer copies carry over.
+    """
+    model = spin_glass(grid(6, 6), coupling=0.5, field=0.5, rng=1)
+    structure, theta, _ = model._restricted()
+    tables = Tables.of(structure, theta)
+    wide = tables.structure
+    cuts = partitions(wide, tables.theta, Limits(2**20, entries=1200.0), 4)
+    assert [cut.n_blocks > 1 for cut in cuts] == [True] * 4
+    missing = np.ones(wide.n_factors, bool)
+    for cut in cuts:
+        missing[cut.kept] = False
+    others = cover(wide, np.ones(wide.n_factors), missing, 2**20, 0.0)
+    blocks = BlockCombination(tables, cuts, others, 2**20, lambda: None)
+    whole = Combination(tables, [*((cut.kept, with_fields(wide, cut.kept)) for cut in cuts), *others], 2**20)
+    x = np.random.default_rng(0).normal(size=blocks.dim)
+    for point in (np.zeros(blocks.dim), x):
+        ours, theirs = blocks.bound(point), whole.bound(point)
+        assert_allclose(ours[0], theirs[0], rtol=1e-12)
+        assert_allclose(ours[1], theirs[1], atol=1e-12)
+    few = BlockCombination(
+        tables, cuts[:2], cover(wide, np.ones(wide.n_factors), ~missing, 2**20, 0.0), 2**20, lambda: None
+    )
+    y = 0.1 * np.random.default_rng(1).normal(size=few.dim)
+    start = blocks.from_shares(few, y)
+    total = np.zeros(tables.theta.size)
+    for place, share in zip(blocks.places, blocks.shares(start), strict=True):
+        total[place] += share
+    assert_allclose(total, tables.theta, atol=1e-13)
+    assert blocks.bound(start)[0] >= model.log_partition()
+
+
+def test_a_possible_state_is_found_where_most_are_not():
+    """Colourings of a grid by three colours, a ring that needs the second of two, and a model without any."""
+    different = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    model = FactorGraph([3] * 36, [(tuple(edge), different) for edge in grid(6, 6).tolist()])
+    structure, theta, _ = model._restricted()
+    state = possible_state(structure, theta, np.zeros(36, np.int64), 0, lambda: None, 10_000)
+    assert state is not None
+    assert all(state[i] != state[j] for i, j in grid(6, 6))
+    ring = FactorGraph([2] * 3, [((i, (i + 1) % 3), different[:2, :2]) for i in range(3)])  # an odd ring has none
+    structure, theta, _ = ring._restricted()
+    assert possible_state(structure, theta, np.zeros(3, np.int64), 0, lambda: None, 500) is None
+
+
+def test_the_lower_end_is_finite_where_a_possible_state_can_be_found():
+    """Random clauses of three variables, each satisfied by a planted state, against enumeration."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        planted, clauses = rng.integers(0, 2, 14), []
+        while len(clauses) < 56:
+            scope, bad = rng.permutation(14)[:3], rng.integers(0, 2, 3)
+            if (bad != planted[scope]).any():
+                table = np.zeros((2, 2, 2))
+                table[tuple(bad)] = -np.inf
+                clauses.append((tuple(scope.tolist()), table))
+        model = FactorGraph([2] * 14, clauses)
+        interval = bound_log_partition(model, max_memory=2**9, exact=False, max_work=10)
+        assert np.isfinite(interval.lower)
+        assert model.log_partition(method="enumeration") in interval
 
 
 def test_sums_over_a_cutset_are_exact_and_parts_of_them_are_below():
@@ -159,13 +229,12 @@ def test_sums_over_a_cutset_are_exact_and_parts_of_them_are_below():
     assert plan is not None
     assert len(plan[0]) >= 2
     truth = model.log_partition(method="enumeration")
-    value, slack, complete_ = conditioned(structure, theta, *plan, 2**11, lambda: True)
-    assert complete_
+    sums = list(conditioned(structure, theta, *plan, 2**11, lambda: None))
+    assert len(sums) == 2 ** len(plan[0])
+    assert all(a < b for (a, _), (b, _) in itertools.pairwise(sums))
+    value, slack = sums[-1]
     assert abs(value - truth) <= slack < 1e-11
-    budget = itertools.count()
-    value, slack, complete_ = conditioned(structure, theta, *plan, 2**11, lambda: next(budget) < 3)
-    assert not complete_
-    assert value + slack < truth
+    assert sum(sums[2]) < truth
     assert cutset(structure, 2**11, 10.0) is None
 
 
@@ -183,14 +252,14 @@ def holds(seeds, **settings):
 
 def test_no_interval_misses_the_truth():
     """Random factor graphs: up to four states, up to four variables a factor, impossible states, evidence-free."""
-    widths = holds(range(60), max_work=4)
+    widths = holds(range(60), max_work=40)
     assert np.median(widths) < 1.0
     assert np.isfinite(widths).all()
 
 
 @pytest.mark.slow
 def test_no_interval_misses_the_truth_on_2000_models():
-    holds(range(1000, 3000), max_work=8)
+    holds(range(1000, 3000), max_work=40)
 
 
 def test_more_work_never_widens_the_interval_and_no_work_is_still_valid():
@@ -207,7 +276,7 @@ def test_time_used_up_before_the_work_begins_does_not_cost_the_exact_answer(monk
     """Compiling can take longer than the limit; elimination predicted to take microseconds is done all the same."""
     model = spin_glass(grid(3, 3), coupling=0.5, field=0.5, rng=0)
     clock = itertools.count(step=100.0)
-    monkeypatch.setattr("cumulant.graphical.bounds.log_partition.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("cumulant.graphical.bounds.ledger.time.monotonic", lambda: next(clock))
     interval = bound_log_partition(model)
     assert interval.width < 1e-9
     assert model.log_partition() in interval

@@ -81,3 +81,23 @@ def test_long_rows_and_wide_blocks():
         there = set(wanted.tolist()).union(*(s.tolist() for s in scopes))
         expected = 2.0 ** (d - len(there)) * contraction(sizes, tables, scopes, wanted).ravel()
         assert_allclose(values[target:], expected, rtol=1e-12)
+        logs = [np.log(table) for table in tables]
+        values, axes, bases, strides, target = laid_out(sizes, scopes, logs, wanted)
+        values[target:] = -np.inf
+        contract_log(values, d, axes, len(tables), bases, strides, target, False)
+        assert_allclose(values[target:], np.log(expected), rtol=1e-12, atol=1e-13)
+
+
+def test_logarithms_far_beyond_the_range_of_numbers():
+    rng = np.random.default_rng(3)
+    for sizes in ((2,) * 11, (300, 40), (3, 2500)):  # an axis longer than a block, and one that is summed
+        table = 1e4 * rng.normal(size=sizes)
+        table[..., 0] = -np.inf
+        for wanted in (np.arange(1), np.arange(len(sizes) - 1), np.arange(len(sizes))[1:], np.zeros(0, int)):
+            scopes, d = [np.arange(len(sizes))], len(sizes)
+            values, axes, bases, strides, target = laid_out(np.array(sizes), scopes, [table], wanted)
+            values[target:] = -np.inf
+            contract_log(values, d, axes, 1, bases, strides, target, False)
+            summed = tuple(v for v in range(d) if v not in wanted)
+            expected = np.logaddexp.reduce(table, axis=summed).ravel()
+            assert_allclose(values[target:], expected, rtol=1e-14)

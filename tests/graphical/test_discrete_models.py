@@ -226,3 +226,8 @@ def test_models_without_variables_or_factors():
     assert FactorGraph([1, 1], [((0, 1), [[0.5]])]).marginals()[1].tolist() == [1.0]
     with pytest.raises(DomainError, match="every state is impossible"):
         FactorGraph([2], [((0,), [-np.inf, -np.inf])]).sample(3)
+    never = FactorGraph([2, 1], [((0,), [0.0, 1.0]), ((1,), [-np.inf])])
+    for method in (None, "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop"):
+        assert never.log_partition(method=method) == -np.inf
+        with pytest.raises(DomainError, match="every state is impossible"):
+            never.mean(method=method)

@@ -69,6 +69,8 @@ def test_ties_on_a_tree_are_broken_consistently():
     best = max_product(FactorGraph([2] * 5, [((i, i + 1), agree) for i in range(4)]))
     assert best.score == 0.0
     assert len(set(best.x.tolist())) == 1
+    assert str(best).startswith("score 0  (a best state; ")
+    assert "a good state without a certificate" in str(max_product(glass(0, grid(3, 3))))
 
 
 def test_a_sweep_against_products_of_numbers():
@@ -121,6 +123,42 @@ def test_reference_values():
     assert_allclose(found.log_partition, -5.2313125374, atol=1e-9)
     assert_allclose([p[1] for p in found.marginals[:3]], [0.879932, 0.633258, 0.569945], atol=1e-6)
     assert_allclose(network.log_partition(), -5.196211060, atol=1e-9)
+    exact = np.array(network.marginals())[:, 1]
+    assert_allclose(exact[3:7], [0.349266, 0.542558, 0.309297, 0.133634], atol=1e-6)
+    assert_allclose(exact[:3], [0.855132, 0.613108, 0.579929], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("smokes", "friends", "exact", "bethe"),
+    [
+        ((1, 0), [(0, 1)], (-3.346425146, 0.838398, 0.554672), (-3.315125118, 0.818116, 0.550878)),
+        ((1, 1), [(0, 1)], (-2.960365130, 0.715830, 0.715830), (-3.036978302, 0.750592, 0.750592)),
+        ((1, 0), [], (-1.911083692, 0.642509, 0.601947), None),
+        ((0, 0), [], (-0.724596569, 0.563444, 0.563444), None),
+    ],
+)
+def test_two_smokers(smokes, friends, exact, bethe):
+    """The Bethe value is above the truth, below it, and without friends, on a tree, equal to it."""
+    network = smokers(smokes, friends)
+    found = belief_propagation(network, damping=0.3, tol=1e-12)
+    assert found.converged
+    assert_allclose([found.log_partition, *(p[1] for p in found.marginals[:2])], bethe or exact, atol=1e-6)
+    assert_allclose([network.log_partition(), *(p[1] for p in network.marginals()[:2])], exact, atol=1e-6)
+
+
+def test_messages_of_an_or_against_loops_over_states():
+    rng = np.random.default_rng(5)
+    for m in (1, 3, 10):
+        prior = [((i,), np.log(rng.dirichlet([1.0, 1.0]))) for i in range(m + 1)]  # what comes in, the aggregate last
+        model = CausalFactorGraph([2] * (m + 1), prior, [noisy_or(m, range(m), [1.0] * m)])
+        found = belief_propagation(model, tol=1e-14)
+        states = np.array(list(np.ndindex(*[2] * m)))
+        top = states.any(axis=1).astype(int)
+        weights = np.exp(sum(prior[i][1][states[:, i]] for i in range(m)) + prior[m][1][top])
+        assert_allclose(found.log_partition, np.log(weights.sum()), atol=1e-12)
+        for i in range(m):
+            assert_allclose(found.marginals[i][1], weights[states[:, i] == 1].sum() / weights.sum(), atol=1e-12)
+        assert_allclose(found.marginals[m][1], weights[top == 1].sum() / weights.sum(), atol=1e-12)
 
 
 def test_many_causes_in_linear_time():

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.graphical import Structure, elimination_order
-from cumulant.graphical.exact.min_fill import min_fill
+from cumulant.graphical.exact.min_fill import min_fill, min_weight
 from cumulant.graphical.exact.order_kernels import cost_of_order
 from cumulant.graphical.exact.orders import ORDERS
 from tests.reference.orders import eliminate, fill, weight
@@ -42,6 +42,12 @@ def test_each_choice_of_min_fill_and_min_weight_is_a_smallest():
         first = next(beside for _, _, beside in eliminate(n, scopes, range(n)))
         for v, left, beside in eliminate(n, scopes, [v for v, _ in min_fill([set(each) for each in first])]):
             assert fill(beside, v) == min(fill(beside, u) for u in left)
+        logs = np.log2(sizes).tolist()
+        order = min_weight([set(each) for each in first], logs)
+        for v, left, beside in eliminate(n, scopes, order):
+            assert weight(beside, v, sizes) <= min(weight(beside, u, sizes) for u in left) * (1 + 1e-9)
+        part = min_weight([set(each) for each in first], logs, limit=4.0)
+        assert part == order[: len(part)]
 
 
 def test_the_cost_stops_at_a_limit():

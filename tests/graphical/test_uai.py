@@ -85,15 +85,32 @@ def test_evidence_in_both_forms(tmp_path):
     ):  # fmt: skip
         path.write_text(text)
         assert read_evidence(path) == expected
+    with pytest.raises(ValueError, match="numbered from 0; got -1 for variable 2"):
+        write_evidence(path, {2: -1})  # a spin
     write_evidence(path, {3: 0, 0: 1})
     assert read_evidence(path, [2, 2, 2, 2]) == {0: 1, 3: 0}
     for text, message in (
         ("2 0 1", "2 pairs"), ("1 0 x", "line 1"), ("1\n1\n0 5", "line 3: variable 0 has no state 5"),
-        ("1 9 0", "no variable 9"), ("2 0 1\n0 0", "two states"),
+        ("1 9 0", "no variable 9"), ("2 0 1\n0 0", "two states"), ("", "the file is empty"), (" \n\n", "0 where"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(FileFormatError, match=message):
             read_evidence(path, [2, 2])
+
+
+def test_logarithms_that_a_file_cannot_hold_are_refused(tmp_path):
+    for log in (710.0, -709.0, -2000.0):
+        with pytest.raises(ValueError, match="not a number in a UAI file"):
+            write_uai(tmp_path / "x.uai", FactorGraph([2], [((0,), [0.0, log])]))
+    write_uai(tmp_path / "x.uai", FactorGraph([2], [((0,), [-708.0, -np.inf])]))
+    assert_allclose(read_uai(tmp_path / "x.uai").theta, [-708.0, -np.inf], rtol=1e-15)
+    for word, message in (("1e-400", "too small"), ("0.0e5", None), ("-0", None)):
+        (tmp_path / "x.uai").write_text(f"MARKOV 1 2 1 1 0 2 {word} 1")
+        if message is None:
+            assert read_uai(tmp_path / "x.uai").theta[0] == -np.inf
+        else:
+            with pytest.raises(FileFormatError, match=message):
+                read_uai(tmp_path / "x.uai")
 
 
 def test_results(tmp_path):
@@ -159,7 +176,7 @@ def test_fuzzed_files_are_read_or_refused_and_nothing_else(small):
     original = np.frombuffer(_SMALL.encode(), dtype=np.uint8)
     alphabet = np.frombuffer(b"0123456789 .-+eE\nxMAB\x00\xff", dtype=np.uint8)
     refused = []
-    for _ in range(1500):
+    for _ in range(700):
         data = original.copy()
         for _ in range(int(rng.integers(1, 5))):
             at = int(rng.integers(data.size))
@@ -175,5 +192,5 @@ def test_fuzzed_files_are_read_or_refused_and_nothing_else(small):
             refused.append(str(problem))
         else:
             assert model.theta.size <= 100
-    assert len(refused) > 500
+    assert len(refused) > 250
     assert all("line" in message for message in refused)

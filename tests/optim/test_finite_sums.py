@@ -174,6 +174,33 @@ def test_the_problem_knows_its_value_gradient_and_constants():
     assert "assumed" in str(certificate)
 
 
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_the_gradients_of_the_terms_add_up(layout):
+    for name in problems(A, 0.1):
+        problem, y, _, l2, x = set_up(name, layout)
+        every = problem.term_gradient(x, np.arange(N))
+        assert every.shape == (N, *problem.shape)
+        np.testing.assert_allclose(problem.weight * every.sum(axis=0), problem.gradient(x), rtol=1e-11, atol=1e-13)
+        share = l2 / (problem.weight * N) * x
+        if name == "square":
+            np.testing.assert_allclose(every, A * (A @ x - y)[:, None] + share, rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(problem.term_gradient(x, 3), every[3], rtol=1e-14)
+        if name == "logistic":
+            slopes = -y / (1 + np.exp(y * (A @ x)))
+            np.testing.assert_allclose(every, A * slopes[:, None] + share, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="i must be a whole number from 0 to 10, or a vector of them; got 11"):
+        problem.term_gradient(x, 11)
+
+
+def test_the_gradients_of_the_terms_of_a_function_of_the_user():
+    x = RNG.normal(size=P)
+    every = FINITE.term_gradient(x, np.arange(N))
+    np.testing.assert_allclose(every.mean(axis=0), FINITE.gradient(x), rtol=1e-12)
+    np.testing.assert_allclose(every, optim.Logistic(A, SIGNS, l2=0.1).term_gradient(x, np.arange(N)), rtol=1e-12)
+    with pytest.raises(ValueError, match="i must be a whole number from 0 to 10"):
+        FINITE.term_gradient(x, -1)
+
+
 def test_lbfgs_solves_what_scipy_solves():
     problem = optim.MultinomialLogistic(A, CLASSES, l2=0.1)
     result = optim.run(optim.LBFGS(memory=5, iterations=7), problem, np.zeros((P, 3)), tol=1e-13)

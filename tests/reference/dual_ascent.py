@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq, minimize
-from scipy.special import entr, logsumexp, rel_entr, softmax
+from scipy.special import entr, logsumexp, rel_entr
+
+
+def softmax(scores):
+    """Of each row; scipy's looks for other kinds of arrays at every call, which is what a long run would then cost."""
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,7 @@ class MulticlassLogistic:
         return -self.l2 / 2 * np.sum(self.weights(alpha) ** 2) + entr(alpha).sum() / self.n
 
     def image(self, w):
-        return softmax(self.scores(w), axis=1)
+        return softmax(self.scores(w))
 
     def gaps(self, alpha):
         return rel_entr(alpha, self.image(self.weights(alpha))).sum(axis=1)

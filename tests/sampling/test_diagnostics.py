@@ -60,3 +60,7 @@ def test_draws_put_chains_one_after_the_other():
     assert_allclose(draws.mean(lambda x: x.sum(axis=1)), 34.5)
     with pytest.raises(ValueError, match="one row"):
         draws.of(lambda x: x.sum())
+
+
+def test_draws_of_no_variable_are_still_as_many():
+    assert Draws(np.zeros((2, 3, 0)), "none").flat.shape == (6, 0)

@@ -31,6 +31,8 @@ def show(
     as_json: bool,
 ) -> None:
     """Read the model, bound ``log Z``, and its marginals where they are wanted, and print or write what was found."""
+    if output is not None and not output.parent.is_dir():  # said now, not after the work
+        raise FileNotFoundError(f"cannot write {output}: there is no folder {output.parent}")
     model = read_uai(path, evidence)
     settings: dict[str, Any] = {"max_memory": memory * 2**20, "sampling": sampling, "delta": delta, "rng": seed}
     interval = bound_log_partition(model, time_limit=seconds, max_work=work, **settings)
@@ -45,12 +47,11 @@ def show(
 
 
 def _marginals(model: Any, seconds: float, settings: dict) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Exact where they fit into memory; else bounds, with an equal share of the time for each state."""
+    """Exact where they fit into memory; else bounds, within the same time again."""
     try:
         exact = [np.asarray(p) for p in model.marginals(max_memory=settings["max_memory"])]
     except TooWide:
-        share = seconds / max(int(model.cardinalities.sum()), 1)
-        return bound_marginals(model, time_limit=share, **settings)
+        return bound_marginals(model, time_limit=seconds, **settings)
     return [(p, p) for p in exact]
 
 
@@ -60,10 +61,10 @@ def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _plain(model: Any, interval: Any, bounds: Any) -> dict:
-    """What JSON can hold; infinite ends, for which it has no number, as null."""
+    """What JSON can hold: infinite ends, for which it has no number, as the strings "-inf" and "inf"; null is none."""
 
     def number(value):
-        return value if math.isfinite(value) else None
+        return value if value is None or math.isfinite(value) else str(value)
 
     out = {
         "variables": model.n_variables,

@@ -47,6 +47,7 @@ class Norm(StrEnum):
 
 _Model = Annotated[Path, typer.Argument(help="A model: the .npz file of fit or of model.save, or a .uai file.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of every random number.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command()
@@ -80,16 +81,19 @@ def fit(
     fields: Annotated[bool, typer.Option(help="Learn a field for each spin beside the couplings.")] = True,
     seed: _Seed = 0,
     top: Annotated[int, typer.Option(min=0, help="How many of the largest couplings to print.")] = 10,
+    json: _Json = False,
 ) -> None:
     """Fit an Ising model to binary data, save it, and print its couplings and its certificate.
 
-    Data are 0 and 1, or -1 and +1; of an .npz file with several arrays the one called data or values is taken.
+    Data are 0 and 1, or -1 and +1; of an .npz file with several arrays the one called data or values is taken. Methods
+    that sample show a bar on standard error, where that is a terminal.
     """
     from cumulant.cli import spins
 
     spins.fit_table(
         data, output, structure=structure, method=None if method is None else method.value.replace("-", "_"), l2=l2,
         mixing=mixing, eps=eps, delta=delta, max_work=max_work, fields=fields, seed=seed, top=top,
+        as_json=json,
     )  # fmt: skip
 
 
@@ -106,13 +110,14 @@ def sample(
         Path | None, typer.Option("--output", "-o", help="File of the draws: .npz or .csv.", show_default="none")
     ] = None,
     seed: _Seed = 0,
+    json: _Json = False,
 ) -> None:
     """Draw from a model, and print R-hat and effective sample sizes: symptoms, where mixing is not proved."""
     from cumulant.cli import spins
 
     spins.draw(
         model, n, method.value.replace("-", "_"), chains=chains, burn_in=burn_in, thin=thin, zero_one=zero_one,
-        output=output, seed=seed,
+        output=output, seed=seed, as_json=json,
     )  # fmt: skip
 
 
@@ -127,11 +132,12 @@ def bound(
         int | None, typer.Option(min=0, help="Replay this many pieces of work instead of watching the clock.")
     ] = None,
     seed: _Seed = 0,
+    json: _Json = False,
 ) -> None:
     """Print an interval for log Z with its certificate: exact where that fits."""
     from cumulant.cli import spins
 
-    spins.bound(model, seconds=time, memory=memory, sampling=sampling, delta=delta, work=work, seed=seed)
+    spins.bound(model, seconds=time, memory=memory, sampling=sampling, delta=delta, work=work, seed=seed, as_json=json)
 
 
 @app.command()
@@ -141,6 +147,7 @@ def mixing(
     norm: Annotated[
         Norm | None, typer.Option(help="Of the dependency matrix.", show_default="the one that proves most")
     ] = None,
+    json: _Json = False,
 ) -> None:
     """Print how many updates random-scan Gibbs sampling needs, proved; or the norms that stand against a proof.
 
@@ -148,4 +155,4 @@ def mixing(
     """
     from cumulant.cli import spins
 
-    spins.mixing(model, eps, None if norm is None else norm.value)
+    spins.mixing(model, eps, None if norm is None else norm.value, as_json=json)

@@ -1,5 +1,7 @@
 """What `cumulant ising` does: fit, sample, bound and certify models of binary variables, from files to files."""
 
+import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ def fit_table(
     fields: bool,
     seed: int,
     top: int,
+    as_json: bool,
 ) -> None:
     """Read the data, fit, save the model, and print what was found."""
     _writable(output, (".npz", ".uai"))
@@ -47,8 +50,10 @@ def fit_table(
             model: Any = graphical.chow_liu(x, smoothing=l2, spins=True)
         except NoEstimateError as problem:
             raise NoEstimateError(f"{problem} (here: --l2 1)") from None
-        said = f"tree: {model}\n  a closed form: no tree has a larger likelihood"
-        said += f", {l2:g} observations added as smoothing" if l2 else ""
+        why = "a closed form: no tree has a larger likelihood"
+        why += f", {l2:g} observations added as smoothing" if l2 else ""
+        found = graphical.Fit(model, None, "chow_liu", why)
+        said = f"tree: {model}\n  {why}"
     else:
         method = method or "pseudo_likelihood"
         if within is not None and method not in ("mcmc", "exact"):
@@ -64,18 +69,22 @@ def fit_table(
         edges = _edges(structure, x.shape[1])
         found = graphical.fit(
             x, graphical.Ising(edges, 0.0, np.zeros(x.shape[1])), method=method, mixing=within, l2=l2, fields=fields,
-            eps=eps, delta=delta, max_work=max_work, rng=seed,
+            eps=eps, delta=delta, max_work=max_work, rng=seed, progress=True,
         )  # fmt: skip
         model, said = found.model, str(found)
     if output.suffix == ".uai":
         graphical.write_uai(output, model)
     else:
         output = model.save(output)
+    likelihood = _likelihood(model, x)
+    if as_json:
+        print(json.dumps(_plain_fit(found, x, names, likelihood, output)))
+        return
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"{len(x)} observations of {x.shape[1]} variables", markup=False)
     console.print(said, markup=False)
     console.print(_summary(model), markup=False)
-    console.print(_likelihood(model, x), markup=False)
+    console.print(_said(likelihood, x.shape[1]), markup=False)
     if top and len(model.edges):
         console.print(_largest(model, names, top))
     console.print(f"The model: {output}", markup=False)
@@ -92,12 +101,14 @@ def draw(
     zero_one: bool,
     output: Path | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Draw, print what the draws are worth, and write them."""
     if output is not None:
         _writable(output, (".npz", ".csv"))
     model = _load(path)
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, quiet=as_json)
+    plain: dict[str, Any] = {"variables": model.n_variables, "method": method, "draws": n, "seed": seed}
     console.print(str(model), markup=False)
     if method in ("exact", "perfect"):
         try:
@@ -111,34 +122,48 @@ def draw(
         console.print(
             f"{chains} chains of {n} draws by {method}, after {burn_in} sweeps, one in {thin} kept", markup=False
         )
-        console.print(_worth(model, draws), markup=False)
+        plain |= {"chains": chains, "burn_in": burn_in, "thin": thin}
+        worth = _worth(model, draws)
+        plain |= worth
+        console.print(_told(worth, len(draws)), markup=False)
         if method == "random":
-            console.print(_proved(model, burn_in), markup=False)
+            needed = _needed(model)
+            plain |= {"updates_proved_to_be_enough": needed, "updates_of_burn_in": burn_in * model.n_variables}
+            console.print(_proved(needed, burn_in * model.n_variables), markup=False)
     energies = -np.asarray(model.family.score(values.reshape(-1, model.n_variables), model.theta))
     console.print(f"energy -<theta, T(x)>: mean {energies.mean():.6g}, deviation {energies.std():.4g}", markup=False)
     if zero_one:
         values = np.where(values == -1, 0, values)
     if output is not None:
-        console.print(f"The draws: {_write_draws(output, values, method, seed)}", markup=False)
+        output = _write_draws(output, values, method, seed)
+        console.print(f"The draws: {output}", markup=False)
+    if as_json:
+        plain |= {"energy_mean": float(energies.mean()), "energy_deviation": float(energies.std())}
+        print(json.dumps(plain | {"output": None if output is None else str(output)}))
 
 
 def bound(
-    path: Path, *, seconds: float, memory: int, sampling: bool, delta: float, work: int | None, seed: int
+    path: Path, *, seconds: float, memory: int, sampling: bool, delta: float, work: int | None, seed: int, as_json: bool
 ) -> None:
     """Print the interval for ``log Z``."""
     model = _load(path)
     interval = graphical.bound_log_partition(
         model, time_limit=seconds, max_memory=memory * 2**20, max_work=work, sampling=sampling, delta=delta, rng=seed
     )
+    if as_json:
+        ends = {name: _number(getattr(interval, name)) for name in ("lower", "upper", "estimate")}
+        print(json.dumps({"variables": model.n_variables, "log_z": ends, **_plain_certificate(interval.certificate)}))
+        return
     console = Console(soft_wrap=True, highlight=False)
     console.print(str(model), markup=False)
     console.print(str(interval.certificate), markup=False)
     console.print(f"width {interval.width:.3g} nats", markup=False)
 
 
-def mixing(path: Path, eps: float, norm: str | None) -> None:
+def mixing(path: Path, eps: float, norm: str | None, *, as_json: bool) -> None:
     """Print the certificate of the mixing time, by the norm that proves the shortest where none is named."""
-    print(_certificate(_load(path), eps, norm))
+    certificate = _certificate(_load(path), eps, norm)
+    print(json.dumps(_plain_certificate(certificate)) if as_json else certificate)
 
 
 def _certificate(model: Any, eps: float, norm: str | None = None) -> Any:
@@ -236,15 +261,21 @@ def _summary(model: Any) -> str:
     )
 
 
-def _likelihood(model: Any, x: np.ndarray) -> str:
+def _likelihood(model: Any, x: np.ndarray) -> float:
+    """The mean log-likelihood, exact; NaN where the graph is too wide."""
     try:
-        value = float(np.mean(model.log_prob(x, max_memory=_SMALL)))
+        return float(np.mean(model.log_prob(x, max_memory=_SMALL)))
     except TooWide:
+        return math.nan
+
+
+def _said(likelihood: float, n: int) -> str:
+    if math.isnan(likelihood):
         return (
             "log-likelihood: the graph is too wide for the exact one; cumulant ising bound gives an interval for log Z"
         )
     return (
-        f"mean log-likelihood {value:.6f} nats, exact ({value / x.shape[1]:.4f} a variable; independent coins -0.6931)"
+        f"mean log-likelihood {likelihood:.6f} nats, exact ({likelihood / n:.4f} a variable; independent coins -0.6931)"
     )
 
 
@@ -260,27 +291,82 @@ def _largest(model: Any, names: list[str] | None, top: int) -> Table:
     return table
 
 
-def _worth(model: Any, draws: Any) -> str:
+def _worth(model: Any, draws: Any) -> dict[str, float]:
     """R-hat and effective sample sizes of each variable and of the energy; they are symptoms, not certificates."""
     if draws.values.shape[1] < 4:
-        return "R-hat and effective sample size need at least 4 draws of each chain"
+        return {}
 
     def energy(x):
         return np.asarray(model.family.score(x, model.theta))
 
-    total = len(draws)
+    return {
+        "r_hat_variables": float(np.max(draws.r_hat())),
+        "r_hat_energy": float(draws.r_hat(energy)),
+        "effective_sample_size_variables": float(np.min(draws.effective_sample_size())),
+        "effective_sample_size_energy": float(draws.effective_sample_size(energy)),
+    }
+
+
+def _told(worth: dict[str, float], total: int) -> str:
+    if not worth:
+        return "R-hat and effective sample size need at least 4 draws of each chain"
     return (
-        f"R-hat: largest of a variable {np.max(draws.r_hat()):.4f}, of the energy {draws.r_hat(energy):.4f}\n"
-        f"effective sample size: smallest of a variable {np.min(draws.effective_sample_size()):.0f}, of the energy "
-        f"{draws.effective_sample_size(energy):.0f}, of {total} draws"
+        f"R-hat: largest of a variable {worth['r_hat_variables']:.4f}, of the energy {worth['r_hat_energy']:.4f}\n"
+        f"effective sample size: smallest of a variable {worth['effective_sample_size_variables']:.0f}, of the energy "
+        f"{worth['effective_sample_size_energy']:.0f}, of {total} draws"
     )
 
 
-def _proved(model: Any, burn_in: int) -> str:
-    done = burn_in * model.n_variables
+def _needed(model: Any) -> int | None:
+    """Updates that are proved to bring the chain within 0.01; None where nothing is."""
     try:
-        needed = _certificate(model, 0.01).upper
+        return int(_certificate(model, 0.01).upper)
     except graphical.NotFastMixing:
+        return None
+
+
+def _proved(needed: int | None, done: int) -> str:
+    if needed is None:
         return "nothing is proved about how fast this chain mixes (cumulant ising mixing says why)"
     state = "is enough" if done >= needed else "is too short"
-    return f"proved: {needed:.0f} updates bring the chain within 0.01; the burn-in of {done} {state}"
+    return f"proved: {needed} updates bring the chain within 0.01; the burn-in of {done} {state}"
+
+
+# What JSON can hold ---------------------------------------------------------------------------------------------------
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _plain_certificate(certificate: Any) -> dict[str, Any]:
+    return {
+        "quantity": certificate.quantity,
+        "bound": _number(certificate.upper),
+        "kind": certificate.kind,
+        "delta": certificate.delta,
+        "theorem": certificate.theorem,
+        "assumptions": [{"text": a.text, "status": a.status, "detail": a.detail} for a in certificate.assumptions],
+        "details": {name: _number(float(value)) for name, value in certificate.details.items()},
+    }
+
+
+def _plain_fit(found: Any, x: np.ndarray, names: list[str] | None, likelihood: float, output: Path) -> dict[str, Any]:
+    model, schedule = found.model, found.schedule
+    sizes = ("iterations", "chains", "updates")
+    return {
+        "observations": len(x),
+        "variables": x.shape[1],
+        "names": names,
+        "method": found.method,
+        "edges": model.edges.tolist(),
+        "couplings": model.couplings.tolist(),
+        "fields": model.fields.tolist(),
+        "objective": _number(found.value),
+        "mean_log_likelihood": _number(likelihood),
+        "certificate": None if found.certificate is None else _plain_certificate(found.certificate),
+        "refusal": found.refusal,
+        "schedule": None if schedule is None else {name: int(getattr(schedule, name)) for name in sizes},
+        "seconds": found.seconds,
+        "output": str(output),
+    }

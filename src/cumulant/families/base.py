@@ -172,11 +172,16 @@ class ExponentialFamily:
 
     def bregman_conjugate(self, mu, nu):
         """``A*(mu) - A*(nu) - <grad A*(nu), mu - nu>``, which is ``KL(p_mu || p_nu)``: the truth first."""
-        return self.kl(self.to_natural(mu), self.to_natural(nu))
+        return self.kl(*self._both_to_natural(mu, nu))
 
     def symmetrised(self, mu, nu):
         """``KL(p_mu || p_nu) + KL(p_nu || p_mu) = <theta_mu - theta_nu, mu - nu>``."""
-        return jnp.sum((self.to_natural(mu) - self.to_natural(nu)) * (mu - nu), axis=-1)
+        first, second = self._both_to_natural(mu, nu)
+        return jnp.sum((first - second) * (mu - nu), axis=-1)
+
+    def _both_to_natural(self, mu, nu):
+        """The natural parameters of two means by one solve: a solve that stands twice is compiled twice."""
+        return self.to_natural(jnp.stack(jnp.broadcast_arrays(mu, nu)))
 
     def fisher(self, theta):
         """The Fisher information in natural coordinates: ``hess A(theta) = Cov T(x)``, shape ``(..., dim, dim)``."""

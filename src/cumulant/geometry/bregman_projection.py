@@ -175,13 +175,15 @@ def _polish(entropy, x, target, rows):
     Far from ``x0`` the dual coordinates of ``x`` are small differences of large numbers, and the point they give misses
     the set by their rounding. A step along ``hess psi^-1 A^T`` puts it there; the dual coordinates change by no more.
     """
-    for _ in range(2):
+
+    def step(_, x):
         miss = rows @ x.reshape(-1) - target
         matrix, images = _hessian(entropy, x, rows)
         new = x - (jnp.linalg.solve(matrix, miss) @ images).reshape(x.shape)
         better = jnp.linalg.norm(rows @ new.reshape(-1) - target) < jnp.linalg.norm(miss)
-        x = jnp.where(better & entropy.in_domain(new), new, x)
-    return x
+        return jnp.where(better & entropy.in_domain(new), new, x)
+
+    return jax.lax.fori_loop(0, 2, step, x)
 
 
 def _newton(entropy, u0, rows, target, max_steps):

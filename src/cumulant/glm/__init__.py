@@ -1,8 +1,8 @@
 """Generalised linear models, fitted with a certified duality gap: `GLM`, a scikit-learn estimator.
 
-`GLMProblem` is the objective with its dual, `Newton`, `ProximalNewton` and `DualAscent` the solvers behind it; all of
-them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1 penalty, by
-interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
+`GLMProblem` is the objective with its dual, `Newton`, `WorkingSet`, `ProximalNewton` and `DualAscent` the solvers
+behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1
+penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
 """
 
 from cumulant.glm.certify import concordance_bound, concordance_certificate, duality_gap, gap_certificate
@@ -14,9 +14,11 @@ from cumulant.glm.newton import Newton
 from cumulant.glm.online_base import Pruning, RegularizationPath
 from cumulant.glm.online_lasso import OnlineLasso
 from cumulant.glm.online_logistic import OnlineL1Logistic
+from cumulant.glm.penalty_path import PenaltyPath
 from cumulant.glm.prequential import ContingencyTable, hashing, prequential
 from cumulant.glm.problem import GLMProblem
 from cumulant.glm.proximal_newton import ProximalNewton
+from cumulant.glm.working_set import WorkingSet
 
 __all__ = [
     "GLM",
@@ -27,10 +29,12 @@ __all__ = [
     "Newton",
     "OnlineL1Logistic",
     "OnlineLasso",
+    "PenaltyPath",
     "ProximalNewton",
     "Pruning",
     "RegularizationPath",
     "SparseDesign",
+    "WorkingSet",
     "concordance_bound",
     "concordance_certificate",
     "design_of",

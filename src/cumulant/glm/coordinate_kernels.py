@@ -1,11 +1,19 @@
-"""Coordinate descent on the quadratic model of an objective with an l1 penalty."""
+"""Coordinate descent on the quadratic model of an objective with an l1 penalty.
+
+The model of the losses around weights `x` is ``|r|^2 / 2`` with ``r = r_0 + X (w - x)`` in the metric of the
+curvatures; `slopes` is its gradient ``q = X^T r`` in the weights `w`. Where there is an intercept it is minimised over,
+which is the same as columns less their weighted means.
+"""
 
 import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
 
-__all__ = ["descend_columns", "descend_gram"]
+__all__ = ["descend_dense", "descend_gram", "descend_model", "descend_sparse", "model_gap"]
+
+_FAST = {"contract", "nsz", "reassoc"}
+_ACTIVE = 9  # sweeps over the weights that are not zero between two over all
 
 
 @kernel
@@ -49,44 +57,188 @@ def descend_gram(hessian, gradient, x, l1, penalised, sweeps, precision, step):
 
 
 @kernel
-def descend_columns(
-    indptr, indices, values, weights, diagonal, gradient, x, l1, l2, intercept, sweeps, precision, step, image
-):
-    """The same with ``H = X^T diag(weights) X + l2 I`` by columns (CSC); `image` is ``X d``, kept in step.
+def model_gap(slopes, w, l1, l2, energy):
+    """The duality gap of the model at `w`, with ``energy = |r|^2``, for the residual times ``s`` as dual variable:
 
-    With an `intercept` the last of the parameters has a column of ones and no penalty.
+    ``(1 - s)^2 energy / 2 + sum_j (l1 |w_j| + l2 w_j^2 / 2 + s q_j w_j + (s |q_j| - l1)_+^2 / (2 l2))``. With ``s =
+    min(1, l1 / max |q|)`` the last term is zero, as it must be for ``l2 = 0``; else ``s = 1`` is tried too.
     """
-    p, n = len(x) - (1 if intercept else 0), len(weights)
-    made, full = 0, True
-    for sweep in range(sweeps):
-        largest = 0.0
+    top = l1
+    for j in range(len(w)):
+        top = max(top, abs(slopes[j]))
+    shrink = l1 / top
+    penalty, product, beyond = 0.0, 0.0, 0.0
+    for j in range(len(w)):
+        penalty += l1 * abs(w[j]) + 0.5 * l2 * w[j] * w[j]
+        product += slopes[j] * w[j]
+        beyond += max(abs(slopes[j]) - l1, 0.0) ** 2
+    gap = penalty + shrink * product
+    if shrink < 1.0:
+        gap += 0.5 * (1.0 - shrink) * (1.0 - shrink) * energy
+        if l2 > 0.0:
+            gap = min(gap, penalty + product + 0.5 * beyond / l2)
+    return gap
+
+
+@kernel
+def descend_model(gram, slopes, w, l1, l2, energy, enough, wanted, spare, sweeps):
+    """Descend by the Gram matrix of the columns; `slopes` and `w` in place; returns sweeps made, gap and energy.
+
+    Ends when the gap of the model, which is known after each sweep, is at most `wanted`, or nothing moves any more;
+    after `spare` sweeps `enough` will do.
+    """
+    p, made = len(w), 0
+    gap = model_gap(slopes, w, l1, l2, energy)
+    while made < sweeps and gap > (wanted if made < spare else enough):
+        moved = False
         for j in range(p):
-            here = x[j] + step[j]
-            if diagonal[j] <= 0.0 or not (full or here != 0.0):
+            curvature = gram[j, j] + l2
+            if curvature <= 0.0:
                 continue
-            slope = gradient[j] + l2 * step[j]
-            for e in range(indptr[j], indptr[j + 1]):
-                slope += values[e] * weights[indices[e]] * image[indices[e]]
-            change = soft(here - slope / diagonal[j], l1 / diagonal[j]) - here
+            here = w[j]
+            target = soft(here - (slopes[j] + l2 * here) / curvature, l1 / curvature)
+            change = target - here
             if change != 0.0:
-                step[j] += change
-                for e in range(indptr[j], indptr[j + 1]):
-                    image[indices[e]] += change * values[e]
-                largest = max(largest, diagonal[j] * change * change)
-        if intercept and diagonal[p] > 0.0:
-            slope = gradient[p]
-            for i in range(n):
-                slope += weights[i] * image[i]
-            change = -slope / diagonal[p]
-            step[p] += change
-            for i in range(n):
-                image[i] += change
-            largest = max(largest, diagonal[p] * change * change)
+                energy += change * (2.0 * slopes[j] + change * gram[j, j])
+                w[j] = target
+                row = gram[j]
+                for k in range(p):
+                    slopes[k] += change * row[k]
+                moved = moved or abs(change) > 1e-15 * abs(target)
         made += 1
-        if largest <= precision:
-            if full:
+        gap = model_gap(slopes, w, l1, l2, energy)
+        if not moved:
+            break
+    return made, gap, energy
+
+
+@kernel(fastmath=_FAST)
+def _sparse_product(indices, values, start, stop, weights, image):
+    total = 0.0
+    for e in range(start, stop):
+        total += values[e] * weights[indices[e]] * image[indices[e]]
+    return total
+
+
+@kernel
+def descend_sparse(
+    indptr,
+    indices,
+    values,
+    weights,
+    sums,
+    total,
+    diagonal,
+    gradient,
+    x,
+    l1,
+    l2,
+    energy,
+    enough,
+    wanted,
+    spare,
+    sweeps,
+    w,
+    image,
+    slopes,
+):
+    """Descend by sparse columns (CSC); `w`, ``image = X (w - x)`` and `slopes` in place; returns sweeps made and gap.
+
+    `gradient` is the model's at `x`, `sums` the columns' products with `weights`, or zero without an intercept, `total`
+    the sum of `weights`. The gap costs a sweep: it is looked at after a sweep over all weights and some over those that
+    are not zero, sooner where these bring little.
+    """
+    p, made, gap, shift, brought = len(w), 0, np.inf, 0.0, 0.0
+    for j in range(p):
+        shift -= sums[j] * (w[j] - x[j]) / total
+    while made < sweeps:
+        for sweep in range(1 + _ACTIVE):
+            brought = 0.0
+            for j in range(p):
+                here = w[j]
+                if diagonal[j] <= 0.0 or not (sweep == 0 or here != 0.0):
+                    continue
+                slope = gradient[j] + shift * sums[j] + l2 * here
+                slope += _sparse_product(indices, values, indptr[j], indptr[j + 1], weights, image)
+                curvature = diagonal[j] + l2
+                change = soft(here - slope / curvature, l1 / curvature) - here
+                if change != 0.0:
+                    w[j] = here + change
+                    for e in range(indptr[j], indptr[j + 1]):
+                        image[indices[e]] += change * values[e]
+                    shift -= sums[j] * change / total
+                    brought += curvature * change * change
+            made += 1
+            if brought <= 0.1 * (wanted if made < spare else enough):
                 break
-            full = True
-        else:
-            full = sweep % 10 == 9
-    return made
+        now = energy
+        for j in range(p):
+            slopes[j] = gradient[j] + shift * sums[j]
+            slopes[j] += _sparse_product(indices, values, indptr[j], indptr[j + 1], weights, image)
+            now += (w[j] - x[j]) * (gradient[j] + slopes[j])
+        gap = model_gap(slopes, w, l1, l2, now)
+        if gap <= (wanted if made < spare else enough) or brought <= 1e-30:
+            break
+    return made, gap
+
+
+@kernel(fastmath=_FAST)
+def _dense_product(column, weights, image):
+    total = 0.0
+    for i in range(len(column)):
+        total += column[i] * weights[i] * image[i]
+    return total
+
+
+@kernel
+def descend_dense(
+    columns,
+    weights,
+    sums,
+    total,
+    diagonal,
+    gradient,
+    x,
+    l1,
+    l2,
+    energy,
+    enough,
+    wanted,
+    spare,
+    sweeps,
+    w,
+    image,
+    slopes,
+):
+    """The same by dense columns, one after the other in memory."""
+    p, n, made, gap, shift, brought = len(w), len(weights), 0, np.inf, 0.0, 0.0
+    for j in range(p):
+        shift -= sums[j] * (w[j] - x[j]) / total
+    while made < sweeps:
+        for sweep in range(1 + _ACTIVE):
+            brought = 0.0
+            for j in range(p):
+                here = w[j]
+                if diagonal[j] <= 0.0 or not (sweep == 0 or here != 0.0):
+                    continue
+                column = columns[j]
+                slope = gradient[j] + shift * sums[j] + l2 * here + _dense_product(column, weights, image)
+                curvature = diagonal[j] + l2
+                change = soft(here - slope / curvature, l1 / curvature) - here
+                if change != 0.0:
+                    w[j] = here + change
+                    for i in range(n):
+                        image[i] += change * column[i]
+                    shift -= sums[j] * change / total
+                    brought += curvature * change * change
+            made += 1
+            if brought <= 0.1 * (wanted if made < spare else enough):
+                break
+        now = energy
+        for j in range(p):
+            slopes[j] = gradient[j] + shift * sums[j] + _dense_product(columns[j], weights, image)
+            now += (w[j] - x[j]) * (gradient[j] + slopes[j])
+        gap = model_gap(slopes, w, l1, l2, now)
+        if gap <= (wanted if made < spare else enough) or brought <= 1e-30:
+            break
+    return made, gap

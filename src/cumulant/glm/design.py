@@ -20,6 +20,7 @@ __all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigne
 
 _syrk: Any = get_blas_funcs("syrk", dtype=np.float64)
 _ROWS = 4096  # of a dense matrix that are weighted at once: they stay in the cache
+_FEW = 16  # columns of a dense matrix for one that is used: single entries are then read, not all
 _DENSE_PART = 1_000_000  # entries of a dense matrix that are worth a thread
 _PART = 200_000  # entries of a sparse matrix that are worth a thread
 
@@ -57,7 +58,12 @@ class DenseDesign:
         if v.ndim == 2:
             return self.X @ weights + shift
         weights, out = np.ascontiguousarray(weights), np.empty(len(self.X))
-        _over_parts(self.edges, lambda a, b: kernels.rows_times(self.X, weights, a, b, out), self.n_jobs)
+        some = np.flatnonzero(weights)
+        if _FEW * len(some) < len(weights):
+            few = weights[some]
+            _over_parts(self.edges, lambda a, b: kernels.rows_times_some(self.X, some, few, a, b, out), self.n_jobs)
+        else:
+            _over_parts(self.edges, lambda a, b: kernels.rows_times(self.X, weights, a, b, out), self.n_jobs)
         return out + shift if self.intercept else out
 
     def transposed(self, u: np.ndarray) -> np.ndarray:
@@ -98,28 +104,29 @@ class DenseDesign:
             return out
 
         # Threads of our own, so that scaling is shared too; BLAS on top of them would only be in the way.
-        if len(self.edges) > 2:
-            with one_blas_thread():
-                out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
-        else:
-            out = np.triu(part(0, len(self.X)))
+        with one_blas_thread():
+            out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
         return _bordered(self, out + np.triu(out, 1).T, weights)
 
     def cross_gram(self, weights: np.ndarray) -> np.ndarray:
         """``X^T diag(weights) X`` for weights of any sign."""
-        return _bordered(self, self.X.T @ (weights[:, None] * self.X), weights)
+        with one_blas_thread():
+            return _bordered(self, self.X.T @ (weights[:, None] * self.X), weights)
 
     def norms(self) -> np.ndarray:
         """The squared Euclidean norm of each row, the one of the intercept not counted."""
         return np.einsum("ij,ij->i", self.X, self.X)
 
-    def squared_norm(self) -> float:
-        """The sum of all squares, the ones of the intercept not counted."""
-
+    @functools.cached_property
+    def _squared_norm(self) -> float:
         def part(a, b):
             return dot(self.X[a:b], self.X[a:b])
 
         return float(sum(_over_parts(self.edges, part, self.n_jobs)))
+
+    def squared_norm(self) -> float:
+        """The sum of all squares, the ones of the intercept not counted."""
+        return self._squared_norm
 
     def largest_image(self, matrix: np.ndarray) -> float:
         """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
@@ -202,7 +209,10 @@ class SparseDesign:
 
     def transposed(self, u: np.ndarray) -> np.ndarray:
         """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
-        out = self.X.T @ u if u.ndim == 2 else self._summed(kernels.add_transposed, np.ascontiguousarray(u))
+        if "_columns" in self.__dict__ and u.ndim == 1:  # by columns, each a sum of its own
+            out = self._by_columns.times(u)
+        else:
+            out = self.X.T @ u if u.ndim == 2 else self._summed(kernels.add_transposed, np.ascontiguousarray(u))
         return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
 
     def _summed(self, add, *arguments) -> np.ndarray:
@@ -275,6 +285,10 @@ class SparseDesign:
     @functools.cached_property
     def _columns(self) -> Any:
         return sp.csc_matrix(self.X)
+
+    @functools.cached_property
+    def _by_columns(self) -> "SparseDesign":
+        return SparseDesign(self._columns.T, False, self.n_jobs)
 
     def by_columns(self) -> Any:
         """As a sparse matrix by columns, without the intercept."""

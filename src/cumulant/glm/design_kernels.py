@@ -9,6 +9,7 @@ __all__ = [
     "add_weighted",
     "dot_products",
     "rows_times",
+    "rows_times_some",
     "rows_transposed",
     "times",
 ]
@@ -97,6 +98,16 @@ def rows_times(X, v, first, last, out):
         row, total = X[i], 0.0
         for j in range(p):
             total += row[j] * v[j]
+        out[i] = total
+
+
+@kernel(fastmath=_FAST)
+def rows_times_some(X, columns, v, first, last, out):
+    """The same for a vector with the entries `v` at some `columns` and zeros elsewhere."""
+    for i in range(first, last):
+        row, total = X[i], 0.0
+        for k in range(len(columns)):
+            total += row[columns[k]] * v[k]
         out[i] = total
 
 

@@ -1,5 +1,6 @@
 """The generalised linear model as a scikit-learn estimator."""
 
+import os
 import time
 import warnings
 from numbers import Real
@@ -8,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, assert_all_finite
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cumulant import families, optim
 from cumulant.certificates import Certificate
@@ -20,13 +21,15 @@ from cumulant.families import ExponentialFamily
 from cumulant.glm.design import design_of, dot
 from cumulant.glm.dual_ascent import SAMPLINGS, DualAscent
 from cumulant.glm.losses import Loss, loss_of
+from cumulant.glm.model_files import load_model, save_model
 from cumulant.glm.newton import Newton, starting_point
 from cumulant.glm.newton_step import is_small
+from cumulant.glm.partial_fits import PartialFits, weights_of
+from cumulant.glm.penalty_path import Paths
 from cumulant.glm.problem import GLMProblem
 from cumulant.glm.proximal_newton import ProximalNewton
 from cumulant.glm.separation import separating_direction
 from cumulant.glm.standard_errors import standard_errors
-from cumulant.glm.streaming import Stream
 from cumulant.glm.working_set import WorkingSet
 
 __all__ = ["GLM"]
@@ -35,7 +38,7 @@ _NAMES = ("bernoulli", "binomial", "poisson", "normal", "gamma", "categorical")
 _SOLVERS = ("auto", "newton", "prox-newton", "sdca")
 
 
-class GLM(BaseEstimator):
+class GLM(PartialFits, Paths, BaseEstimator):
     """Generalised linear model: observations from an exponential family whose parameter is linear in the features.
 
     The weights ``w`` and the intercept ``b`` minimise
@@ -180,20 +183,26 @@ class GLM(BaseEstimator):
         self._check_settings()
         self.__dict__.pop("_stream", None)
         start = time.perf_counter()
-        X, y = self._validated(X, y)
+        X, y = self._validated(X, y, finite=False)
         targets = self._targets(y)
         problem = self._problem(X, targets, sample_weight, offset, exposure)
         self._link = problem.loss.take(slice(0, 0))
-        solver = self._choose(problem)
         self.history_ = []
-        # What `tol` is relative to where the fit is perfect: a billionth of the loss of the best constant score.
+        result, floor = self._run(problem, starting_point(problem), start)
+        self._finish(problem, result, floor)
+        return self
+
+    def _run(self, problem: GLMProblem, x0: np.ndarray, start: float) -> tuple[optim.Result, float]:
+        """The run of the solver, and what `tol` is relative to where the fit is perfect."""
+        # A billionth of the loss of the best constant score.
         constant = np.broadcast_to(problem.loss.start(problem.weights), (problem.n_terms, problem.loss.outputs))
         constant = constant.reshape(problem.offset.shape) + problem.offset
         floor = 1e-9 * dot(problem.weights, problem.loss.terms(constant)[0])
+        solver = self._choose(problem)
         result = optim.run(
             solver,
             problem,
-            starting_point(problem),
+            x0,
             max_steps=self._max_iter(solver),
             tol=None,
             callback=lambda snapshot: self._watch(problem, snapshot, start, floor),
@@ -201,8 +210,7 @@ class GLM(BaseEstimator):
             rng=self._rng(),
             progress=False,
         )
-        self._finish(problem, result, floor)
-        return self
+        return result, floor
 
     def _rng(self):
         if isinstance(self.random_state, np.random.RandomState):
@@ -232,11 +240,11 @@ class GLM(BaseEstimator):
         if self.max_iter is not None and (isinstance(self.max_iter, bool) or not self.max_iter >= 1):
             raise ValueError(f"max_iter must be a positive whole number or None; got {self.max_iter!r}")
 
-    def _validated(self, X, y, reset=True):
-        numeric = not self._is_classifier()
+    def _validated(self, X, y, reset=True, finite=True):
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric, reset=reset, accept_large_sparse=True
-        )
+            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=not self._is_classifier(), reset=reset,
+            accept_large_sparse=True, ensure_all_finite=finite,
+        )  # fmt: skip
         return X, y
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
@@ -281,20 +289,22 @@ class GLM(BaseEstimator):
         return np.ascontiguousarray(offset)
 
     def _problem(self, X, targets, sample_weight, offset, exposure) -> GLMProblem:
-        weights = _weights(sample_weight, X)
+        weights = weights_of(sample_weight, X)
         total = float(weights.sum())
         if not total > 0:
             raise ValueError("sample_weight must have a positive sum; all weights are zero")
         classes = len(self.classes_) if self._is_categorical() else 0
         offset = self._offset(X.shape[0], offset, exposure, max(classes, 1))
+        design = design_of(X, bool(self.fit_intercept), self.n_jobs)
+        if not np.isfinite(design.squared_norm()):  # which certificates need anyway: one pass over the data less
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         kept = weights > 0
         if not kept.all():
-            X, targets, weights, offset = X[kept], targets[kept], weights[kept], offset[kept]
+            design, targets, weights, offset = design.take(kept), targets[kept], weights[kept], offset[kept]
             if self._is_classifier() and len(np.unique(targets)) < 2:
                 raise ValueError("y has one class only among the rows of positive weight: at least two are needed")
         loss = loss_of(self.family, targets, classes)
         l2 = 1.0 / total if self.l2 is None else float(self.l2)
-        design = design_of(X, bool(self.fit_intercept), self.n_jobs)
         return GLMProblem(design, loss, weights / total, offset, float(self.l1), l2)
 
     def _choose(self, problem: GLMProblem) -> Any:
@@ -302,7 +312,8 @@ class GLM(BaseEstimator):
             return DualAscent(self.sampling)
         if not problem.l1:
             return Newton(self.tol)
-        return ProximalNewton(self.tol) if is_small(problem) else WorkingSet(self.tol)
+        several = problem.loss.outputs > 1
+        return ProximalNewton(self.tol) if several and is_small(problem) else WorkingSet(self.tol)
 
     def _max_iter(self, solver) -> int:
         if self.max_iter is not None:
@@ -362,58 +373,6 @@ class GLM(BaseEstimator):
             self.coef_, self.intercept_ = np.ascontiguousarray(w.T), np.array(b)
         else:
             self.coef_, self.intercept_ = w.copy(), float(b)
-
-    # Streams ----------------------------------------------------------------------------------------------------------
-
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
-    ) -> "GLM":
-        """Learn from a batch and forget its rows: see `Stream`. Exact for ``"normal"``, a Laplace approximation else.
-
-        Classifiers need all `classes` in the first call, unless `fit` has seen them; the stream begins afresh after
-        `fit`. There is no certificate: the rows of earlier batches are gone.
-        """
-        self._check_settings()
-        if self.l1:
-            raise ValueError("partial_fit does not take an l1 penalty: l1 must be 0")
-        first = not hasattr(self, "_stream")
-        X, y = self._validated(X, y, reset=first)
-        if self._is_classifier():
-            y = self._known_classes(y, classes, first)
-        weights = _weights(sample_weight, X)
-        k = len(self.classes_) if self._is_categorical() else 0
-        loss = loss_of(self.family, y, k)
-        self._link = loss.take(slice(0, 0))
-        design = design_of(X, bool(self.fit_intercept), self.n_jobs)
-        if first:
-            self._stream = Stream.empty(design.shape[1], max(k, 1))
-        offsets = self._offset(X.shape[0], offset, exposure, max(k, 1))
-        self._stream = self._stream.absorb(design, loss, weights, offsets, self.l2)
-        self._keep(self._stream.x)
-        self.certificate_, self.refusal_ = None, "no certificate: the rows of earlier batches are gone"
-        self.status_, self.n_iter_ = "streamed", self._stream.batches
-        return self
-
-    def _known_classes(self, y, classes, first):
-        if first:
-            classes = getattr(self, "classes_", None) if classes is None else classes
-            if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit: all labels that may come")
-            self.classes_ = np.unique(classes)
-            if len(self.classes_) < 2 or (self._is_binary() and len(self.classes_) > 2):
-                raise ValueError(f"classes must have {'two' if self._is_binary() else 'at least two'} labels")
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError("classes must be the same in every call of partial_fit")
-        return self._numbers(y)
-
-    def _numbers(self, y):
-        numbers = np.searchsorted(self.classes_, y)
-        numbers = np.minimum(numbers, len(self.classes_) - 1)
-        known = self.classes_[numbers] == y
-        if not np.all(known):
-            label = np.asarray(y)[np.argmin(known)].tolist()
-            raise ValueError(f"label {label!r} is not among classes {self.classes_.tolist()}")
-        return numbers.astype(np.float64 if self._is_binary() else np.int64)
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -491,7 +450,7 @@ class GLM(BaseEstimator):
         X, y = self._validated(X, y, reset=False)
         targets = self._numbers(y) if self._is_classifier() else y
         problem = self._problem(X, targets, sample_weight, offset, exposure)
-        total = float(_weights(sample_weight, X).sum())
+        total = float(weights_of(sample_weight, X).sum())
         dispersed = self.family in ("normal", "gamma")
         errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
         w, b = (errors[:-1], errors[-1]) if self.fit_intercept else (errors, np.zeros(errors.shape[1:]))
@@ -508,6 +467,18 @@ class GLM(BaseEstimator):
             [w, np.atleast_1d(self.intercept_)[None] if w.ndim == 2 else np.atleast_1d(self.intercept_)]
         )
 
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike):
+        """Write the fitted model to a file, which `load` reads: never a pickle. A stream can be gone on with."""
+        check_is_fitted(self, "coef_")
+        return save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "GLM":
+        """Read a model that `save` wrote."""
+        return load_model(cls, path)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns of `coef_`: those of a data frame, or x0, x1, ..."""
         check_is_fitted(self, "coef_")
@@ -519,12 +490,6 @@ class GLM(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_
         return np.asarray([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
-
-
-def _weights(sample_weight: Any, X: Any) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def _labels(y: np.ndarray) -> np.ndarray:

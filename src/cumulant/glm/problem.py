@@ -166,13 +166,22 @@ class GLMProblem:
     def feasible(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes that satisfy every constraint of the dual, near the given ones, and ``X^T (p s)`` of the weights."""
         slope = self.balanced(slope)
-        gradient = self.without_intercept(self.loss_gradient(slope))
-        if self.l2 == 0:
-            top = float(np.max(np.abs(gradient), initial=0.0))
-            if top > self.l1:  # all slopes shrink: balance is kept, and each mean stays in the domain
-                shrink = (1 - 1e-12) * self.l1 / top
-                slope, gradient = shrink * slope, shrink * gradient
-        return slope, gradient
+        return self.shrunk(slope, self.without_intercept(self.loss_gradient(slope)))
+
+    def shrunk(self, slope: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Balanced slopes and their ``X^T (p s)``, shrunk until no entry of the latter is above ``l1``.
+
+        With ``l2 > 0`` the dual has no such constraint, only a price that a small ``l2`` makes steep: whichever is
+        better. All slopes shrink alike: balance is kept, and each mean stays in the domain.
+        """
+        top = float(np.max(np.abs(gradient), initial=0.0)) if self.l1 or not self.l2 else 0.0
+        if top <= self.l1:
+            return slope, gradient
+        shrink = (1 - 1e-12) * self.l1 / top
+        found = shrink * slope, shrink * gradient
+        if self.l2 > 0 and self.dual_value(*found) <= self.dual_value(slope, gradient):
+            return slope, gradient
+        return found
 
     def dual_value(self, slope: np.ndarray, gradient: np.ndarray) -> float:
         """``D(s)`` of feasible slopes, with their ``X^T (p s)``; minus infinity where there is no penalty at all."""

@@ -7,16 +7,16 @@ import numpy as np
 
 from cumulant.certificates import Certificate
 from cumulant.glm.certify import gap_certificate
-from cumulant.glm.coordinate_kernels import descend_columns, descend_gram
-from cumulant.glm.design import dot, unsigned
-from cumulant.glm.newton_step import is_small, solve_damped
+from cumulant.glm.column_pool import ColumnPool
+from cumulant.glm.coordinate_kernels import descend_gram
+from cumulant.glm.design import dot
+from cumulant.glm.newton_step import is_small
 from cumulant.glm.problem import GLMProblem
+from cumulant.glm.quadratic_model import minimise_model, polish
 
 __all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
 
 _ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
-_FLIPS = 500  # weights that may become zero in one polishing
-_CHEAP = 4e8  # operations that the Hessian of the columns with weights, and its factor, may take
 
 
 class ProximalState(NamedTuple):
@@ -111,34 +111,6 @@ class ProximalNewton(ByDuality):
         return ProximalState(*moved, lower, dual, state.sweeps + sweeps, trial is None)
 
 
-def polish(hessian, gradient, x, l1, free, step) -> bool:
-    """Solve the model on the coordinates that are not zero, in place; True if none of them became zero on the way.
-
-    On data of very different scales coordinate descent finds the signs long before the values. With the signs given the
-    model is a quadratic: one linear system. Moving towards its minimum lowers the model until a coordinate reaches
-    zero; there it stays, and the rest goes on. Where there are more coordinates than the Hessian has rank, the way goes
-    along its null space, and ends when enough of them are zero.
-    """
-    for flips in range(_FLIPS):
-        here = x + step
-        active = (here != 0) | free
-        if not active.any():
-            return flips == 0
-        slope = gradient + hessian @ step + np.where(free, 0.0, l1 * np.sign(here))
-        move = solve_damped(hessian[np.ix_(active, active)], -slope[active])
-        if move is None:
-            return flips == 0
-        flipped = (np.sign(here[active] + move) != np.sign(here[active])) & ~free[active]
-        if not flipped.any():
-            step[active] += move
-            return flips == 0
-        reach = -here[active][flipped] / move[flipped]
-        step[active] += float(reach.min()) * move
-        first = np.flatnonzero(active)[flipped][np.argmin(reach)]
-        step[first] = -x[first]  # exactly zero
-    return False
-
-
 def _minimise_model(problem, state, gradient, precision):
     step = np.zeros(gradient.size)
     if is_small(problem):
@@ -156,34 +128,9 @@ def _minimise_model(problem, state, gradient, precision):
                 break
         step = step.reshape(problem.shape)
         return step, problem.design.times(step), sweeps
-    columns = problem.design.by_columns()
-    change, sweeps = np.zeros(problem.n_terms), 0
-    weights, diagonal = problem.weights * state.curvature, problem.diagonal(state.curvature)
-    for _ in range(_ROUNDS):
-        made = descend_columns(
-            *unsigned(columns), weights, diagonal, gradient, state.x, problem.l1, problem.l2, problem.design.intercept,
-            _SWEEPS, precision, step, change,
-        )  # fmt: skip
-        sweeps += made
-        if _polish_columns(problem, weights, gradient, state.x, step, change) and made < _SWEEPS:
-            break
-    return step, change, sweeps
-
-
-def _polish_columns(problem, weights, gradient, x, step, change) -> bool:
-    """`polish` on the columns whose weight is not zero, in place, where their Hessian is cheap; True if none flips."""
-    here = x + step
-    active = np.flatnonzero(problem.without_intercept(here))
-    part = problem.design.columns(active)
-    if active.size == 0 or active.size * part.size + active.size**3 / 3 > _CHEAP:
-        return True
-    where, ridge, free = active, np.full(active.size, problem.l2), np.zeros(active.size, dtype=np.bool_)
-    if problem.design.intercept:
-        where, ridge, free = np.append(active, len(x) - 1), np.append(ridge, 0.0), np.append(free, True)
-    hessian = part.gram(weights) + np.diag(ridge)
-    slope = gradient[where] + ridge * step[where] + part.transposed(weights * change)
-    moved = np.zeros(len(where))
-    settled = polish(hessian, slope, here[where], problem.l1, free, moved)
-    step[where] += moved
-    change += part.times(moved)
-    return settled
+    pool = ColumnPool.of(problem.design, np.arange(len(problem.without_intercept(state.x))))
+    x = problem.without_intercept(state.x)
+    enough = max(problem.shape[0] * precision, 1e-30)
+    found = minimise_model(problem, pool, x, state.slope, state.curvature, enough, enough)
+    step = found.w - x
+    return np.append(step, found.shift) if problem.design.intercept else step, found.change, found.sweeps

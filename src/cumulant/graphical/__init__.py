@@ -26,6 +26,7 @@ from cumulant.graphical.graphs import maximal_cliques
 from cumulant.graphical.lattices import complete, grid, random_regular, spin_glass, torus
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.fit import fit, learning_problem
+from cumulant.graphical.learning.mcmc import replay
 from cumulant.graphical.learning.planner import (
     Schedule,
     bound_convex,
@@ -38,13 +39,15 @@ from cumulant.graphical.learning.planner import (
     plan_strongly_convex,
     total_error_bound,
 )
-from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.graphical.learning.problem import Fit, LearningProblem, Run
 from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
 from cumulant.graphical.messages.double_loop import double_loop
+from cumulant.graphical.messages.generalised import generalised_belief_propagation
 from cumulant.graphical.messages.loopy import MaxProduct, Propagation, belief_propagation, max_product
 from cumulant.graphical.messages.mean_field import MeanField, mean_field
 from cumulant.graphical.messages.region_graph import RegionGraph, plaquettes
 from cumulant.graphical.messages.structured_mean_field import structured_mean_field
+from cumulant.graphical.messages.tree_reweighted import TreeReweighted, tree_reweighted
 from cumulant.graphical.mixing.certificates import (
     Mixing,
     NotFastMixing,
@@ -70,6 +73,7 @@ from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_e
 
 if TYPE_CHECKING:
     from cumulant.graphical.learning.ising_estimator import IsingEstimator
+    from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
 
 __all__ = [
     "SCM",
@@ -89,6 +93,7 @@ __all__ = [
     "IsingEstimator",
     "KLProjection",
     "LearningProblem",
+    "MarkovNetworkEstimator",
     "MaxProduct",
     "MeanField",
     "Mechanism",
@@ -102,9 +107,11 @@ __all__ = [
     "Projection",
     "Propagation",
     "RegionGraph",
+    "Run",
     "Schedule",
     "Structure",
     "SubgraphsWorld",
+    "TreeReweighted",
     "acyclic_blocks",
     "annealed_estimates",
     "backdoor_adjustment",
@@ -125,6 +132,7 @@ __all__ = [
     "factorises",
     "ferromagnetic_signs",
     "fit",
+    "generalised_belief_propagation",
     "gibbs_mixing",
     "gradient_error_bound",
     "grid",
@@ -157,6 +165,7 @@ __all__ = [
     "read_result",
     "read_uai",
     "region_free_energy",
+    "replay",
     "spectral_norm",
     "spin_glass",
     "structured_mean_field",
@@ -164,6 +173,7 @@ __all__ = [
     "torus_log_partition",
     "total_error_bound",
     "transfer_matrix",
+    "tree_reweighted",
     "write_evidence",
     "write_result",
     "write_uai",
@@ -171,8 +181,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "IsingEstimator":  # when it is asked for: scikit-learn takes a second to import
+    # When they are asked for: scikit-learn takes a second to import.
+    if name == "IsingEstimator":
         from cumulant.graphical.learning.ising_estimator import IsingEstimator
 
         return IsingEstimator
+    if name == "MarkovNetworkEstimator":
+        from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
+
+        return MarkovNetworkEstimator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

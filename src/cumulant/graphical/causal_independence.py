@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from cumulant import files
-from cumulant.errors import DomainError, FileFormatError
+from cumulant.errors import FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph, structure_of
 from cumulant.graphical.structure import Structure
+from cumulant.graphical.tables import LARGEST, require_room
 
 __all__ = ["CausalFactorGraph", "CausalIndependence", "noisy_or"]
 
@@ -138,7 +139,8 @@ class CausalFactorGraph(DiscreteModel):
 
     The hidden variables of the chains are summed out everywhere: `marginals`, `sample`, `map` and `log_prob` are about
     the variables of `cardinalities` alone. `theta` and `mean` are those of all tables, the chains' after the others.
-    The entropy and divergences are not offered: they do not follow from marginal tables where variables are hidden.
+    The entropy and divergences do not follow from the tables of a chain: for these it is multiplied out
+    (`to_factor_graph`), which is refused where an effect has too many causes that are not given.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ class CausalFactorGraph(DiscreteModel):
         return super()._all_marginals(found)[: self._visible]
 
     def log_prob(self, x: Any, **options: Any) -> np.ndarray:
-        """``log p(x)``: the chains are summed out for each row of `x` by itself."""
+        """``log p(x)``: the chains are summed out exactly for each row of `x`; options are for ``A`` alone."""
         x = np.asarray(x)
         if x.ndim == 0 or x.shape[-1] != self._visible:
             raise ValueError(f"x must have the {self._visible} variables on its last axis; got shape {x.shape}")
@@ -202,24 +204,60 @@ class CausalFactorGraph(DiscreteModel):
             if any(row[v] != value for v, value in self.evidence.items()):
                 out.append(-np.inf)
             else:
-                out.append(self.given(dict(enumerate(row))).log_partition(**options) - total)
+                out.append(self.given(dict(enumerate(row))).log_partition() - total)
         return np.array(out).reshape(x.shape[:-1])[()]
 
-    def sample(self, n: int = 1, rng: Any = None, **options: Any) -> np.ndarray:
-        """`n` independent draws, exact, shape ``(n, variables)``."""
-        return super().sample(n, rng, **options)[:, : self._visible]
+    def sample(self, n: int = 1, rng: Any = None, **options: Any) -> Any:
+        """`n` draws as those of every model, of the variables that are not hidden."""
+        drawn = super().sample(n, rng, **options)
+        if isinstance(drawn, np.ndarray):
+            return drawn[:, : self._visible]
+        return replace(drawn, values=drawn.values[:, :, : self._visible])
 
     def marginal_map(self, variables: Any, **options: Any) -> tuple[np.ndarray, float]:
         """The most probable values of `variables` when the others, and the chains, are summed out."""
         return super().marginal_map(variables, **options)
 
     def entropy(self, **options: Any) -> float:
-        """Not offered where variables are hidden."""
-        raise DomainError("the entropy of a model with causal factors does not follow from its marginal tables")
+        """``H = -E log p(x)`` in nats, of the model with its chains multiplied out: see `to_factor_graph`."""
+        return self.to_factor_graph().entropy(**options)
 
     def kl(self, other: DiscreteModel, **options: Any) -> float:
-        """Not offered where variables are hidden."""
-        raise DomainError("divergences of a model with causal factors do not follow from its marginal tables")
+        """``KL(self || other)``, both with their chains multiplied out: see `to_factor_graph`."""
+        return self.to_factor_graph().kl(other, **options)
+
+    def _without_hidden(self) -> FactorGraph:
+        return self.to_factor_graph()
+
+    def to_factor_graph(self, max_states: int = LARGEST) -> FactorGraph:
+        """The same distribution with one table for each chain, over its effect and causes that are not given.
+
+        Raises `TooWide` where such a table would have more than `max_states` entries: entropy and divergences can then
+        be estimated from `sample` and `log_prob`.
+        """
+        factors = [self._at_evidence(scope, table) for scope, table in self.factors]
+        plain = [pair for pair in factors if all(v < self._visible for v in pair[0])]
+        chains = [(scope, np.exp(table)) for scope, table in factors if any(v >= self._visible for v in scope)]
+        sizes = self.structure.cardinalities
+        for hidden in range(self._visible, self.structure.n_variables):  # numbered along each chain
+            touching = [pair for pair in chains if hidden in pair[0]]
+            chains = [pair for pair in chains if hidden not in pair[0]]
+            left = sorted({v for scope, _ in touching for v in scope} - {hidden})
+            require_room(
+                [int(sizes[v]) for v in left], max_states, "estimate what you need from sample(n, rng) and log_prob"
+            )
+            number = {v: i for i, v in enumerate([hidden, *left])}
+            operands = [part for scope, table in touching for part in (table, [number[v] for v in scope])]
+            chains.append((tuple(left), np.einsum(*operands, [number[v] for v in left])))
+        with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
+            dense = [(scope, np.log(table)) for scope, table in chains]
+        model = FactorGraph(self.cardinalities.tolist(), [*plain, *dense])
+        return model.given(self.evidence)
+
+    def _at_evidence(self, scope: tuple[int, ...], table: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
+        """A factor at the states that are given, without their variables."""
+        at = tuple(self._evidence.get(v, slice(None)) for v in scope)
+        return tuple(v for v in scope if v not in self._evidence), table[at]
 
     def _description(self) -> tuple[dict, dict]:
         return {"visible": self._visible}, super()._description()[1]

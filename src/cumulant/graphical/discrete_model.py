@@ -1,6 +1,7 @@
 """What every discrete graphical model answers: a family bound to a parameter, and to evidence where there is some."""
 
 import copy
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +18,14 @@ from cumulant.graphical.exact.enumeration import enumerate_states
 from cumulant.graphical.exact.orders import ORDERS, elimination_order
 from cumulant.graphical.mixing.certificates import mixing_time
 from cumulant.graphical.structure import Structure
+from cumulant.graphical.tables import require_room
 
 __all__ = ["DiscreteModel"]
 
-_METHODS = ("elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop")
+_METHODS = (
+    "elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop", "generalised",
+    "tree_reweighted",
+)  # fmt: skip
 
 
 class DiscreteModel:
@@ -30,7 +35,8 @@ class DiscreteModel:
 
     * ``method``: ``"elimination"`` (the default) or ``"enumeration"`` (all states one by one: for small models), both
       exact; or, with options of their own and no promise but one, `mean_field` and `structured_mean_field` (their
-      ``log_partition`` is a lower bound), ``"loopy"`` (`belief_propagation`) and ``"double_loop"`` (estimates);
+      ``log_partition`` is a lower bound), `tree_reweighted` (an upper bound), ``"loopy"`` (`belief_propagation`),
+      ``"double_loop"`` and ``"generalised"`` (`generalised_belief_propagation`): estimates;
     * ``order``: the kind of elimination order (see `elimination_order`) or the variables in order; default ``"best"``;
     * ``max_memory``: bytes that tables may take. `TooWide` is raised, before any work, where they do not fit;
     * ``n_jobs``: threads for large tables; the answer does not depend on it.
@@ -158,6 +164,30 @@ class DiscreteModel:
         """``mu = E T(x) = grad A(theta)``: all statistics, in the order of `theta`."""
         return self.family.mean_of(self._beliefs(method, options)[1])
 
+    def covariance(self, max_states: int = 2**20) -> np.ndarray:
+        """``Cov T(x)``, the Hessian of ``A`` at `theta`: all states one by one, `TooWide` beyond `max_states`.
+
+        Its largest eigenvalue is the curvature of the log-likelihood here (elsewhere it may be larger).
+        """
+        value = self.log_partition()
+        self._require_possible(value)
+        shape = tuple(self.structure.cardinalities.tolist())
+        require_room(shape, max_states, "estimate it from sample(n, rng) and family.statistics")
+        mean, square = np.zeros(self.family.dim), np.zeros((self.family.dim, self.family.dim))
+        n, at_once = math.prod(shape), max(2**22 // max(int(self.structure.table_starts[-1]), 1), 1)
+        for begin in range(0, n, at_once):
+            place = np.arange(begin, min(begin + at_once, n))
+            states = np.stack([*np.unravel_index(place, shape), place], axis=1)[:, :-1]
+            agrees = np.ones(len(states), bool)
+            for v, x in self._evidence.items():
+                agrees &= states[:, v] == x
+            states = self.family.values(states[agrees])
+            p = np.exp(self.family.score(states, self.theta) - value)
+            T = self.family.statistics(states)
+            mean += p @ T
+            square += T.T @ (p[:, None] * T)
+        return square - np.outer(mean, mean)
+
     def entropy(self, *, method: str | None = None, **options: Any) -> float:
         """``H = -E log p(x)`` in nats."""
         value, flat = self._beliefs(method, options)
@@ -168,6 +198,7 @@ class DiscreteModel:
 
         Infinite where `other` forbids a state that is possible here.
         """
+        other = other._without_hidden() if isinstance(other, DiscreteModel) else other
         if not isinstance(other, DiscreteModel) or not np.array_equal(
             self.structure.cardinalities, other.structure.cardinalities
         ):
@@ -263,6 +294,10 @@ class DiscreteModel:
 
     # How -------------------------------------------------------------------------------------------------------------
 
+    def _without_hidden(self) -> "DiscreteModel":
+        """The model of the variables that are asked about: itself, where none are hidden."""
+        return self
+
     def _restricted(self):
         if getattr(self, "_cut", None) is None or self._cut[0] != self._evidence:
             self._cut = (self._evidence, self.structure.restrict(self.family.log_tables(self.theta), self._evidence))
@@ -277,6 +312,9 @@ class DiscreteModel:
         if method not in (None, "elimination"):
             from cumulant.graphical.messages.methods import approximate  # it asks models, which this one is
 
+            alone = structure.table_starts[:-1][np.diff(structure.scope_starts) == 0]
+            if np.isneginf(tables[alone]).any():  # a constant that is log 0: no method has anything to say
+                return -np.inf, [], np.zeros(0)
             tables = self.family.log_tables(self.theta)
             return approximate(FactorView(self.structure, tables, self._evidence), method, options)
         solver = Elimination.of(structure, tables, **options)

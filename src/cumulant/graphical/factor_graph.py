@@ -1,5 +1,6 @@
 """Factor graphs: products of tables over variables with finitely many states."""
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -12,6 +13,7 @@ from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.structure import Structure
+from cumulant.graphical.tables import LARGEST, require_room
 
 __all__ = ["FactorGraph", "structure_of"]
 
@@ -66,7 +68,52 @@ class FactorGraph(DiscreteModel):
                 raise ValueError(f"the table of factor {f} must hold finite numbers that are not negative")
             with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
                 pairs.append((scope, np.log(table)))
-        return cls(cardinalities, pairs)
+        return FactorGraph(cardinalities, pairs)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        tables: Iterable[Any],
+        *,
+        value: str = "value",
+        cardinalities: Sequence[int] | None = None,
+        missing: float | None = None,
+    ) -> "FactorGraph":
+        """From data frames, one for each factor: a row for each state of its variables.
+
+        A column is named by the number of its variable and holds states; the column `value` has the logarithms, -inf
+        for what is impossible. Without `cardinalities` a variable has as many states as the frames name. A state
+        without a row is refused, unless `missing` says which logarithm it has.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({0: [0, 0, 1, 1], 1: [0, 1, 0, 1], "value": [0.5, 0.0, 0.0, 0.5]})
+        >>> round(FactorGraph.from_pandas([frame]).log_partition(), 6)
+        1.667224
+        """
+        read = [_table_of_frame(f, frame, value) for f, frame in enumerate(tables)]
+        if cardinalities is None:
+            n = max((v + 1 for scope, _, _ in read for v in scope), default=0)
+            sizes = [1] * n
+            for scope, states, _ in read:
+                for v, column in zip(scope, states.T, strict=True):
+                    sizes[v] = max(sizes[v], int(column.max(initial=0)) + 1)
+        else:
+            sizes = Structure(cardinalities, []).cardinalities.tolist()
+        factors = []
+        for f, (scope, states, logs) in enumerate(read):
+            if any(v >= len(sizes) for v in scope) or (states >= [sizes[v] for v in scope]).any():
+                raise ValueError(f"table {f} has a variable or a state that cardinalities {sizes!s:.60} do not have")
+            shape = tuple(sizes[v] for v in scope)
+            if missing is None and len(logs) < math.prod(shape):
+                raise ValueError(
+                    f"table {f} over {scope} has {len(logs)} rows for {math.prod(shape)} states: add them, or say "
+                    "with missing= which logarithm they have"
+                )
+            require_room(shape, LARGEST, "a factor of so many states must be made of smaller ones")
+            table = np.full(shape, 0.0 if missing is None else missing)
+            table[tuple(states.T)] = logs if scope else logs[0]
+            factors.append((scope, table))
+        return FactorGraph(sizes, factors)
 
     @classmethod
     def from_flat(cls, structure: Structure, theta: np.ndarray) -> Self:
@@ -91,6 +138,23 @@ class FactorGraph(DiscreteModel):
             return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
+
+def _table_of_frame(f: int, frame: Any, value: str) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The variables of a data frame, its states (rows, variables) and the logarithms."""
+    if value not in frame:
+        raise ValueError(f"table {f} has no column {value!r}; it has {list(frame.columns)}")
+    columns = [column for column in frame.columns if column != value]
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, int | np.integer) or column < 0:
+            raise ValueError(f"a column of table {f} must be the number of a variable or {value!r}; got {column!r}")
+        if frame[column].to_numpy().dtype.kind not in "iu" or (frame[column] < 0).any():
+            raise ValueError(f"column {column} of table {f} must hold states, whole numbers from 0")
+    twice = frame.duplicated(columns).any() if columns else len(frame) != 1
+    if len(set(columns)) < len(columns) or twice:
+        raise ValueError(f"table {f} must have one column for each variable and one row for each state")
+    states = np.stack([frame[column].to_numpy() for column in columns], axis=1) if columns else np.zeros((1, 0), int)
+    return tuple(int(column) for column in columns), states, frame[value].to_numpy(dtype=np.float64)
 
 
 def structure_of(arrays: dict[str, np.ndarray]) -> Structure:

@@ -22,7 +22,7 @@ from cumulant.graphical.structure import Structure
 __all__ = ["read_evidence", "read_result", "read_uai", "write_evidence", "write_result", "write_uai"]
 
 _LARGEST_MODEL, _LARGEST_EVIDENCE, _LARGEST_RESULT = 2**30, 2**26, 2**28  # bytes
-_WORD = re.compile(rb"\S+")
+_WORD, _DIGIT = re.compile(rb"\S+"), re.compile("[1-9]")
 
 
 class _Tokens:
@@ -80,6 +80,8 @@ class _Tokens:
             value = math.nan
         if not math.isfinite(value) or "_" in word:
             self.refuse(f"{what} must be a finite number; got {word!r:.40}")
+        if value == 0.0 and _DIGIT.search(word.lower().partition("e")[0]):
+            self.refuse(f"{what} is too small for a number, and zero would make it impossible; got {word!r:.40}")
         return value
 
     def end(self) -> None:
@@ -136,10 +138,11 @@ def read_uai(path: str | os.PathLike, evidence: str | os.PathLike | None = None)
 
 
 def write_uai(path: str | os.PathLike, model: DiscreteModel, kind: str = "MARKOV") -> None:
-    """Write a model; each table is divided by its largest entry if that is not a number by itself (which changes Z).
+    """Write a model: the exponentials of its tables, which must be numbers, and zero only where a state is impossible.
 
-    Evidence goes to a file of its own: `write_evidence`. With `kind` ``"BAYES"`` each factor must be a conditional
-    distribution of the last variable of its scope, and each variable the last of one.
+    Logarithms above 709 or below -708 are refused, as the file would hold another model; `save` keeps them. Evidence
+    goes to a file of its own: `write_evidence`. With `kind` ``"BAYES"`` each factor must be a conditional distribution
+    of the last variable of its scope, and each variable the last of one.
     """
     if kind not in ("MARKOV", "BAYES"):
         raise ValueError(f"kind must be 'MARKOV' or 'BAYES'; got {kind!r}")
@@ -148,11 +151,14 @@ def write_uai(path: str | os.PathLike, model: DiscreteModel, kind: str = "MARKOV
     factors = model.factors
     tables = []
     for f, (_, table) in enumerate(factors):
-        if table.max(initial=-np.inf) > 709.0:
+        with np.errstate(over="ignore", under="ignore"):  # looked for right after
+            tables.append(np.exp(table))
+        lost = np.isinf(tables[-1]) | ((tables[-1] < np.finfo(float).tiny) & (table > -np.inf))
+        if lost.any():
             raise ValueError(
-                f"factor {f} has the logarithm {table.max()}: its exponential is not a number in a UAI file"
+                f"factor {f} has the logarithm {table[lost].flat[0]}: its exponential is not a number in a UAI file "
+                "(save keeps logarithms)"
             )
-        tables.append(np.exp(table))
     if kind == "BAYES":
         _check_bayes(model, factors, tables)
     lines += [str(len(factors)), *(" ".join(map(str, (len(scope), *scope))) for scope, _ in factors)]
@@ -176,7 +182,7 @@ def read_evidence(path: str | os.PathLike, cardinalities: Sequence[int] | None =
     """The evidence ``{variable: state}`` of a UAI evidence file.
 
     Both forms are read: the number of variables and then pairs, and the same after a first line with the number of
-    samples, which must be one.
+    samples, which must be one. An empty file is refused: no evidence is written as 0.
     """
     file = _Tokens(path, _LARGEST_EVIDENCE)
     numbers, lines = [], []
@@ -186,7 +192,7 @@ def read_evidence(path: str | os.PathLike, cardinalities: Sequence[int] | None =
         numbers.append(int(word))
         lines.append(file.line)
     if not numbers:
-        return {}
+        file.refuse("the file is empty: evidence begins with the number of variables, 0 where there is none")
     at = 0
     if len(numbers) != 1 + 2 * numbers[0]:
         if numbers[0] != 1 or len(numbers) < 2 or len(numbers) != 2 + 2 * numbers[1]:
@@ -209,7 +215,12 @@ def read_evidence(path: str | os.PathLike, cardinalities: Sequence[int] | None =
 
 
 def write_evidence(path: str | os.PathLike, evidence: Mapping[int, int]) -> None:
-    """Write evidence, states numbered from 0."""
+    """Write evidence, states numbered from 0: that of an `Ising` model after `to_factor_graph`, which numbers its spins
+    so.
+    """
+    for v, x in evidence.items():
+        if v < 0 or x < 0:
+            raise ValueError(f"evidence must have variables and states numbered from 0; got {x} for variable {v}")
     numbers = [len(evidence), *(int(number) for pair in sorted(evidence.items()) for number in pair)]
     write_atomically(path, (" ".join(map(str, numbers)) + "\n").encode())
 

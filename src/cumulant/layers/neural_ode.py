@@ -58,7 +58,7 @@ def neural_ode(
 @precise(static=("field", "n_steps", "method", "gradient"))
 def _flow(field, x0, theta, horizon, n_steps, method, gradient):
     x0, theta, horizon = as_floats(x0), as_floats(theta), as_floats(horizon)
-    same_shapes(lambda x, t: field(x, t, 0.0), x0, theta)
+    same_shapes(lambda x, t: field(x, t, jnp.zeros_like(horizon)), x0, theta)
     if gradient == "continuous":
         return _continuous(field, n_steps, method, x0, theta, horizon)
     return _discrete(field, n_steps, method, x0, theta, horizon, "bisection" if gradient == "checkpointed" else None)

@@ -59,7 +59,7 @@ def recurrent(
 @precise(static=("step", "n_steps", "checkpoint", "slots"))
 def _run(step, x0, theta, n_steps, checkpoint, slots):
     x0, theta = as_floats(x0), as_floats(theta)
-    same_shapes(lambda x, t: step(x, t, 0), x0, theta)
+    same_shapes(lambda x, t: step(x, t, jnp.zeros((), int)), x0, theta)
     if checkpoint is None:
         return _forward_pass(step, n_steps, x0, theta, differentiable=True)
     return _checkpointed(step, n_steps, checkpoint, slots, x0, theta)

@@ -33,7 +33,7 @@ from cumulant.optim.likelihoods import CumulantEntropy, NegativeLogLikelihood, S
 from cumulant.optim.line_search import Armijo, ExactLineSearch
 from cumulant.optim.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.margin_problems import Logistic, MarginLoss
-from cumulant.optim.mirror_descent import MirrorDescent
+from cumulant.optim.mirror_descent import MirrorDescent, relative_constants
 from cumulant.optim.multinomial import MultinomialLogistic
 from cumulant.optim.nesterov_flow import nesterov_flow
 from cumulant.optim.newton import Newton
@@ -138,6 +138,7 @@ __all__ = [
     "pinv_solution",
     "primal_point",
     "rates",
+    "relative_constants",
     "reparametrised_flow",
     "ridge",
     "ridge_path",

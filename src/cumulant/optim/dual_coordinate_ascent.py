@@ -72,7 +72,8 @@ class DualCoordinateAscent:
 
     For ``P(w) = weight sum_i phi_i(<a_i, w>) + l2 |w|^2 / 2`` with ``l2 > 0``: `LeastSquares`, `Logistic`,
     `MarginLoss`, `MultinomialLogistic`, dense or sparse, by compiled loops; and any smooth loss of your own, as a
-    `DualProblem` or a `MarginLoss`, through JAX (on a dense copy of the matrix).
+    `DualProblem` (with ``l2 r(w)`` for another strongly convex ``r`` if you like) or a `MarginLoss`, through JAX (on a
+    dense copy of the matrix).
 
     An update draws a row ``i``, looks at the slope ``phi_i'(<a_i, w>)`` its score asks for, and moves its dual variable
     ``u_i`` towards it by a share ``gamma`` in [0, 1]; ``w`` moves along. The gap of the row, which comes with the

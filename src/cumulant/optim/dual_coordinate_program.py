@@ -36,12 +36,12 @@ def gaps_program(problem, x, slopes):
     return gaps, jnp.sum(jnp.abs(new - slopes).reshape(len(gaps), -1), axis=1)
 
 
-def _newton(problem, scores, target, old, delta, bend):
+def _newton(problem, target, old, delta, scores, value):
     """The root of the slope of the dual along `delta`, by bracketed Newton's method."""
     conjugate = jax.grad(problem.loss.conjugate)
 
     def slope(gamma):
-        return jnp.vdot(delta, scores - conjugate(old + gamma * delta, target)) - gamma * bend
+        return jnp.vdot(delta, scores(gamma) - conjugate(old + gamma * delta, target))
 
     def narrow(_, carry):
         low, high, gamma = carry
@@ -52,16 +52,15 @@ def _newton(problem, scores, target, old, delta, bend):
         inside = (following > low) & (following < high)  # false for NaN
         return low, high, jnp.where(inside, following, 0.5 * (low + high))
 
-    half = jnp.asarray(0.5, dtype=scores.dtype)
+    half = jnp.asarray(0.5, dtype=delta.dtype)
     return jax.lax.fori_loop(0, _ITERATIONS, narrow, (0 * half, 2 * half, half))[2]
 
 
-def _golden(problem, scores, target, old, delta, bend):
+def _golden(problem, target, old, delta, scores, value):
     """The maximum of the dual along `delta`, by golden section."""
 
     def along(gamma):
-        conjugate = problem.loss.conjugate(old + gamma * delta, target)
-        return gamma * jnp.vdot(scores, delta) - conjugate - 0.5 * gamma**2 * bend
+        return value(gamma) - problem.loss.conjugate(old + gamma * delta, target)
 
     def narrow(_, carry):
         low, high = carry
@@ -69,9 +68,32 @@ def _golden(problem, scores, target, old, delta, bend):
         rising = along(a) < along(b)
         return jnp.where(rising, a, low), jnp.where(rising, high, b)
 
-    zero = jnp.zeros((), scores.dtype)
+    zero = jnp.zeros((), delta.dtype)
     low, high = jax.lax.fori_loop(0, _ITERATIONS, narrow, (zero, zero + 1))
     return 0.5 * (low + high)
+
+
+def _way(problem, a, v, delta, ratio):
+    """Along an update of the dual variable by ``gamma delta``: what is added to ``v``, the scores of the row at
+    ``gamma``, and ``-r*(v + gamma move) / ratio`` up to a constant.
+    """
+    move = -ratio * (a * delta if delta.ndim == 0 else jnp.outer(a, delta))
+    regulariser = problem.regulariser
+    if regulariser is None:
+        scores, square = a @ v, ratio * jnp.vdot(a, a)
+        bend = square * jnp.vdot(delta, delta)
+        return (
+            move,
+            lambda gamma: scores - gamma * square * delta,
+            lambda gamma: gamma * jnp.vdot(scores, delta) - 0.5 * gamma**2 * bend,
+        )
+
+    def value(gamma):
+        at = v + gamma * move
+        z = regulariser.conjugate_point(at)
+        return (regulariser.value(z) - jnp.vdot(at, z)) / ratio
+
+    return move, lambda gamma: a @ regulariser.conjugate_point(v + gamma * move), value
 
 
 def _drawn(tree, place, n, largest):
@@ -104,27 +126,32 @@ def _remembered(tree, i, weight, largest):
 @in_float64
 @functools.partial(jax.jit, static_argnames=("kind",))
 def ascend_program(problem, A, x, slopes, tree, conditions, nonuniformity, coins, scheme, *, kind):
-    """One update for each row of `coins`; `A` is dense. Schemes and kinds are those of the kernel."""
+    """One update for each row of `coins`; `A` is dense. Schemes and kinds are those of the kernel.
+
+    What is carried along is ``v = -(weight / l2) A^T u``, whose image under ``grad r*`` the weights are.
+    """
     n, ratio = problem.n_terms, problem.weight / problem.l2
     targets, largest = jnp.asarray(problem.targets), scheme == 4
+    regulariser = problem.regulariser
+    image = (lambda v: v) if regulariser is None else regulariser.conjugate_point
 
     def update(carry, pair):
-        x, slopes, tree = carry
+        v, slopes, tree = carry
         weighted = (scheme != 0) & (pair[0] < nonuniformity)
         i = jnp.where(weighted, _drawn(tree, pair[1], n, largest), jnp.minimum((pair[1] * n).astype(int), n - 1))
         a, old = A[i], slopes[i]
-        scores = a @ x
+        scores = a @ image(v)
         new, gap = _look(problem, scores, targets[i], old)
         delta = new - old
         residual = jnp.sum(jnp.abs(delta)) * jnp.sqrt(conditions[i])
         kept = tree[tree.size // 2 + i]
         weight = jnp.stack([kept, kept, gap, gap * conditions[i], gap, residual])[scheme]
         tree = _remembered(tree, i, weight, largest)
-        bend = ratio * jnp.vdot(a, a) * jnp.vdot(delta, delta)
+        move, *way = _way(problem, a, v, delta, ratio)
         search = {0: _newton, 1: _golden}.get(kind)
-        share = 1 / conditions[i] if search is None else search(problem, scores, targets[i], old, delta, bend)
-        slopes = slopes.at[i].add(share * delta)
-        x = x - ratio * share * (a * delta if delta.ndim == 0 else jnp.outer(a, delta))
-        return (x, slopes, tree), None
+        share = 1 / conditions[i] if search is None else search(problem, targets[i], old, delta, *way)
+        return (v + share * move, slopes.at[i].add(share * delta), tree), None
 
-    return jax.lax.scan(update, (x, slopes, tree), coins)[0]
+    start = x if regulariser is None else -ratio * A.T @ slopes
+    v, slopes, tree = jax.lax.scan(update, (start, slopes, tree), coins)[0]
+    return image(v), slopes, tree

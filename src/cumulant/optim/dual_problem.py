@@ -5,7 +5,8 @@
 ``P(w) >= D(u)``; at the optimum ``u_i = phi_i'(<a_i, w>)``. Rows may have several scores, and then ``u_i`` is a vector.
 
 `LeastSquares`, `Logistic`, `MarginLoss` and `MultinomialLogistic` have such a dual as they are; `DualProblem` is for a
-loss of your own.
+loss of your own, and for other strongly convex penalties ``l2 r(w)``: then ``D(u) = -weight sum_i phi_i*(u_i) - l2
+r*(v(u))`` with ``v(u) = -(weight / l2) sum_i a_i u_i``, and ``w(u) = grad r*(v(u))``.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate, assume, by_construction, check, recipe_of, rounding, verifier
 from cumulant.optim.margin_problems import MarginLoss
+from cumulant.optim.penalties import ElasticNet
 from cumulant.optim.problems import (
     _UNIT,
     RowSums,
@@ -38,6 +40,8 @@ __all__ = ["DualProblem", "certify_duality", "dual_of", "dual_value", "duality_g
 class DualProblem(RowSums):
     """``P(w) = (1/n) sum_i phi(<a_i, w>; target_i) + l2 |w|^2 / 2`` for a smooth convex loss of your own.
 
+    Or ``+ l2 r(w)`` for a penalty ``r`` that is strongly convex with constant one (Shalev-Shwartz and Zhang 2014).
+
     Parameters
     ----------
     A : array or SciPy sparse matrix (n, p)
@@ -53,6 +57,10 @@ class DualProblem(RowSums):
         Scores of a row; ``w`` then has the shape ``(p, outputs)``. One score, and ``w`` a vector, by default.
     reduction : str
         ``"mean"``, or ``"sum"`` without the ``1/n``.
+    regulariser : object, optional
+        The ``r`` in place of ``|w|^2 / 2``, with `value(w)` and ``conjugate_point(v) = grad r*(v)``, both in JAX, and
+        hashable. It must be strongly convex with constant one: `ElasticNet(l1, 1.0)` is, and makes the penalty
+        ``l2 (l1 |w|_1 + |w|^2 / 2)``.
 
     Examples
     --------
@@ -68,6 +76,9 @@ class DualProblem(RowSums):
     >>> result = optim.run(optim.DualCoordinateAscent(), DualProblem(A, y, PseudoHuber(), 0.1), [0.0, 0.0], rng=0)
     >>> result.status, result.x.round(3)
     ('converged', array([1.586, 2.303]))
+    >>> sparse = DualProblem(A, y, PseudoHuber(), 0.1, regulariser=optim.ElasticNet(5.0, 1.0))
+    >>> round(float(sparse.value([0.0, 2.0])), 3)        # (0.414 + 0 + 6.071) / 3 + 0.1 (5 * 2 + 2)
+    3.362
     """
 
     A: Any
@@ -76,6 +87,7 @@ class DualProblem(RowSums):
     l2: Any = 1.0
     outputs: int | None = static(None)
     reduction: str = static("mean")
+    regulariser: Any = static(None)
 
     quadratic: ClassVar[bool] = False
     convex: ClassVar[bool] = True
@@ -87,6 +99,7 @@ class DualProblem(RowSums):
         for need in ("value", "conjugate", "smoothness"):
             if not hasattr(self.loss, need):
                 raise TypeError(f"loss must have value, conjugate and smoothness; {self.loss!r} has no {need}")
+        _check_regulariser(self.regulariser)
         if not is_concrete(self.A, self.targets, self.l2):
             return
         A, targets = matrix(self.A, "A"), array(self.targets, "targets", np.ndim(self.targets))
@@ -102,8 +115,10 @@ class DualProblem(RowSums):
         return (self.A.shape[1],) if self.outputs is None else (self.A.shape[1], self.outputs)
 
     @property
-    def smoothness(self) -> float:
-        """``L = sigma_max^2 smoothness(phi) weight + l2``."""
+    def smoothness(self) -> float | None:
+        """``L = sigma_max^2 smoothness(phi) weight + l2``; not known for another regulariser."""
+        if self.regulariser is not None:
+            return None
         return self.weight * float(self.loss.smoothness) * float(self.singular_values[0]) ** 2 + float(self.l2)
 
     @property
@@ -120,7 +135,8 @@ class DualProblem(RowSums):
         return jnp.sum(jax.vmap(self.loss.value)(scores, self.targets))
 
     def _value(self, x):
-        return self.weight * self._losses(self.A @ x) + self.l2 * jnp.vdot(x, x) / 2
+        penalty = jnp.vdot(x, x) / 2 if self.regulariser is None else self.regulariser.value(x)
+        return self.weight * self._losses(self.A @ x) + self.l2 * penalty
 
     @precise
     def value(self, x):
@@ -156,8 +172,22 @@ class DualProblem(RowSums):
         """An allowance for the rounding of the gradient in float64; the loss is yours, so this is not a theorem."""
         A, x = abs(host_matrix(self.A)), np.abs(np.asarray(x, dtype=np.float64))
         slopes = np.abs(np.asarray(self.slopes(x)))
-        size = A.T @ slopes + float(self.smoothness) * x
+        largest = self.weight * float(self.loss.smoothness) * float(self.singular_values[0]) ** 2 + float(self.l2)
+        size = A.T @ slopes + largest * x
         return (sum(A.shape) + 64) * _UNIT * float(np.linalg.norm(size))
+
+
+def _check_regulariser(regulariser: Any) -> None:
+    if regulariser is None:
+        return
+    for need in ("value", "conjugate_point"):
+        if not hasattr(regulariser, need):
+            raise TypeError(f"regulariser must have value and conjugate_point; {regulariser!r} has no {need}")
+    if isinstance(regulariser, ElasticNet) and not regulariser.l2 >= 1:
+        raise ValueError(
+            "regulariser must be strongly convex with constant one: ElasticNet needs l2 >= 1 here, and the strength of "
+            f"the penalty is the l2 of the problem; got {regulariser.l2}"
+        )
 
 
 @dataclass(frozen=True)
@@ -190,12 +220,44 @@ def dual_of(problem: Any) -> DualProblem:
 
 
 def primal_point(problem: Any, theta: Any) -> np.ndarray:
-    """``w = -A^T theta / l2``, the weights that belong to slopes ``theta_i = weight u_i``."""
+    """``w = -A^T theta / l2``, the weights that belong to slopes ``theta_i = weight u_i``.
+
+    With a regulariser ``r`` in place of ``|w|^2 / 2``: ``w = grad r*(-A^T theta / l2)``.
+
+    >>> from cumulant import optim
+    >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)
+    >>> primal_point(problem, problem.slopes([3 / 7])).round(6)           # at the solution: itself
+    array([0.428571])
+    """
+    return _image(problem, _combined(problem, theta))
+
+
+def _combined(problem: Any, theta: Any) -> np.ndarray:
+    """``v = -A^T theta / l2``."""
     return np.asarray(-(host_matrix(problem.A).T @ np.asarray(theta)) / float(problem.l2))
+
+
+def _image(problem: Any, v: np.ndarray) -> np.ndarray:
+    regulariser = getattr(problem, "regulariser", None)
+    return v if regulariser is None else _conjugate_point(regulariser, v)
+
+
+@precise(static=("regulariser",))
+def _conjugate_point(regulariser, v):
+    return regulariser.conjugate_point(v)
+
+
+@precise(static=("regulariser",))
+def _conjugate(regulariser, v):
+    """``r*(v) = <v, z> - r(z)`` at its maximiser ``z``."""
+    z = regulariser.conjugate_point(v)
+    return jnp.vdot(v, z) - regulariser.value(z)
 
 
 def dual_value(problem: Any, theta: Any) -> float:
     """``D = -F*(theta) - |A^T theta|^2 / (2 l2)``; minus infinity off the domain.
+
+    With a regulariser ``r``: ``D = -F*(theta) - l2 r*(-A^T theta / l2)`` (Fenchel and Rockafellar).
 
     >>> from cumulant import optim
     >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)
@@ -203,8 +265,9 @@ def dual_value(problem: Any, theta: Any) -> float:
     >>> round(dual_value(problem, problem.slopes(x)), 9), round(float(problem.value(x)), 9)
     (0.178571429, 0.178571429)
     """
-    w = primal_point(problem, theta)
-    return -float(problem.conjugate(np.asarray(theta))) - float(problem.l2) * float(np.vdot(w, w)) / 2
+    v, regulariser = _combined(problem, theta), getattr(problem, "regulariser", None)
+    conjugate = float(np.vdot(v, v)) / 2 if regulariser is None else float(_conjugate(regulariser, v))
+    return -float(problem.conjugate(np.asarray(theta))) - float(problem.l2) * conjugate
 
 
 @verifier
@@ -221,7 +284,14 @@ def duality_gap(problem: Any, x: Any) -> float:
 def certify_duality(problem: Any, x: Any, theta: Any) -> Certificate:
     """``P(x) - P* <= P(x) - D(theta)``: weak duality, for any slopes ``theta`` in the domain of the conjugate.
 
-    To recompute it: ``certificate.verify((problem, theta), x)``.
+    To recompute it: ``certificate.verify((problem, theta), x)``. (Fenchel's inequality, row by row: Shalev-Shwartz and
+    Zhang 2013.)
+
+    >>> from cumulant import optim
+    >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)
+    >>> x = np.array([0.5])                                              # f(x) = 0.1875, f* = 0.178571
+    >>> round(certify_duality(problem, x, problem.slopes(x)).bound, 6)    # |grad f(x)|^2 / (2 l2)
+    0.03125
     """
     wide, x, theta = widen(problem), np.asarray(x, np.float64), np.asarray(theta, np.float64)
     l2 = float(wide.l2)
@@ -230,7 +300,7 @@ def certify_duality(problem: Any, x: Any, theta: Any) -> Certificate:
     feasible = check(np.isfinite(bound), "the slopes are in the domain of the conjugate")
     A = abs(host_matrix(wide.A))
     n, p = A.shape
-    w, value, conjugate = primal_point(wide, theta), float(wide.value(x)), float(wide.conjugate(theta))
+    w, value, conjugate = _combined(wide, theta), float(wide.value(x)), float(wide.conjugate(theta))
     slack = (
         rounding(value, conjugate, np.sum(theta**2) / wide.weight, l2 * w**2, terms=n + p + 8)
         + rounding(np.abs(np.asarray(wide.slopes(x))) * (A @ np.abs(x)), terms=p + 4)
@@ -245,7 +315,9 @@ def certify_duality(problem: Any, x: Any, theta: Any) -> Certificate:
         (
             penalised,
             feasible,
-            assume("the conjugate is that of the loss", "the loss is yours") if own else by_construction(accurate),
+            assume("the conjugates are those of loss and penalty", "the loss is yours")
+            if own
+            else by_construction(accurate),
         ),
         slack=slack,
         recipe=recipe_of(duality_gap),

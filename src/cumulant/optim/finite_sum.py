@@ -14,7 +14,7 @@ import numpy as np
 from cumulant.optim.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.margin_problems import Logistic, MarginLoss
 from cumulant.optim.multinomial import MultinomialLogistic
-from cumulant.optim.problems import _UNIT, LeastSquares, is_concrete, not_negative, problem_type, static
+from cumulant.optim.problems import _UNIT, LeastSquares, is_concrete, not_negative, problem_type, static, term_number
 from cumulant.optim.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.precision import precise
 
@@ -142,6 +142,22 @@ class FiniteSum:
     def hessian_apply(self, x, v):
         """``hess f(x) v``."""
         return jax.jvp(jax.grad(self._mean), (x,), (v,))[1]
+
+    def term_gradient(self, x: Any, i: Any) -> Any:
+        """``grad term(x, data_i) + l2 x``, of which `gradient` is the mean over ``i = 0, ..., n - 1``.
+
+        `i` is a number, or a vector of them, with a gradient for each on the first axis.
+        """
+        term_number(i, self.n_terms)
+        return self._term_gradients(x, i)
+
+    @precise
+    def _term_gradients(self, x, i):
+        def one(i):
+            row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[i], self.data)
+            return jax.grad(self.term)(x, row) + self.l2 * x
+
+        return jax.vmap(one)(i) if jnp.ndim(i) else one(i)
 
     def gradient_rounding(self, x) -> float:
         """An allowance for the rounding of the gradient in float64; the terms are yours, so this is not a theorem."""

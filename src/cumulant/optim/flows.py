@@ -14,7 +14,7 @@ import numpy as np
 
 from cumulant.errors import CumulantError, DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Hypentropy, Power, Shannon
-from cumulant.precision import float64
+from cumulant.precision import float64, precise
 from cumulant.pytrees import pytree
 
 __all__ = [
@@ -58,7 +58,11 @@ class FlowEntropy(NamedTuple):
 @pytree
 @dataclass(frozen=True)
 class PowerMap:
-    """``x = z^b``, ``z > 0``: the mirror flow of `Power(2/b)`, ``b^2`` times faster (b = 2: Shannon)."""
+    """``x = z^b``, ``z > 0``: the mirror flow of `Power(2/b)`, ``b^2`` times faster (b = 2: Shannon).
+
+    >>> PowerMap(2.0).start([4.0, 9.0])
+    array([2., 3.])
+    """
 
     b: float = 2.0
 
@@ -66,6 +70,7 @@ class PowerMap:
         if isinstance(self.b, int | float) and not self.b > 0:
             raise ValueError(f"b, the exponent, must be positive; got {self.b}")
 
+    @precise
     def point(self, z):
         """``z^b``."""
         return z**self.b
@@ -78,8 +83,13 @@ class PowerMap:
 @pytree
 @dataclass(frozen=True)
 class Exponential:
-    """``x = exp z``: the mirror flow of Burg's entropy."""
+    """``x = exp z``: the mirror flow of Burg's entropy.
 
+    >>> equivalent_entropy(Exponential())
+    FlowEntropy(entropy=Burg(), time_factor=1.0)
+    """
+
+    @precise
     def point(self, z):
         """``exp z``."""
         return jnp.exp(z)
@@ -99,6 +109,7 @@ class Signed:
 
     pair: ClassVar[bool] = True
 
+    @precise
     def point(self, z):
         """``u^2 - v^2``."""
         return z[0] ** 2 - z[1] ** 2
@@ -114,6 +125,7 @@ class Hadamard:
 
     pair: ClassVar[bool] = True
 
+    @precise
     def point(self, z):
         """``u v``, entry by entry."""
         return z[0] * z[1]
@@ -124,6 +136,7 @@ class Hadamard:
 class PositiveSemidefinite:
     """``X = Z Z^T``: ``X' = -(X S + S X)``, ``S = G + G^T``, ``G = grad f(X)``. Not a mirror flow in general."""
 
+    @precise
     def point(self, z):
         """``Z Z^T``."""
         return z @ z.T
@@ -248,7 +261,8 @@ def reparametrised_flow(
     if isinstance(map, PowerMap) and not np.all(z0 > 0):
         raise DomainError(f"z0 must be positive for {map}; got {z0}")
     times, z = _integrate(_descent_field, (problem, map), z0, times, method, rtol, atol)
-    return Flow(times, np.stack([np.asarray(map.point(each)) for each in z]), z)
+    with float64():  # a map of your own in JAX would narrow its points otherwise
+        return Flow(times, np.stack([np.asarray(map.point(each)) for each in z]), z)
 
 
 def _mirror_field(setting, u):

@@ -17,6 +17,12 @@ class ExactLineSearch:
 
     In closed form on quadratics, ``|g|^2 / <hess f g, g>``. Otherwise a root of ``h'`` is bracketed by doubling and
     found by Newton steps kept inside the bracket; for convex ``f`` that is the minimiser.
+
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [0.0, 0.0])
+    >>> x, g = jnp.array([10.0, 1.0]), jnp.array([10.0, 10.0])
+    >>> print(ExactLineSearch().search(problem, x, problem.value(x), g, 1.0)[0].round(6))         # 2 / (L + mu)
+    0.181818
     """
 
     def search(self, problem, x, value, gradient, previous):
@@ -71,6 +77,15 @@ class Armijo:
         The first trial of the first step.
     warm : bool
         Start each later search from the last accepted step over ``beta``, rather than from `initial`.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [0.0, 0.0])
+    >>> x, g = jnp.array([1.0, 1.0]), jnp.array([1.0, 10.0])
+    >>> step, reductions = Armijo(0.3, 0.5).search(problem, x, problem.value(x), g, 1.0)
+    >>> print(step, reductions)
+    0.125 3
     """
 
     alpha: float = 0.3

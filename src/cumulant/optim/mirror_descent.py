@@ -248,7 +248,13 @@ def relative_constants(problem: Any, entropy: Any, constraint: str | None = None
     Those a problem gives for its own `reference` entropy; the ordinary ones for the Euclidean entropy; and on the
     simplex with the Shannon entropy the smoothness in the l1 norm, since ``D_f <= L/2 |x - y|_1^2 <= L KL(x|y)``
     (Pinsker): the largest entry of the Hessian of a quadratic, which can be much less than its largest eigenvalue,
-    and else the ordinary smoothness.
+    and else the ordinary smoothness. (Relative smoothness: Bauschke, Bolte and Teboulle 2017; Lu, Freund and Nesterov
+    2018.) What is not known is None, or zero for the strong convexity.
+
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[2.0, 1.0], [1.0, 2.0]], [0.0, 0.0])
+    >>> relative_constants(problem, Shannon(), "simplex").smoothness      # the largest eigenvalue is 3
+    2.0
     """
     reference = getattr(problem, "reference", None)
     status = problem.constants_are

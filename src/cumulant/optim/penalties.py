@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.geometry import projections, proximal
-from cumulant.precision import any_tracer
+from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
 __all__ = ["L1", "Box", "ElasticNet", "GroupLasso", "L1Ball", "L2Ball", "NoPenalty", "NonNegative", "Simplex"]
@@ -47,18 +47,22 @@ class NoPenalty:
 
     is_set: ClassVar[bool] = False
 
+    @precise
     def value(self, x):
         """Zero."""
         return jnp.zeros((), x.dtype)
 
+    @precise
     def prox(self, v, step):
         """``v``."""
         return v
 
+    @precise
     def conjugate_point(self, u):
         """Zero, the maximiser for ``u = 0``."""
         return jnp.zeros_like(u)
 
+    @precise
     def dual_scale(self, u, doubt):
         """Zero unless ``u`` is."""
         return jnp.where(jnp.all(jnp.abs(u) + doubt == 0), 1.0, 0.0)
@@ -73,7 +77,12 @@ class L1:
     ----------
     weight : float or array
         One for all, or one for each coordinate. Where an entry is zero (an intercept), duality gaps are valid but do
-        not go to zero: centre the data instead, or give the problem a little `l2`.
+        not go to zero: centre the data instead, or give the problem a little `l2` (Tibshirani 1996).
+
+    Examples
+    --------
+    >>> L1(2.0).prox(np.array([3.0, -1.0, 0.5]), 0.5)        # soft thresholding by 2 * 0.5
+    array([2., 0., 0.])
     """
 
     weight: Any = 1.0
@@ -83,6 +92,7 @@ class L1:
     def __post_init__(self):
         _settings("L1", weight=self.weight)
 
+    @precise
     def value(self, x):
         """``R(x)``."""
         return jnp.sum(self.weight * jnp.abs(x))
@@ -91,10 +101,12 @@ class L1:
         """Soft thresholding."""
         return proximal.l1(v, step, self.weight)
 
+    @precise
     def conjugate_point(self, u):
         """Zero: the conjugate is the indicator of ``|u_j| <= weight_j``."""
         return jnp.zeros_like(u)
 
+    @precise
     def dual_scale(self, u, doubt):
         """``min_j weight_j / |u_j|``, at most one."""
         return _share(self.weight, jnp.abs(u) + doubt)
@@ -103,7 +115,13 @@ class L1:
 @pytree
 @dataclasses.dataclass(frozen=True)
 class ElasticNet:
-    """``R(x) = l1 |x|_1 + l2 |x|^2 / 2`` with ``l2 > 0``; its conjugate, ``|soft(u, l1)|^2 / (2 l2)``, is finite."""
+    """``R(x) = l1 |x|_1 + l2 |x|^2 / 2`` with ``l2 > 0``; its conjugate, ``|soft(u, l1)|^2 / (2 l2)``, is finite.
+
+    The elastic net of Zou and Hastie (2005).
+
+    >>> ElasticNet(1.0, 1.0).prox(np.array([3.0, -1.0]), 1.0)             # soft(v, l1) / (1 + l2)
+    array([1., 0.])
+    """
 
     l1: Any = 1.0
     l2: Any = 1.0
@@ -114,6 +132,7 @@ class ElasticNet:
         _settings("ElasticNet", l1=self.l1)
         _settings("ElasticNet", positive=True, l2=self.l2)
 
+    @precise
     def value(self, x):
         """``R(x)``."""
         return self.l1 * jnp.sum(jnp.abs(x)) + self.l2 * jnp.vdot(x, x) / 2
@@ -122,10 +141,12 @@ class ElasticNet:
         """Soft thresholding, then shrinkage."""
         return proximal.elastic_net(v, step, self.l1, self.l2)
 
+    @precise
     def conjugate_point(self, u):
         """``soft(u, l1) / l2``."""
         return jnp.sign(u) * jnp.maximum(jnp.abs(u) - self.l1, 0.0) / self.l2
 
+    @precise
     def dual_scale(self, u, doubt):
         """One."""
         return jnp.ones((), u.dtype)
@@ -142,6 +163,11 @@ class GroupLasso:
         The group of each coordinate, from 0 up.
     weight : float or array
         One for all, or one for each group number.
+
+    Examples
+    --------
+    >>> GroupLasso([0, 0, 1], 1.0).prox([3.0, 4.0, 0.5], 1.0)             # (3, 4) is shortened from 5 to 4
+    array([2.4, 3.2, 0. ])
     """
 
     labels: Any
@@ -173,6 +199,7 @@ class GroupLasso:
             else jnp.zeros_like(like).at[: weight.size].set(weight[: like.size])
         )
 
+    @precise
     def value(self, x):
         """``R(x)``."""
         norms = self._norms(x)
@@ -180,12 +207,14 @@ class GroupLasso:
 
     def prox(self, v, step):
         """Block soft thresholding."""
-        return proximal.group(v, step, jnp.asarray(self.labels), self.weight)
+        return proximal.group(v, step, self.labels, self.weight)
 
+    @precise
     def conjugate_point(self, u):
         """Zero: the conjugate is the indicator of ``|u_g| <= weight_g``."""
         return jnp.zeros_like(u)
 
+    @precise
     def dual_scale(self, u, doubt):
         """``min_g weight_g / |u_g|``, at most one."""
         norms = self._norms(jnp.abs(u) + doubt)
@@ -195,7 +224,11 @@ class GroupLasso:
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """The set ``lower <= x <= upper``; bounds may be infinite."""
+    """The set ``lower <= x <= upper``; bounds may be infinite.
+
+    >>> Box(0.0, 1.0).prox(np.array([-0.5, 0.3, 2.0]), 1.0)               # of a set: the nearest point
+    array([0. , 0.3, 1. ])
+    """
 
     lower: Any = 0.0
     upper: Any = 1.0
@@ -207,6 +240,7 @@ class Box:
         if isinstance(self.lower, known) and isinstance(self.upper, known) and not np.all(self.lower <= self.upper):
             raise ValueError(f"lower of Box must not be above upper; got {self.lower} and {self.upper}")
 
+    @precise
     def value(self, x):
         """Zero inside, infinite outside."""
         return _inside(x, self.prox(x, 1.0))
@@ -215,11 +249,13 @@ class Box:
         """The nearest point."""
         return projections.box(v, self.lower, self.upper)
 
+    @precise
     def conjugate_point(self, u):
         """The corner in the direction ``u``."""
         nearest = jnp.clip(jnp.zeros_like(u), self.lower, self.upper)
         return jnp.where(u > 0, self.upper, jnp.where(u < 0, self.lower, nearest))
 
+    @precise
     def dual_scale(self, u, doubt):
         """One where the corner is finite; zero where ``u`` points to infinity."""
         open_ = jnp.isinf(self.upper) & (u + doubt > 0) | jnp.isinf(self.lower) & (u - doubt < 0)
@@ -249,10 +285,12 @@ class _Ball:
         """The nearest point."""
         raise NotImplementedError
 
+    @precise
     def value(self, x):
         """Zero inside, infinite outside."""
         return _inside(x, self.prox(x, 1.0))
 
+    @precise
     def dual_scale(self, u, doubt):
         """One: the support function of a bounded set is finite."""
         return jnp.ones((), u.dtype)
@@ -261,12 +299,17 @@ class _Ball:
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Simplex(_Ball):
-    """The set ``{x >= 0, sum x = radius}``."""
+    """The set ``{x >= 0, sum x = radius}``.
+
+    >>> Simplex().prox(np.array([0.9, 0.3, -1.0]), 1.0)
+    array([0.8, 0.2, 0. ])
+    """
 
     def prox(self, v, step):
         """The nearest point."""
         return projections.simplex(v, self.radius)
 
+    @precise
     def conjugate_point(self, u):
         """The vertex in the direction ``u``."""
         return jnp.zeros_like(u).at[jnp.argmax(u)].set(self.radius)
@@ -275,12 +318,17 @@ class Simplex(_Ball):
 @pytree
 @dataclasses.dataclass(frozen=True)
 class L1Ball(_Ball):
-    """The set ``|x|_1 <= radius``."""
+    """The set ``|x|_1 <= radius``.
+
+    >>> L1Ball(1.0).prox(np.array([2.0, 0.5]), 1.0)
+    array([1., 0.])
+    """
 
     def prox(self, v, step):
         """The nearest point."""
         return projections.l1_ball(v, self.radius)
 
+    @precise
     def conjugate_point(self, u):
         """The vertex in the direction ``u``."""
         largest = jnp.argmax(jnp.abs(u))
@@ -290,12 +338,17 @@ class L1Ball(_Ball):
 @pytree
 @dataclasses.dataclass(frozen=True)
 class L2Ball(_Ball):
-    """The set ``|x|_2 <= radius``."""
+    """The set ``|x|_2 <= radius``.
+
+    >>> L2Ball(1.0).prox(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
 
     def prox(self, v, step):
         """The nearest point."""
         return projections.l2_ball(v, self.radius)
 
+    @precise
     def conjugate_point(self, u):
         """``radius u / |u|``."""
         norm = jnp.sqrt(jnp.vdot(u, u))

@@ -96,6 +96,15 @@ def not_negative(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be finite and not negative; got {value}")
 
 
+def term_number(i: Any, n: int) -> None:
+    """Refuse what is neither the number of a term nor a vector of them; a traced number cannot be looked at."""
+    if any_tracer(i):
+        return
+    host = np.asarray(i)
+    if host.dtype.kind not in "iu" or host.ndim > 1 or not np.all((host >= 0) & (host < n)):
+        raise ValueError(f"i must be a whole number from 0 to {n - 1}, or a vector of them; got {i!r}")
+
+
 # The rounding error of a computed sum of m products is at most about m units of 2^-53 of the sum of absolute values;
 # doubled for what the first-order bound drops (Higham 2002, section 3.1).
 _UNIT = 2.0 * 2.0**-53
@@ -313,6 +322,33 @@ class RowSums:
     def singular_values(self) -> np.ndarray:
         """Of ``A``, largest first, in float64; as many as there are columns."""
         return singular_values(self.A)
+
+    def term_gradient(self, x: Any, i: Any) -> Any:
+        """``grad f_i(x)`` of the terms in ``f = weight * sum_i f_i``: the loss of row ``i`` and its share of `l2`.
+
+        So ``weight`` times the sum over all ``i`` is `gradient`, and ``weight n`` times one of them, drawn at random,
+        is an unbiased estimate of it. `i` is a number from 0 to ``n - 1``, or a vector of them, with a gradient for
+        each on the first axis. A row of a sparse matrix costs a pass over its entries.
+
+        >>> LeastSquares([[1.0, 0.0], [0.0, 2.0]], [1.0, 3.0]).term_gradient([0.0, 0.0], [0, 1])
+        array([[-1.,  0.],
+               [ 0., -6.]])
+        """
+        term_number(i, self.n_terms)
+        return self._term_gradients(x, i)
+
+    @precise
+    def _term_gradients(self, x, i):
+        def one(i):
+            if isinstance(self.A, SparseMatrix):
+                here = jnp.where(self.A.rows == i, self.A.data, 0.0)
+                row = jax.ops.segment_sum(here, self.A.columns, num_segments=self.A.shape[1])
+            else:
+                row = jnp.asarray(self.A)[i]
+            alone: Any = dataclasses.replace(self, A=row[None], y=jnp.asarray(self.y)[i][None], l2=0.0)  # pyright: ignore
+            return alone.gradient(x) + self.l2 / (self.weight * self.n_terms) * x
+
+        return jax.vmap(one)(i) if jnp.ndim(i) else one(i)
 
 
 @problem_type

@@ -7,7 +7,9 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
+from cumulant.precision import any_jax
 from cumulant.pytrees import pytree
 
 __all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "as_schedule"]
@@ -78,7 +80,8 @@ class InverseSqrt:
 
     def __call__(self, k):
         """The size of step ``k``."""
-        return self.tau / (1 + jnp.sqrt(k / self.k0))
+        sqrt = jnp.sqrt if any_jax(k, self) else np.sqrt  # of a Python number in float64, by the rule of precision
+        return self.tau / (1 + sqrt(k / self.k0))
 
 
 @_schedule

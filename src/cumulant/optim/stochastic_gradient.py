@@ -80,6 +80,7 @@ class _StochasticGradient(FiniteSumSolver):
     updates: int | None
 
     average: ClassVar[bool]
+    burn_in: int = 0  # iterates left out of the mean
 
     def __post_init__(self):
         if self.step_size is not None:
@@ -117,13 +118,18 @@ class _StochasticGradient(FiniteSumSolver):
         sizes = self.sizes(problem, state.updates, count)
         order = draws(state.seed, state.sweep, n, count * self.batch).reshape(count, self.batch)
         x, total = state.x, state.total
-        if rows is not None:
-            shape = (x.shape[0], rows.outputs)
-            sgd_updates(
-                *rows[:6], rows.scale, rows.l2, x.reshape(shape), total.reshape(shape), self.average, order, sizes
-            )
-        else:
-            x, total = sgd_program(finite_sum(problem), x, total, order, sizes)
+        # Where the mean begins within this step, the updates before are made apart.
+        before = min(max(self.burn_in - state.updates, 0), count)
+        for part, average in ((slice(before), False), (slice(before, None), self.average)):
+            if rows is not None:
+                shape = (x.shape[0], rows.outputs)
+                sgd_updates(
+                    *rows[:6], rows.scale, rows.l2, x.reshape(shape), total.reshape(shape), average, order[part],
+                    sizes[part],
+                )  # fmt: skip
+            elif len(order[part]):
+                x, gathered = sgd_program(finite_sum(problem), x, total, order[part], sizes[part])
+                total = gathered if average else total
         made = state.gradients + order.size
         return StochasticGradientState(x, total, state.updates + count, made, state.sweep + 1, state.seed)
 
@@ -189,6 +195,9 @@ class SGA(_StochasticGradient):
         As for `SGD`; by default ``1 / (2 L) / (1 + sqrt(k / n))``.
     batch, updates
         As for `SGD`.
+    burn_in : int
+        Iterates left out at the beginning: the mean is that of the tail ``x_{burn_in + 1}, ..., x_k``, which forgets
+        the start (Rakhlin, Shamir and Sridharan 2012). `rates.sga` is for the mean of all.
 
     Examples
     --------
@@ -202,12 +211,19 @@ class SGA(_StochasticGradient):
     step_size: Any = None
     batch: int = 1
     updates: int | None = None
+    burn_in: int = 0
 
     average: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        if isinstance(self.burn_in, bool) or not isinstance(self.burn_in, int) or self.burn_in < 0:
+            raise ValueError(f"burn_in must be a whole number, zero or more; got {self.burn_in!r}")
 
     def _default(self, problem, largest):
         return InverseSqrt(0.5 / largest, problem.n_terms)
 
     def solution(self, problem, state):
-        """The mean of the iterates; the start before the first."""
-        return state.total / state.updates if state.updates else state.x
+        """The mean of the iterates from `burn_in` on; the iterate itself before."""
+        averaged = state.updates - self.burn_in
+        return state.total / averaged if averaged > 0 else state.x

@@ -158,6 +158,13 @@ class SAGA(_VarianceReduced):
         ``1 / (3 L)`` by default, ``L`` the largest smoothness of a term: `rates.saga`.
     updates : int, optional
         Updates in one step of `run`; ``n`` by default.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Logistic([[1.0, 2.0], [-1.0, 0.5], [0.5, -1.0]], [1, -1, 1], l2=0.1)
+    >>> optim.run(SAGA(), problem, [0.0, 0.0], tol=1e-10, rng=0).status
+    'converged'
     """
 
     step_size: float | None = None
@@ -196,6 +203,13 @@ class SVRG(_VarianceReduced):
     snapshot : str
         ``"last"``: a stage ends with its last iterate. ``"random"``: with its ``t``-th, ``t`` uniform in 0, ...,
         ``inner - 1``, for which the rate is proven (`rates.svrg`); the updates after it are not made.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Logistic([[1.0, 2.0], [-1.0, 0.5], [0.5, -1.0]], [1, -1, 1], l2=0.1)
+    >>> optim.run(SVRG(), problem, [0.0, 0.0], tol=1e-10, rng=0).status
+    'converged'
     """
 
     step_size: float | None = None

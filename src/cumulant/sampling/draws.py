@@ -44,7 +44,7 @@ class Draws:
     @property
     def flat(self) -> np.ndarray:
         """All draws, chain after chain: shape (chains * draws, variables)."""
-        return self.values.reshape(-1, *self.values.shape[2:])
+        return self.values.reshape(len(self), *self.values.shape[2:])
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.flat, dtype=dtype) if copy else np.asarray(self.flat, dtype=dtype)

@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso
 from cumulant import optim
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point import (
+    AbsoluteBounds,
     Bounds,
     ConstantSigma,
     ConstrainedProblem,
@@ -25,6 +26,7 @@ from cumulant.optim.interior_point import (
     Quadratic,
     Rows,
     Sampled,
+    Simplex,
     certify_constrained,
     diagnostics,
     ipsa_init,
@@ -342,3 +344,34 @@ def test_bad_starts_and_problems_are_refused():
         l1_regularize(None, 1.0, "squared")
     with pytest.raises(ValueError, match="weight must be finite"):
         l1_regularize(None, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "x0", "gradient", "solution"),
+    [
+        (Bounds(0.0), [1.0, 1.0], [1.0, 2.0], [0.0, 0.0]),
+        (Bounds([0.0, 0.0], [2.0, np.inf]), [1.0, 1.0], [-1.0, 2.0], [2.0, 0.0]),
+        (AbsoluteBounds(), [0.1, 1.0], [0.1, 1.0], [0.0, 0.0]),
+        (Simplex(), [0.3, 0.3], [1.0, -2.0], [0.0, 1.0]),
+    ],
+    ids=["bounds", "box", "absolute", "simplex"],
+)
+def test_in_float32_nothing_underflows(constraints, x0, gradient, solution):
+    """Linear objectives with full steps and no centring: every step goes 0.995 of the way to a corner."""
+    problem = ConstrainedProblem(None, constraints)
+    solver = InteriorPointSA(1.0, ConstantSigma(0.0))
+    state = ipsa_init(solver, problem, jnp.array(x0))
+    assert state.x.dtype == jnp.float32
+    g = jnp.array(gradient)
+
+    def step(state, _):
+        state = ipsa_step(solver, problem, state, g)
+        return state, (state.x, state.z, state.slack, problem.constraints.value(state.x))
+
+    _, (x, z, slack, c) = jax.jit(lambda state: jax.lax.scan(step, state, length=100))(state)
+    assert np.all(np.asarray(c) < 0)
+    for each in (slack, z):
+        assert np.all(np.min(each, axis=1) >= 0.99e-6 * np.max(each, axis=1))
+    # On the central path f(x) - f* = m mu, and mu is held at 1e-5.
+    excess = float(np.dot(np.asarray(x[-1], np.float64) - solution, gradient))
+    assert 0 < excess <= 1.1 * slack.shape[1] * 1e-5

@@ -26,6 +26,7 @@ def ridge_problem(loss_smoothness, n=10, dimension=4, seed=1):
     return Ridge(x, rng.normal(size=n), 0.15, loss_smoothness)
 
 
+@functools.cache  # every rule asks for them at every update
 def conditions_of(problem):
     return rates.block_conditions(problem.squared_radii, problem.l2, problem.loss_smoothness)
 

@@ -1,7 +1,7 @@
 """Exact values in less memory: a sum over the states of some variables of what elimination gives for the others."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -16,15 +16,18 @@ from cumulant.graphical.structure import Structure
 __all__ = ["conditioned", "cutset"]
 
 
-def cutset(structure: Structure, max_memory: int, max_entries: float) -> tuple[list[int], Order] | None:
+def cutset(
+    structure: Structure, max_memory: int, max_entries: float, alive: Callable[[], None] = lambda: None
+) -> tuple[list[int], Order] | None:
     """Variables whose values, once given, leave a model that elimination does within `max_memory` bytes, and the order
     for it; None where the work for all their states together is above `max_entries`.
 
-    Greedy: each time the variable whose neighbours have the most states. (Pearl 1986; Dechter 1990.)
+    Greedy: each time the variable whose neighbours have the most states. (Pearl 1986; Dechter 1990.) `alive` is called
+    before each, and may raise to end the search.
     """
     left, part, chosen, states = np.arange(structure.n_variables), structure, [], 1.0
     while True:
-        order = good_order(part)
+        order = good_order(part, alive)
         if states * order.entries > max_entries:
             return None
         if 8.0 * 2.0**order.log2_largest <= 2.0 * max_memory:
@@ -37,6 +40,7 @@ def cutset(structure: Structure, max_memory: int, max_entries: float) -> tuple[l
         np.add.at(weight, edges[:, 1], logs[edges[:, 0]])
         if not weight.any():
             return None
+        alive()
         v = int(left[np.argmax(weight)])
         chosen.append(v)
         states *= float(structure.cardinalities[v])
@@ -49,21 +53,19 @@ def conditioned(
     variables: list[int],
     order: Order,
     max_memory: int,
-    report: Callable[[], bool],
+    report: Callable[[], None],
     n_jobs: int | None = None,
-) -> tuple[float, float, bool]:
-    """``log sum_c Z(c)`` over the states ``c`` of `variables`: its value, what rounding may do, whether it is complete.
-
-    `report` is asked before each state whether to go on; the sum so far is a lower bound.
+) -> Iterator[tuple[float, float]]:
+    """``log sum_c Z(c)`` over the states ``c`` of `variables`, one after the other: the sum so far, which is a lower
+    bound until all of them are in it, and what rounding may do. `report` is called before each state.
     """
     total, slack, part = -np.inf, 0.0, None
     for state in itertools.product(*(range(int(structure.cardinalities[v])) for v in variables)):
-        if not report():
-            return total, slack, False
+        report()
         given = structure.restrict(theta, dict(zip(variables, state, strict=True)))
         part = given[0] if part is None else part  # the same structure each time: its plans are kept
         value = Elimination(part, given[1], order, max_memory, n_jobs).log_partition()
         total = float(np.logaddexp(total, value))
         if np.isfinite(value):
             slack = max(slack, rounding(value, terms=4.0 * (part.n_factors + part.n_variables)))
-    return total, slack + rounding(total if np.isfinite(total) else 0.0, terms=4.0), True
+        yield total, slack + rounding(total if np.isfinite(total) else 0.0, terms=4.0)

@@ -3,25 +3,42 @@
 A graph is cut along a *direction*: a number for each variable, the difference of its distances from two landmarks. On a
 grid the landmarks are corners, and two that share a side give the columns or the rows. Blocks are what lies between two
 cuts; as many cuts as the memory asks for, where the factors that they cut are weakest.
+
+Blocks of one shape, such as strips of a grid that are equally wide, share one structure, and with it the order of
+elimination and the plan of memory: these are found once.
 """
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from cumulant.graphical.exact.elimination import Elimination
-from cumulant.graphical.exact.orders import Order, elimination_order
+from cumulant.graphical.exact.orders import Order, fast_order
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["Partition", "fits", "good_order", "inside", "partitions", "strengths", "with_fields"]
+__all__ = [
+    "Block", "Limits", "Partition", "at_once", "fits", "good_order", "inside", "outside", "partitions", "strengths",
+    "with_fields",
+]  # fmt: skip
 
 _LANDMARKS = 4
-_MOST_BLOCKS = 64  # beyond, single variables
+_MOST_BLOCKS = 128  # beyond, single variables
+_NEVER = 0.5  # a guess of the memory times this is still too much: no plan is made
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some variables, the factors inside, and the structure of these, with a table for each variable after them."""
+
+    variables: np.ndarray
+    factors: np.ndarray
+    part: Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +48,40 @@ class Partition:
     labels: np.ndarray
     cost: float
     kept: np.ndarray  # the factors inside the blocks
-    part: Structure  # these, and a table for each variable
+    blocks: tuple[Block, ...]
 
     @property
     def n_blocks(self) -> int:
         """How many blocks there are."""
-        return int(self.labels.max(initial=-1)) + 1
+        return len(self.blocks)
+
+    @property
+    def entries(self) -> float:
+        """The work of one pass over all blocks."""
+        return sum(good_order(block.part).entries for block in self.blocks)
+
+
+@dataclass(eq=False)
+class Limits:
+    """What a partition may cost, who is asked on the way whether to go on, and the structures met so far."""
+
+    memory: int  # bytes for one block
+    entries: float = math.inf  # of a pass over all blocks
+    report: Callable[[], None] = lambda: None
+    known: dict[Structure, Structure] = field(default_factory=dict)
+
+    def shared(self, part: Structure) -> Structure:
+        """The first structure met that is equal to this one: it may have an order and a plan already."""
+        return self.known.setdefault(part, part)
+
+    def allow(self, partition: Partition) -> bool:
+        """Whether each block fits into memory, and all of them into the work."""
+        left = self.entries
+        for block in sorted(partition.blocks, key=lambda b: -b.variables.size):
+            left -= good_order(block.part).entries
+            if left < 0.0 or not fits(block.part, self.memory):
+                return False
+        return True
 
 
 def strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
@@ -45,14 +90,15 @@ def strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
     To second order a coupling of ``J`` between two spins is worth ``J^2 / 2`` in ``log Z``; its table has the range
     ``2 J``.
     """
-    starts = structure.table_starts
-    out = np.zeros(structure.n_factors)
-    for f in range(structure.n_factors):
-        table = theta[starts[f] : starts[f + 1]]
-        finite = table[np.isfinite(table)]
-        if structure.scope_starts[f + 1] - structure.scope_starts[f] > 1 and finite.size:
-            out[f] = (0.5 * np.ptp(finite)) ** 2 + (1.0 if finite.size < table.size else 0.0)
-    return out
+    if structure.n_factors == 0:
+        return np.zeros(0)
+    starts, own = structure.table_starts[:-1], theta[: int(structure.table_starts[-1])]
+    finite = np.isfinite(own)
+    low = np.minimum.reduceat(np.where(finite, own, np.inf), starts)
+    high = np.maximum.reduceat(np.where(finite, own, -np.inf), starts)
+    some = np.isfinite(low) & (np.diff(structure.scope_starts) > 1)
+    hard = ~np.logical_and.reduceat(finite, starts)
+    return np.where(some, (0.5 * np.where(some, high - low, 0.0)) ** 2 + hard, 0.0)
 
 
 def inside(structure: Structure, labels: np.ndarray) -> np.ndarray:
@@ -63,15 +109,26 @@ def inside(structure: Structure, labels: np.ndarray) -> np.ndarray:
 
 def with_fields(structure: Structure, kept: np.ndarray) -> Structure:
     """The factors `kept` (their numbers), and after them a table for each single variable."""
-    starts = structure.scope_starts
-    scopes = [structure.scopes[starts[f] : starts[f + 1]] for f in kept.tolist()]
-    single = np.arange(structure.n_variables)
-    ends = np.cumsum([0, *map(len, scopes), *([1] * single.size)])
-    return Structure.flat(structure.cardinalities, ends, np.concatenate([*scopes, single]))
+    return _block(structure, np.arange(structure.n_variables), kept)
 
 
-def partitions(structure: Structure, theta: np.ndarray, max_memory: int, most: int) -> list[Partition]:
-    """Up to `most` partitions into as few blocks as fit into `max_memory`; none where no number of blocks does.
+def _block(structure: Structure, variables: np.ndarray, kept: np.ndarray) -> Structure:
+    """The factors `kept`, which are about some variables only, and after them a table for each of these."""
+    begin, width = structure.scope_starts[:-1][kept], np.diff(structure.scope_starts)[kept]
+    ends = np.concatenate([[0], np.cumsum(width)])
+    places = np.arange(int(ends[-1])) + np.repeat(begin - ends[:-1], width)
+    number = np.zeros(structure.n_variables, np.int64)
+    number[variables] = np.arange(variables.size)
+    single = np.arange(variables.size)
+    return Structure.flat(
+        structure.cardinalities[variables],
+        np.concatenate([ends, ends[-1] + 1 + single]),
+        np.concatenate([number[structure.scopes[places]], single]),
+    )
+
+
+def partitions(structure: Structure, theta: np.ndarray, limits: Limits, most: int) -> list[Partition]:
+    """Up to `most` partitions into as few blocks as keep within the `limits`; none where no number of blocks does.
 
     Along each of the directions whose cuts are cheapest come the cheapest cuts near equal parts, and then the same
     moved to both sides, so that few factors are cut by all of them.
@@ -81,7 +138,7 @@ def partitions(structure: Structure, theta: np.ndarray, max_memory: int, most: i
     prices = [_middle_price(structure, level, strength) for level in levels]
     order = np.argsort(prices, kind="stable")
     good = [levels[i] for i in order if prices[i] <= 1.25 * prices[order[0]] + 1e-12][:2]
-    starts = [(level, next(_fitting(structure, level, strength, max_memory), None)) for level in good]
+    starts = [(level, _fewest(structure, level, strength, limits)) for level in good]
     found = [(level, start) for level, start in starts if start is not None]
     if not found:
         return []
@@ -90,7 +147,7 @@ def partitions(structure: Structure, theta: np.ndarray, max_memory: int, most: i
     share = -(-most // len(found))
     chosen: list[Partition] = []
     for level, start in found:
-        chosen += _moved(structure, level, strength, max_memory, start, share)
+        chosen += _moved(structure, level, strength, limits, start, share)
     return sorted(chosen[:most], key=lambda p: p.cost)
 
 
@@ -124,17 +181,23 @@ def _directions(structure: Structure) -> list[np.ndarray]:
     return out
 
 
-def _fitting(structure, level, strength, max_memory) -> Iterator[Partition]:
-    """Partitions along a direction that fit, those with fewest blocks first."""
+def _fewest(structure, level, strength, limits) -> Partition | None:
+    """The partition along a direction with the fewest blocks that is allowed, by bisection: more blocks are smaller."""
     last = int(level.max())
     count = np.cumsum(np.bincount(level, minlength=last + 1))
-    for n_blocks in range(2, min(last + 1, _MOST_BLOCKS) + 1):
+    low, high, best = 1, min(last + 1, _MOST_BLOCKS) + 1, None
+    while high - low > 1:
+        n_blocks = (low + high) // 2
+        limits.report()
         ideal = count[-1] * np.arange(1, n_blocks) / n_blocks
         cuts = np.searchsorted(count, ideal - 1e-9) + 1  # a block begins at the level of a cut
         cuts = np.unique(np.clip(_cheapest_near(structure, level, strength, cuts, 1), 1, last))
-        found = _made(structure, level, strength, cuts)
-        if fits(found.part, max_memory):
-            yield found
+        found = _made(structure, level, strength, cuts, limits)
+        if limits.allow(found):
+            high, best = n_blocks, found
+        else:
+            low = n_blocks
+    return best
 
 
 def _cheapest_near(structure, level, strength, cuts, reach) -> np.ndarray:
@@ -166,49 +229,82 @@ def _spans(structure: Structure, level: np.ndarray) -> tuple[np.ndarray, np.ndar
     return low, high
 
 
-def _made(structure, level, strength, cuts) -> Partition:
+def _made(structure, level, strength, cuts, limits) -> Partition:
     labels = np.searchsorted(cuts, level, side="right")
     labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    within = inside(structure, labels)
+    low, high = _spans(structure, labels.astype(np.float64))
+    within = low == high
     kept = np.flatnonzero(within)
-    return Partition(labels, float(strength[~within].sum()), kept, with_fields(structure, kept))
+    owner, blocks = low[kept].astype(np.int64), []
+    for b in range(int(labels.max()) + 1):
+        variables, factors = np.flatnonzero(labels == b), kept[owner == b]
+        blocks.append(Block(variables, factors, limits.shared(_block(structure, variables, factors))))
+    return Partition(labels, float(strength[~within].sum()), kept, tuple(blocks))
 
 
-def _moved(structure, level, strength, max_memory, start, most) -> list[Partition]:
+def _moved(structure, level, strength, limits, start, most) -> list[Partition]:
     """`start`, and its cuts moved together by one level, two levels, ... to both sides, while the blocks fit."""
-    cuts = np.array([level[start.labels == b].min() for b in range(1, start.n_blocks)])
+    cuts = np.array([level[block.variables].min() for block in start.blocks[1:]])
     out, open_sides = [start], [1, -1]
     for distance in range(1, int(level.max()) + 1):
         for side in tuple(open_sides):
             there = cuts + side * distance
             each = None
             if there.min() >= 1 and there.max() <= level.max() and len(out) < most:
-                each = _made(structure, level, strength, there)
-            if each is None or each.n_blocks < start.n_blocks or not fits(each.part, max_memory):
+                limits.report()
+                each = _made(structure, level, strength, there, limits)
+            if each is None or each.n_blocks < start.n_blocks or not limits.allow(each):
                 open_sides.remove(side)
             else:
                 out.append(each)
     return out
 
 
-def good_order(structure: Structure) -> Order:
+def good_order(structure: Structure, alive: Callable[[], None] = lambda: None) -> Order:
     """A cheap order, found fast: without the repeated searches that pay where one pass is all that is asked for."""
     if "fast" not in structure.plans:
-        kinds = ("min-fill", "frontier")
-        structure.plans["fast"] = min(
-            (elimination_order(structure, kind, restarts=0) for kind in kinds), key=lambda o: o.entries
-        )
+        structure.plans["fast"] = fast_order(structure, alive)
     return structure.plans["fast"]
 
 
 def fits(part: Structure, max_memory: int) -> bool:
-    """Whether exact marginals of all tables of a model need at most `max_memory` bytes."""
+    """Whether exact marginals of all tables of a model need at most `max_memory` bytes.
+
+    The answer for a memory is kept with the structure. Where all messages do not fit at once, a plan of the memory says
+    it; a guess comes first, ``2 sqrt(all messages * largest message)`` for what checkpoints leave.
+    """
+    key = ("fits", max_memory)
+    if key not in part.plans:
+        part.plans[key] = _fits(part, max_memory)
+    return part.plans[key]
+
+
+def _fits(part: Structure, max_memory: int) -> bool:
+    order = good_order(part)
+    if 24.0 * 2.0**order.log2_largest > max_memory:
+        return False
+    if at_once(part, max_memory):
+        return True
+    program = Elimination(part, np.zeros(0), order, max_memory).program
+    limit = (max_memory - outside(part)) // 8
+    messages = program.lengths[program.n_factors :].astype(np.float64)
+    fixed = 2 * int(part.table_starts[-1]) + int(part.cardinalities.sum())
+    if fixed + _NEVER * 2.0 * math.sqrt(messages.sum() * messages.max(initial=0.0)) > limit:
+        return False
+    return plan(program, True, True, limit).entries <= limit
+
+
+def at_once(part: Structure, max_memory: int) -> bool:
+    """Whether all messages and what multiplies them fit at once: no plan of the memory is needed then."""
     order = good_order(part)
     if 24.0 * 2.0**order.log2_largest > max_memory:
         return False
     program = Elimination(part, np.zeros(0), order, max_memory).program
-    limit = max_memory // 8
-    tables = 2 * int(part.table_starts[-1])  # parameters and beliefs, outside the pass
-    if 2 * int(program.lengths.sum()) + 3 * tables <= limit:
-        return True  # all messages and what multiplies them at once
-    return plan(program, True, True, limit - tables).entries + tables <= limit
+    fixed = 2 * int(part.table_starts[-1]) + int(part.cardinalities.sum())
+    messages = float(program.lengths[program.n_factors :].astype(np.float64).sum())
+    return fixed + 2.0 * messages <= (max_memory - outside(part)) // 8
+
+
+def outside(part: Structure) -> int:
+    """Bytes of parameters and beliefs, which a pass does not count as its own."""
+    return 16 * int(part.table_starts[-1])

@@ -113,17 +113,22 @@ class Combination:
         """The logarithms of the weights, which add up to one."""
         return x[self.ends[-1] :] - logsumexp(x[self.ends[-1] :])
 
+    def solve(self, k: int, scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        """``log Z`` of a copy with these tables, and its marginals."""
+        part = self.copies[k][1]
+        memory = max(self.memory, 256 * scaled.size)  # a tree always fits
+        log_z, _, mean = Elimination(part, scaled, good_order(part), memory, 1).beliefs()
+        return log_z, mean
+
     def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
         """The bound, its derivative by `x`, and what rounding may have taken from it."""
         shares, weights = self.shares(x), softmax(x[self.ends[-1] :])
 
-        def solve(k):
-            part, scaled = self.copies[k][1], shares[k] / weights[k]
-            memory = max(self.memory, 256 * scaled.size)  # a tree always fits
-            log_z, _, mean = Elimination(part, scaled, good_order(part), memory, 1).beliefs()
-            return log_z, mean, scaled
+        def work(k):
+            scaled = shares[k] / weights[k]
+            return *self.solve(k, scaled), scaled
 
-        found = side_by_side(solve, self.n_copies, None if self.n_jobs is None else min(self.n_jobs, LANES))
+        found = side_by_side(work, self.n_copies, None if self.n_jobs is None else min(self.n_jobs, LANES))
         values = np.array([log_z for log_z, _, _ in found])
         if (values == -np.inf).any():  # a copy has no possible state, and so has the model
             return -np.inf, np.zeros(self.dim), 0.0

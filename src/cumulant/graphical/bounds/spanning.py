@@ -4,30 +4,43 @@ With clusters of one variable these are spanning trees. On dense graphs, which h
 of the factors at once.
 """
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 
-from cumulant.graphical.bounds.partition import fits, with_fields
+from cumulant.graphical.bounds.partition import at_once, with_fields
 from cumulant.graphical.structure import Structure
 
 __all__ = ["cover", "spanning_subgraph"]
 
 
 def cover(
-    structure: Structure, strength: np.ndarray, missing: np.ndarray, max_memory: int, bits: float = 12.0
+    structure: Structure,
+    strength: np.ndarray,
+    missing: np.ndarray,
+    max_memory: int,
+    bits: float = 12.0,
+    alive: Callable[[], None] = lambda: None,
+    few: bool = False,
 ) -> list[tuple[np.ndarray, Structure]]:
     """Subgraphs that fit into `max_memory` and together keep every factor marked in `missing`.
 
     Each is a maximum spanning tree of clusters, where a factor counts by its strength, and by far more while it is
-    missing. Returned are the factors of each, and its structure with a table for each variable.
+    missing (before any other where there are to be `few` of them). Returned are the factors of each, and its structure
+    with a table for each variable. `alive` is called between pieces of work, and may raise to end them.
     """
     out, missing = [], missing.copy()
     times = np.where(missing, 0.0, 1.0)
     while missing.any():
         weight = (strength + 1e-9) / (1.0 + 100.0 * times)
+        if few:
+            weight = np.where(missing, 1e9 + weight, weight)
         while True:
+            alive()
             kept = np.flatnonzero(spanning_subgraph(structure, weight, bits))
             part = with_fields(structure, kept)
-            if bits <= 0.0 or fits(part, max_memory):
+            if bits <= 0.0 or at_once(part, max_memory):
                 break
             bits -= 1.0
         if not missing[kept].any():  # the heaviest missing factor comes first in a tree of its own making
@@ -48,8 +61,9 @@ def spanning_subgraph(structure: Structure, weight: np.ndarray, bits: float) -> 
     """
     n = structure.n_variables
     cluster = _clusters(structure, weight, bits) if bits > 0 else np.arange(n)
-    touched = [np.unique(cluster[list(structure.scope(f))]) for f in range(structure.n_factors)]
-    parent = np.arange(n)
+    own, ends = cluster[structure.scopes].tolist(), structure.scope_starts.tolist()
+    touched = [sorted(set(own[a:b])) for a, b in itertools.pairwise(ends)]
+    parent = list(range(n))
 
     def root(c):
         while parent[c] != c:
@@ -59,13 +73,13 @@ def spanning_subgraph(structure: Structure, weight: np.ndarray, bits: float) -> 
 
     kept = np.zeros(structure.n_factors, dtype=bool)
     for f in np.argsort(-weight, kind="stable").tolist():
-        roots = [root(c) for c in touched[f].tolist()]
+        roots = [root(c) for c in touched[f]]
         if len(set(roots)) == len(roots):
             kept[f] = True
             for r in roots[1:]:
                 parent[r] = roots[0]
     for f, those in enumerate(touched):
-        if those.size <= 1:
+        if len(those) <= 1:
             kept[f] = True
     return kept
 

@@ -8,18 +8,23 @@ row that is worked on by vector instructions, and what does not change along a r
 import numpy as np
 
 from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["MAX_AXES", "MAX_TERMS", "contract", "contract_log"]
+__all__ = ["MAX_AXES", "MAX_TERMS", "contract", "contract_log", "log_dot"]
 
 MAX_AXES, MAX_TERMS = 64, 12
 _ROW = 1024  # entries of a row at most: what is read twice stays in the first cache
 _LONG = 32  # entries from which a row is worth its overhead; below, blocks of several axes are read through an index
 _BLOCK = 512  # entries of such a block at most
+_NOTHING = -1.7976931348623157e308  # the lowest number: stands for log 0 where a difference must not be NaN
 
 
 @kernel
-def _arrange(n_axes, sizes, n_terms, strides, out_sizes, out_strides):
-    """Fuse axes; rows of `strides` are the terms and, last, the target. Returns the number of axes and of the row."""
+def _arrange(n_axes, sizes, n_terms, strides, longest, out_sizes, out_strides):
+    """Fuse axes up to `longest` entries; rows of `strides` are the terms and, last, the target.
+
+    Returns the number of axes and of the row.
+    """
     n = 0
     # Axes of the target first, those that are summed after them: each row of the target is finished before the next.
     # They are fused from the last to the first, so that a row is near in memory, and turned round at the end.
@@ -28,7 +33,7 @@ def _arrange(n_axes, sizes, n_terms, strides, out_sizes, out_strides):
         for a in range(n_axes - 1, -1, -1):
             if sizes[a] == 1 or (strides[n_terms, a] == 0) != (summed == 1):
                 continue
-            fits = n > begin and out_sizes[n - 1] * sizes[a] <= _ROW
+            fits = n > begin and out_sizes[n - 1] * sizes[a] <= longest
             if fits:
                 for t in range(n_terms + 1):
                     if strides[t, a] != out_strides[t, n - 1] * out_sizes[n - 1]:
@@ -73,7 +78,7 @@ def _advance(n, axes, turning, n_tables, steps, digits, place):
 def contract(values, n_axes, sizes, n_terms, bases, strides, target):
     """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
     axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
-    n, row = _arrange(n_axes, sizes, n_terms, strides, axes, steps)
+    n, row = _arrange(n_axes, sizes, n_terms, strides, _ROW, axes, steps)
     length = axes[row] if n > 0 else 1
     if length < _LONG:
         total = 1
@@ -280,28 +285,131 @@ def _multiply(values, base, step, factor, first, buffer, length):
             buffer[j] *= values[np.uint64(base + j * step)]
 
 
-@kernel
+@kernel(fastmath={"contract", "nsz"})
 def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
-    """The same for logarithms: ``log sum exp sum``, or ``max sum`` where `best`; -inf is the logarithm of zero."""
+    """The same for logarithms: ``log sum exp sum``, or ``max sum`` where `best`; -inf is the logarithm of zero.
+
+    A block of entries is worked on at once: an index says where they are in each table. Of every entry of the target
+    the largest term so far and the sum of all relative to it are kept, so that each term costs one exponential and each
+    entry of the target one logarithm, and no product can underflow.
+    """
     axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
-    n, _ = _arrange(n_axes, sizes, n_terms, strides, axes, steps)
-    place = np.empty(MAX_TERMS + 1, np.int64)
+    n, _ = _arrange(n_axes, sizes, n_terms, strides, 32, axes, steps)  # short, so that several make a block
+    n_target = 0
+    while n_target < n and steps[n_terms, n_target] != 0:
+        n_target += 1
+    inside, width, depth = np.zeros(MAX_AXES, np.bool_), 1, 1
+    for a in range(n_target - 1, -1, -1):
+        if width * axes[a] > _ROW:
+            break
+        inside[a] = True
+        width *= axes[a]
+    if width < 8:  # a small target: the block runs along what is summed
+        for a in range(n - 1, n_target - 1, -1):
+            if width * depth * axes[a] > _ROW:
+                break
+            inside[a] = True
+            depth *= axes[a]
+    index = np.empty((MAX_TERMS + 1, _ROW), np.uint32)
+    still, straight = np.ones(MAX_TERMS + 1, np.bool_), np.ones(MAX_TERMS + 1, np.bool_)  # no need of the index
+    index[:, 0] = 0
+    size = 1
+    for a in range(n - 1, -1, -1):
+        if inside[a]:
+            for t in range(n_terms + 1):
+                still[t] = still[t] and steps[t, a] == 0
+                straight[t] = straight[t] and steps[t, a] == size
+                row = index[t]
+                for digit in range(1, axes[a]):
+                    for j in range(size):
+                        row[digit * size + j] = row[j] + digit * steps[t, a]
+            size *= axes[a]
+    digits, place = np.zeros(MAX_AXES, np.int64), np.empty(MAX_TERMS + 1, np.int64)
     for t in range(n_terms):
         place[t] = bases[t]
     place[n_terms] = target
-    digits, turning = np.zeros(MAX_AXES, np.int64), np.ones(MAX_AXES, np.bool_)
+    outside, over = ~inside, ~inside  # all that the block does not hold, and the part of it that is summed
+    over[:n_target] = False
+    outside[n_target:] = False
+    score, top, total = np.empty(_ROW), np.empty(_ROW), np.empty(_ROW)
     while True:
-        total = 0.0
-        for t in range(n_terms):
-            total += values[place[t]]
-        to = place[n_terms]
-        before = values[to]
-        if total > before:
-            if best or before == -np.inf:
-                values[to] = total
+        out = values[place[n_terms] :]
+        first = True
+        for i in range(width):
+            first = first and not out[index[n_terms, i * depth]] > _NOTHING
+        for i in range(width):
+            before = out[index[n_terms, i * depth]]
+            top[i] = before if before > _NOTHING else _NOTHING
+            total[i] = 1.0 if before > _NOTHING else 0.0
+        while True:
+            constant = 0.0
+            for t in range(n_terms):
+                if still[t]:
+                    constant += values[place[t]]
+            for j in range(width * depth):
+                score[j] = constant
+            for t in range(n_terms):
+                if still[t]:
+                    continue
+                table, where = values[place[t] :], index[t]
+                if straight[t]:
+                    for j in range(width * depth):
+                        score[j] += table[j]
+                else:
+                    for j in range(width * depth):
+                        score[j] += table[where[j]]
+            if best:
+                for i in range(width):
+                    for j in range(i * depth, (i + 1) * depth):
+                        top[i] = max(top[i], score[j])
+            elif depth == 1 and first:  # nothing is there yet
+                for i in range(width):
+                    top[i] = max(score[i], _NOTHING)
+                    total[i] = 1.0 if score[i] > _NOTHING else 0.0
+            elif depth == 1:
+                for i in range(width):
+                    difference = score[i] - top[i]
+                    share = fast_exp(-abs(difference))
+                    total[i] = total[i] * share + 1.0 if difference > 0.0 else total[i] + share
+                    top[i] = max(top[i], score[i])
             else:
-                values[to] = total + np.log1p(np.exp(before - total))
-        elif total > -np.inf and not best:
-            values[to] = before + np.log1p(np.exp(total - before))
-        if not _advance(n, axes, turning, n_terms + 1, steps, digits, place):
+                for i in range(width):
+                    row = score[i * depth : (i + 1) * depth]
+                    highest = top[i]
+                    for j in range(depth):
+                        highest = max(highest, row[j])
+                    total[i] = total[i] * fast_exp(top[i] - highest) + _sum_exp(row, highest)
+                    top[i] = highest
+            first = False
+            if not _advance(n, axes, over, n_terms + 1, steps, digits, place):
+                break
+        for i in range(width):
+            to = index[n_terms, i * depth]
+            if top[i] <= _NOTHING:
+                out[to] = -np.inf
+            else:
+                out[to] = top[i] if best else top[i] + fast_log(total[i])
+        if not _advance(n, axes, outside, n_terms + 1, steps, digits, place):
             return
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _sum_exp(row, highest):
+    total = 0.0
+    for j in range(row.size):
+        total += fast_exp(row[j] - highest)
+    return total
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz", "nnan"})
+def log_dot(one, two):
+    """``log sum exp(one + two)``; -inf where all terms are."""
+    top = _NOTHING
+    for j in range(one.size):
+        top = max(top, one[j] + two[j])
+    if top <= _NOTHING:
+        return -np.inf
+    total = 0.0
+    for j in range(one.size):
+        total += fast_exp(one[j] + two[j] - top)
+    return top + np.log(total)

@@ -8,7 +8,7 @@ an underflow can be ruled out before it happens: where it cannot, the pass says 
 
 import numpy as np
 
-from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log
+from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log, log_dot
 from cumulant.kernels import kernel
 
 __all__ = ["advance", "decode", "exponentiate", "part_of_step", "safe", "settle"]
@@ -159,14 +159,7 @@ def _marginal_of_message(v, message, linear, values, offsets, adjoints, to, size
         if linear:
             values[to + x] = _dot(values[a : a + block], values[b : b + block])
             continue
-        top = -np.inf
-        for j in range(block):
-            top = max(top, values[a + j] + values[b + j])
-        total = 0.0
-        for j in range(block):
-            if values[a + j] + values[b + j] > -np.inf:
-                total += np.exp(values[a + j] + values[b + j] - top)
-        values[to + x] = top + np.log(total) if top > -np.inf else -np.inf
+        values[to + x] = log_dot(values[a : a + block], values[b : b + block])
 
 
 @kernel
@@ -184,6 +177,8 @@ def advance(
     for k in range(last - first):
         s = first + k if kind == 0 else last - 1 - k
         own, v = n_factors + s, summed[s]
+        if kind == 1 and adjoints[own] < 0:  # nothing below it is asked for
+            continue
         n_terms = term_starts[s + 1] - term_starts[s]
         if kind == 1 and lengths[own] == 1 and starts[s + 1] - starts[s] == 1:  # a root: nothing multiplies it
             values[adjoints[own]] = 1.0 if linear else 0.0
@@ -203,8 +198,9 @@ def advance(
                 target, table, begin, size = -2, own, adjoints[n_factors + summed.size + v], sizes[v]
                 message = -1
                 for i in range(term_starts[s], term_starts[s + 1]):
-                    if terms[i] >= n_factors and (message < 0 or lengths[terms[i]] < lengths[message]):
-                        message = terms[i]
+                    t = terms[i]
+                    if t >= n_factors and adjoints[t] >= 0 and (message < 0 or lengths[t] < lengths[message]):
+                        message = t
                 if message >= 0:
                     if linear and not (low[message] * low_adjoint[message] > _TINY):
                         return False

@@ -1,9 +1,11 @@
-"""Min-fill elimination on sets of neighbours: for sparse graphs of any size."""
+"""Greedy elimination on sets of neighbours: for sparse graphs of any size."""
 
 import heapq
+import math
 from collections import deque
+from collections.abc import Sequence
 
-__all__ = ["min_fill"]
+__all__ = ["min_fill", "min_weight"]
 
 
 def min_fill(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
@@ -43,6 +45,42 @@ def min_fill(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
             if current[u] != (new := cost(u)):
                 current[u] = new
                 heapq.heappush(heap, new)
+    return order
+
+
+def min_weight(adjacent: list[set[int]], sizes: Sequence[float], limit: float = math.inf) -> list[int]:
+    """Variables in the order of elimination, each time one that makes the smallest clique; consumes `adjacent`.
+
+    The size of a clique is the sum of those of its members, binary logarithms of their states. It ends early where the
+    smallest is above the `limit`: what is left is too wide for whoever asks. Far faster than min-fill, whose costs
+    change for neighbours of neighbours as well.
+
+    >>> min_weight([{1, 2, 3}, {0}, {0, 3}, {0, 2}], [1.0, 1.0, 1.0, 1.0])
+    [1, 0, 2, 3]
+    >>> min_weight([{1, 2, 3}, {0}, {0, 3}, {0, 2}], [1.0, 1.0, 1.0, 1.0], limit=2.0)
+    [1]
+    """
+    current = [sizes[v] + sum(sizes[u] for u in around) for v, around in enumerate(adjacent)]
+    heap = [(weight, v) for v, weight in enumerate(current)]
+    heapq.heapify(heap)
+    order: list[int] = []
+    gone = [False] * len(adjacent)
+    while heap:
+        weight, v = heapq.heappop(heap)
+        if gone[v] or weight != current[v]:
+            continue  # its cost has changed since
+        if weight > limit:
+            break
+        gone[v] = True
+        order.append(v)
+        around = adjacent[v]
+        for u in around:
+            beside = adjacent[u]
+            beside.discard(v)
+            beside |= around
+            beside.discard(u)
+            current[u] = sizes[u] + sum(map(sizes.__getitem__, beside))
+            heapq.heappush(heap, (current[u], u))
     return order
 
 

@@ -35,6 +35,7 @@ class Pass:
         self.adjoints = np.full(n_tables + sizes.size, -1, np.int64)
         self.offsets[: program.n_factors] = program.structure.table_starts[:-1]
         self.position = np.zeros(sizes.size, np.int64)
+        self.idle = program.only_factors & (not beliefs)  # steps that the backward pass leaves out
         begin = int(program.structure.table_starts[-1])
         if beliefs:
             self.adjoints[: program.n_factors] = begin + program.structure.table_starts[:-1]
@@ -65,7 +66,8 @@ class Pass:
             if not self.step_all():
                 return None
             if self.backward:
-                self.adjoints[program.n_factors : program.lengths.size] = self.begin + ends[-1:].sum() + ends - messages
+                places = self.begin + ends[-1:].sum() + ends - messages
+                self.adjoints[program.n_factors : program.lengths.size] = np.where(self.idle, -1, places)
                 if not self.all_back():
                     return None
         elif not self.scheduled(modes):
@@ -124,8 +126,9 @@ class Pass:
                 done = self.step(event.step)
             else:
                 for table, place in event.places:
-                    self.adjoints[table] = place
-                done = self.step_back(event.step)
+                    if not self.idle[table - self.program.n_factors]:
+                        self.adjoints[table] = place
+                done = bool(self.idle[event.step]) or self.step_back(event.step)
             if not done:
                 return False
         return True

@@ -67,6 +67,14 @@ class Program:
         return np.flatnonzero(self.consumers[self.n_factors :] < 0)
 
     @cached_property
+    def only_factors(self) -> np.ndarray:
+        """Whether a step multiplies factors and sums nothing out: marginals do not need what multiplies its result."""
+        out = np.zeros(self.n_steps, dtype=bool)
+        for s in np.flatnonzero(self.summed < 0):  # steps are numbered with sources first
+            out[s] = all(t < self.n_factors or out[t - self.n_factors] for t in self.terms_of(int(s)))
+        return out
+
+    @cached_property
     def schedules(self) -> dict:
         """The schedules that were found for these steps, by what was asked for."""
         return {}

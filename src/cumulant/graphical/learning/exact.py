@@ -8,9 +8,11 @@ from scipy.optimize import minimize
 
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
 from cumulant.errors import NotConvergedError
+from cumulant.graphical.learning.conditional_likelihood import block_likelihood
 from cumulant.graphical.learning.planner import lipschitz
 from cumulant.graphical.learning.problem import Fit, LearningProblem
-from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
+from cumulant.graphical.learning.pseudo_likelihood import Objective, composite_likelihood, pseudo_likelihood
+from cumulant.graphical.pairwise import Ising
 
 __all__ = ["fit_conditional", "fit_exact"]
 
@@ -30,12 +32,12 @@ def fit_exact(problem: LearningProblem, *, tol: float, max_steps: int, **options
     """
     start = time.perf_counter()
     if problem.mixing is None:
-        fit = _free(lambda theta: problem.value_and_gradient(theta, **options), problem, "exact", tol, max_steps, "f")
-        return _timed(fit, start)
+        objective = lambda theta: problem.value_and_gradient(theta, **options)  # noqa: E731
+        return _timed(_free(objective, problem, "exact", tol, max_steps, "f", recipe_of(gap_by_gradient)), start)
     theta, value, bound, steps = _accelerated(problem, tol, max_steps, options)
     certificate, refusal = None, _NO_L2.format(float(np.abs(problem.value_and_gradient(theta, **options)[1]).max()))
     if problem.l2 > 0:
-        certificate = _certificate("f", bound, problem.l2, value, steps)
+        certificate = _certificate("f", bound, problem.l2, value, steps, recipe_of(gap_by_gradient))
         refusal = ""
     return _timed(Fit(problem.bind(theta), certificate, "exact", refusal, value=value), start)
 
@@ -46,20 +48,37 @@ def fit_conditional(problem: LearningProblem, method: str, *, tol: float, max_st
     What is certified is the gap in that objective: it says nothing about the likelihood.
     """
     start = time.perf_counter()
-    if problem.data is None:
+    objective = _conditional(problem, method)
+    name, recipe = {
+        "pseudo_likelihood": ("-pseudo-likelihood", recipe_of(gap_of_pseudo_likelihood)),
+        "composite": ("-composite likelihood", recipe_of(gap_of_composite_likelihood)),
+    }[method]
+    return _timed(_free(objective, problem, method, tol, max_steps, name, recipe), start)
+
+
+def _conditional(problem: LearningProblem, method: str) -> Objective:
+    """The penalised objective of `fit_conditional`; spins have formulas of their own, all else goes by tables."""
+    x, model = problem.data, problem.model
+    if x is None:
         raise ValueError(f"method={method!r} needs the data themselves, not their mean statistics")
-    make = pseudo_likelihood if method == "pseudo_likelihood" else composite_likelihood
-    objective = make(problem.data, problem.edges)
+    if isinstance(model, Ising):
+        make = pseudo_likelihood if method == "pseudo_likelihood" else composite_likelihood
+        objective = make(x, problem.edges)
+    else:
+        singles = [[v] for v in range(problem.n)]
+        blocks = singles if method == "pseudo_likelihood" else model.structure.edges.tolist()
+        objective = block_likelihood(model.family, x, blocks)
 
     def value_and_gradient(theta):
         value, gradient = objective(problem.full(theta))
-        return value + 0.5 * problem.l2 * theta @ theta, gradient[problem.free] + problem.l2 * theta
+        return value + 0.5 * problem.l2 * float(theta @ theta), gradient[problem.free] + problem.l2 * theta
 
-    name = "pseudo-likelihood" if method == "pseudo_likelihood" else "composite likelihood"
-    return _timed(_free(value_and_gradient, problem, method, tol, max_steps, f"-{name}"), start)
+    return value_and_gradient
 
 
-def _free(value_and_gradient, problem: LearningProblem, method: str, tol: float, max_steps: int, what: str) -> Fit:
+def _free(
+    value_and_gradient: Objective, problem: LearningProblem, method: str, tol: float, max_steps: int, what, recipe
+) -> Fit:
     theta, steps = np.zeros(problem.free.size), 0
     value, gradient = value_and_gradient(theta)
     for _ in range(5):  # L-BFGS stops at the rounding of f; started again it goes on
@@ -79,7 +98,7 @@ def _free(value_and_gradient, problem: LearningProblem, method: str, tol: float,
     if problem.l2 == 0:
         return Fit(model, None, method, _NO_L2.format(float(np.abs(gradient).max())), value=value)
     bound = float(gradient @ gradient) / (2.0 * problem.l2)
-    return Fit(model, _certificate(what, bound, problem.l2, value, steps), method, value=value)
+    return Fit(model, _certificate(what, bound, problem.l2, value, steps, recipe), method, value=value)
 
 
 def _accelerated(problem: LearningProblem, tol: float, max_steps: int, options: dict):
@@ -112,7 +131,7 @@ def _finished(problem: LearningProblem, theta: np.ndarray, steps: int, options: 
     return theta, value, gap_by_gradient(problem, theta) if problem.l2 > 0 else np.inf, steps
 
 
-def _certificate(what: str, bound: float, l2: float, value: float, steps: int) -> Certificate:
+def _certificate(what: str, bound: float, l2: float, value: float, steps: int, recipe: str) -> Certificate:
     return Certificate(
         f"{what}(theta) - min",
         bound,
@@ -122,7 +141,7 @@ def _certificate(what: str, bound: float, l2: float, value: float, steps: int) -
             by_construction("gradients are exact but for rounding"),
         ),
         slack=rounding(value, terms=64.0),
-        recipe=recipe_of(gap_by_gradient) if what == "f" else "",
+        recipe=recipe,
         details={"value": value, "steps": steps},
     )
 
@@ -138,6 +157,20 @@ def gap_by_gradient(problem: LearningProblem, theta: np.ndarray) -> float:
     drop = max(value - problem.value_and_gradient(new)[0], 0.0)  # the theorem is about the point one step on
     size = L * (float(np.linalg.norm(theta - new)) + error)
     return drop + size**2 * (0.5 / problem.l2 - 0.5 / L) + 0.5 * L * error**2
+
+
+@verifier
+def gap_of_pseudo_likelihood(problem: LearningProblem, theta: np.ndarray) -> float:
+    """``|gradient|^2 / (2 l2)`` of the penalised pseudo-likelihood, from the data; `theta` are all parameters."""
+    gradient = _conditional(problem, "pseudo_likelihood")(theta[problem.free])[1]
+    return float(gradient @ gradient) / (2.0 * problem.l2)
+
+
+@verifier
+def gap_of_composite_likelihood(problem: LearningProblem, theta: np.ndarray) -> float:
+    """``|gradient|^2 / (2 l2)`` of the penalised composite likelihood, from the data; `theta` are all parameters."""
+    gradient = _conditional(problem, "composite")(theta[problem.free])[1]
+    return float(gradient @ gradient) / (2.0 * problem.l2)
 
 
 def _timed(fit: Fit, start: float) -> Fit:

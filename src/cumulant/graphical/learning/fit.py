@@ -7,15 +7,19 @@ import numpy as np
 
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.exact import fit_conditional, fit_exact
-from cumulant.graphical.learning.mcmc import fit_by_sampling, fit_without_guarantee
+from cumulant.graphical.learning.fast_set import fast_set
+from cumulant.graphical.learning.mcmc import fit_by_sampling
 from cumulant.graphical.learning.planner import Schedule
 from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.graphical.learning.without_guarantee import fit_without_guarantee
 from cumulant.graphical.mixing.fast_mixing import FastMixing
-from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 __all__ = ["METHODS", "fit", "learning_problem"]
 
 METHODS = ("mcmc", "exact", "pseudo_likelihood", "composite", "contrastive_divergence", "persistent")
+
+_ROWS = 4096  # observations that are counted at once
 
 
 def fit(
@@ -39,6 +43,7 @@ def fit(
     step: float = 0.2,
     rng: Any = None,
     n_jobs: int | None = None,
+    progress: bool = False,
 ) -> Fit:
     """Maximise the mean log-likelihood minus ``l2/2 |theta|^2``, over a fast-mixing set where one is given.
 
@@ -48,23 +53,26 @@ def fit(
     Parameters
     ----------
     data : array of shape (observations, variables), or of shape (parameters,)
-        Observations, or the mean of their statistics in the order of ``theta`` (of the couplings, if ``fields=False``).
+        Observations, or the mean of their statistics in the order of ``theta`` (of those that are learnt, if
+        ``fields=False``).
     structure : DiscreteModel or pairs of variables
-        A model whose family is fitted, its own parameters ignored; pairs are the edges of an `Ising` model. Methods
-        other than ``"exact"`` are for Ising models.
+        A model whose family is fitted, its own parameters ignored: spins, colours, units or tables of any order. Pairs
+        are the edges of an `Ising` model.
     method : str
         * ``"mcmc"``: projected gradient with gradients from Gibbs sampling, in `mixing`; with ``l2 > 0`` certifies
           ``|theta - theta*| <= eps``, without (and ``fields=False``) ``f(theta) - f* <= eps``, each with probability
-          ``1 - delta``, by as many iterations, chains and updates as that needs;
+          ``1 - delta``, by as many iterations, chains and updates as that needs. For models whose tables have at most
+          two variables;
         * ``"exact"``: gradients by elimination, for models of small width; `mixing` is optional;
-        * ``"pseudo_likelihood"``, ``"composite"``: conditional likelihoods of spins or joined pairs. The certificate is
-          about that objective;
+        * ``"pseudo_likelihood"``, ``"composite"``: conditional likelihoods of variables or of pairs that share a table.
+          The certificate is about that objective;
         * ``"contrastive_divergence"``, ``"persistent"``: sampling without guarantees, and without a certificate.
     mixing : FastMixing, optional
-        The set of couplings to stay in.
+        The set of couplings, or tables of pairs, to stay in.
     l2 : float
     fields : bool
-        Whether an Ising model has fields; without, only couplings are learnt.
+        Whether single variables have parameters; without, only couplings, or tables of two and more variables, are
+        learnt.
     eps, delta : float
         Of ``"mcmc"``: the accuracy, and the probability of missing it.
     schedule : Schedule, optional
@@ -81,6 +89,8 @@ def fit(
     rng : int, Generator or None
     n_jobs : int, optional
         Threads; the answer does not depend on it.
+    progress : bool
+        Of the methods that sample: show a bar on standard error, where that is a terminal.
 
     Returns
     -------
@@ -100,10 +110,6 @@ def fit(
     problem = learning_problem(data, structure, mixing=mixing, l2=l2, fields=fields)
     if method == "exact":
         return fit_exact(problem, tol=tol, max_steps=max_steps)
-    if not isinstance(problem.model, Ising):
-        raise TypeError(
-            f"method={method!r} is for Ising models; got {type(problem.model).__name__}: use method='exact'"
-        )
     if method == "mcmc":
         return fit_by_sampling(
             problem,
@@ -114,14 +120,16 @@ def fit(
             max_work=max_work,
             rng=rng,
             n_jobs=n_jobs,
+            progress=progress,
         )
     if method in ("pseudo_likelihood", "composite"):
         if mixing is not None:
             raise ValueError(f"method={method!r} takes no mixing: project the answer with graphical.project")
         return fit_conditional(problem, method, tol=tol, max_steps=max_steps)
     return fit_without_guarantee(
-        problem, method, iterations=iterations, sweeps=sweeps, chains=chains, step=step, rng=rng, n_jobs=n_jobs
-    )
+        problem, method, iterations=iterations, sweeps=sweeps, chains=chains, step=step, rng=rng, n_jobs=n_jobs,
+        progress=progress,
+    )  # fmt: skip
 
 
 def learning_problem(
@@ -143,22 +151,35 @@ def learning_problem(
     model = _model(structure, x)
     if model.evidence:
         raise ValueError("structure must be a model without evidence")
-    if mixing is not None and not isinstance(model, Ising):
-        raise TypeError(f"mixing is for Ising models; got {type(model).__name__}")
+    if model.n_variables < model.structure.n_variables:
+        raise TypeError(f"structure must be a model without hidden variables; got a {type(model).__name__}")
     free = np.arange(model.family.dim)
-    if isinstance(model, Ising):
+    if isinstance(model, Ising | Potts | BoltzmannMachine):
         edges = np.sort(model.edges, axis=1)
         if len(np.unique(edges, axis=0)) < len(edges):
             raise ValueError("the edges of structure must be distinct: the same pair is named twice")
-        free = free if fields else free[model.n_variables :]
+        free = free if fields else free[free.size - len(edges) :]
+    elif not fields:
+        width = np.diff(model.structure.scope_starts)
+        free = np.flatnonzero(np.repeat(width > 1, np.diff(model.structure.table_starts)))
+    if mixing is not None:
+        fast_set(model, free, mixing)  # refused here, before any work
     if x.ndim == 1:
         if x.shape != free.shape:
             raise ValueError(f"data of one axis are {free.size} mean statistics; got {x.size}")
         return LearningProblem(model, x.astype(np.float64), float(l2), free, mixing)
     if x.ndim != 2:
         raise ValueError(f"data must have one axis (mean statistics) or two (observations, variables); got {x.ndim}")
-    mean = model.family.statistics(x).mean(axis=0)[free]
-    return LearningProblem(model, mean, float(l2), free, mixing, x)
+    return LearningProblem(model, _mean_statistics(model, x)[free], float(l2), free, mixing, x)
+
+
+def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
+    """By counting entries of tables: statistics of all observations side by side would be a large matrix."""
+    family, counts = model.family, np.zeros(int(model.structure.table_starts[-1]))
+    for first in range(0, len(x), _ROWS):
+        entries = family.entries(family.states(x[first : first + _ROWS]))
+        counts += np.bincount(entries.ravel(), minlength=counts.size)
+    return family.mean_of(counts / len(x))
 
 
 def _model(structure: Any, x: np.ndarray) -> DiscreteModel:

@@ -1,14 +1,18 @@
-"""Maximum likelihood by projected gradient with gradients from Gibbs sampling, and its relatives without guarantees."""
+"""Maximum likelihood by projected gradient with gradients from Gibbs sampling, and what a run of it proves."""
 
 import math
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
 
 from cumulant import randomness
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check
+from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
 from cumulant.errors import CertificateError
+from cumulant.graphical.learning.chains import chains_of
 from cumulant.graphical.learning.planner import (
     Schedule,
     bound_convex,
@@ -17,16 +21,10 @@ from cumulant.graphical.learning.planner import (
     plan_convex,
     plan_strongly_convex,
 )
-from cumulant.graphical.learning.problem import Fit, LearningProblem
-from cumulant.graphical.samplers.gibbs import Neighbours, random_scan
+from cumulant.graphical.learning.problem import Fit, LearningProblem, Run
+from cumulant.graphical.mixing.certificates import Mixing
 
-__all__ = ["fit_by_sampling", "fit_without_guarantee"]
-
-_UNCERTIFIED = {
-    "contrastive_divergence": "no certificate: contrastive divergence runs chains from the data for a few updates, and "
-    "its gradient is biased by an amount that nobody knows",
-    "persistent": "no certificate: persistent chains are not started afresh, and the theorem needs independent ones",
-}
+__all__ = ["bound_of_run", "fit_by_sampling", "iterations_shown", "replay"]
 
 
 def fit_by_sampling(
@@ -39,6 +37,7 @@ def fit_by_sampling(
     max_work: float,
     rng: Any,
     n_jobs: int | None,
+    progress: bool = False,
 ) -> Fit:
     """``theta_k = project(theta_{k-1} - g_k / L)``, ``g_k`` from fresh chains started uniformly (Domke 2015, figure 1).
 
@@ -46,20 +45,7 @@ def fit_by_sampling(
     and ``f(theta) - f*``.
     """
     start = time.perf_counter()
-    if problem.mixing is None:
-        raise ValueError(
-            "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
-        )
-    mixing = problem.mixing.mixing(problem.edges, problem.n)
-    R, distance = problem.R, problem.distance_from_zero()
-    L = lipschitz(R, problem.l2) if smoothness is None else float(smoothness)
-    if not math.isfinite(distance):
-        raise CertificateError(
-            "no certificate: without l2 a bound on |theta*| is needed, and fields are not bounded: give l2 > 0, or "
-            "fields=False",
-            "a bound on |theta_0 - theta*|",
-        )
-    known = {"R": R, "L": L, "distance": distance, "mixing": mixing}
+    known = _constants(problem, smoothness)
     strong = problem.l2 > 0
     if schedule is None:
         schedule = (
@@ -73,32 +59,130 @@ def fit_by_sampling(
             f"{schedule.chains} chains, {schedule.updates} updates)",
             "enough work is allowed",
         )
-    path, errors = _descend(problem, schedule, L, rng, n_jobs)
-    if strong:
-        theta = path[-1]
-        bound = bound_strongly_convex(schedule, l2=problem.l2, delta=delta, **known)
-        bound += float(errors.max(initial=0.0)) * L / problem.l2  # projections are exact but for this
-        quantity, by = "|theta - theta*|", "theorem 6, corrected"
-    else:
-        theta = path[1:].mean(axis=0)
-        known["distance"] = distance + 2.0 * float(errors.sum()) + float(np.linalg.norm(errors))
-        bound = bound_convex(schedule, delta=delta, **known)
-        quantity, by = "f(theta) - f*", "theorem 2"
+    seed = randomness.seed(rng)
+    path, errors = _descend(problem, schedule, known["L"], seed, n_jobs, progress)
+    run = Run(seed, delta, None if smoothness is None else float(smoothness), errors)
+    theta = _answer(problem, path)
     certificate = Certificate(
-        quantity,
-        bound,
-        f"projected gradient with Gibbs sampling in a fast-mixing set: Domke 2015, {by}",
+        "|theta - theta*|" if strong else "f(theta) - f*",
+        _bound(problem, schedule, run, known),
+        "projected gradient with Gibbs sampling in a fast-mixing set: Domke 2015, "
+        + ("theorem 6, corrected" if strong else "theorem 2"),
         (
-            check(mixing.kappa is not None and mixing.kappa < 1, "the set mixes fast", f"kappa = {mixing.kappa:.6g}"),
+            check(known["mixing"].kappa < 1, "the set mixes fast", f"kappa = {known['mixing'].kappa:.6g}"),
             by_construction("fresh independent chains in every iteration, one uniformly chosen site a step"),
-            _smooth(problem, L, smoothness),
+            _smooth(problem, known["L"], smoothness),
         ),
         kind="with probability",
         delta=delta,
-        details={"kappa": mixing.kappa or 0.0, "L": L, "R": R, "distance from start at most": distance},
+        recipe=recipe_of(bound_of_run),
+        details={
+            "kappa": known["mixing"].kappa,
+            "L": known["L"],
+            "R": known["R"],
+            "distance from start at most": known["distance"],
+        },
     )
     seconds = time.perf_counter() - start
-    return Fit(problem.bind(theta), certificate, "mcmc", schedule=schedule, path=path, seconds=seconds)
+    return Fit(problem.bind(theta), certificate, "mcmc", schedule=schedule, path=path, run=run, seconds=seconds)
+
+
+@verifier
+def bound_of_run(problem: LearningProblem, fit: Fit) -> float:
+    """What a fit by ``"mcmc"`` proves, computed again: ``fit.certificate.verify(problem, fit)`` calls it.
+
+    The constants (``R``, ``L``, the distance to the optimum, the rate of mixing) and the bound of the schedule come
+    from the problem. Every iterate must lie in the set, the first be the projection of zero, and the answer be the last
+    of them (with ``l2 > 0``) or their mean: `CertificateError` where that is not so. That the steps in between are what
+    the chains gave is not seen from here; `replay` does them again.
+    """
+    schedule, run, path = fit.schedule, fit.run, fit.path
+    if schedule is None or run is None or path is None:
+        raise CertificateError(f"this is no fit by sampling with a guarantee: its method is {fit.method!r}")
+    known = _constants(problem, run.smoothness)
+    if path.shape != (schedule.iterations + 1, problem.free.size) or run.errors.shape != (len(path),):
+        raise CertificateError("the certificate does not hold: the path is not as long as the schedule says")
+    assert problem.fast_set is not None
+    assert problem.mixing is not None
+    largest = max(problem.fast_set.size(theta) for theta in path)
+    check(
+        largest <= problem.mixing.radius * (1.0 + 1e-4),
+        "every iterate lies in the set",
+        f"the largest norm is {largest:.9g}, the radius {problem.mixing.radius:g}",
+    )
+    check((path[0] == problem.project(np.zeros(problem.free.size))[0]).all(), "the run starts at zero")
+    answer = np.array_equal(problem.full(_answer(problem, path)), fit.model.theta)
+    check(answer, "the model is what the path ends in")
+    return _bound(problem, schedule, run, known)
+
+
+def replay(problem: LearningProblem, fit: Fit, *, n_jobs: int | None = None) -> Fit:
+    """Do a fit by ``"mcmc"`` again from its seed; `CertificateError` where anything comes out differently.
+
+    The chains are the same bit for bit, whatever `n_jobs`; projections pass through BLAS, and the path may differ by
+    1e-9 of its length on another machine. Returns the new fit with its own certificate, which is then computed from
+    nothing but the problem, the seed and the schedule.
+
+    Examples
+    --------
+    >>> from cumulant.graphical import FastMixing, Schedule, fit, learning_problem
+    >>> settings = {"mixing": FastMixing(0.5, "box"), "l2": 1.0, "fields": False}
+    >>> found = fit([0.3], [(0, 1)], schedule=Schedule(5, 20, 10), rng=7, **settings)
+    >>> again = replay(learning_problem([0.3], [(0, 1)], **settings), found)
+    >>> again.certificate == found.certificate
+    True
+    """
+    if fit.schedule is None or fit.run is None or fit.path is None:
+        raise ValueError(f"fit must be one by method='mcmc'; got {fit.method!r}")
+    again = fit_by_sampling(
+        problem,
+        eps=math.inf,  # the schedule is given
+        delta=fit.run.delta,
+        schedule=fit.schedule,
+        smoothness=fit.run.smoothness,
+        max_work=math.inf,
+        rng=fit.run.seed,
+        n_jobs=n_jobs,
+    )
+    assert again.path is not None
+    same = again.path.shape == fit.path.shape and np.allclose(again.path, fit.path, rtol=0.0, atol=1e-9)
+    if not (same and np.allclose(again.model.theta, fit.model.theta, rtol=0.0, atol=1e-9)):
+        raise CertificateError(
+            f"the run cannot be repeated: seed {fit.run.seed} gives another path", "the run is what its seed gives"
+        )
+    return again
+
+
+def _constants(problem: LearningProblem, smoothness: float | None) -> dict[str, Any]:
+    """``R``, ``L``, a bound on ``|theta*|`` and the mixing of the set: what the theorems are about."""
+    if problem.fast_set is None:
+        raise ValueError(
+            "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
+        )
+    mixing: Mixing = problem.fast_set.mixing()
+    distance = problem.distance_from_zero()
+    if not math.isfinite(distance):
+        raise CertificateError(
+            "no certificate: without l2 a bound on |theta*| is needed, and fields are not bounded: give l2 > 0, or "
+            "fields=False",
+            "a bound on |theta_0 - theta*|",
+        )
+    L = lipschitz(problem.R, problem.l2) if smoothness is None else float(smoothness)
+    return {"R": problem.R, "L": L, "distance": distance, "mixing": mixing}
+
+
+def _bound(problem: LearningProblem, schedule: Schedule, run: Run, known: dict[str, Any]) -> float:
+    """The bound of the schedule, with what inexact projections add."""
+    errors = run.errors
+    if problem.l2 > 0:
+        bound = bound_strongly_convex(schedule, l2=problem.l2, delta=run.delta, **known)
+        return bound + float(errors.max(initial=0.0)) * known["L"] / problem.l2
+    farther = known["distance"] + 2.0 * float(errors.sum()) + float(np.linalg.norm(errors))
+    return bound_convex(schedule, delta=run.delta, **{**known, "distance": farther})
+
+
+def _answer(problem: LearningProblem, path: np.ndarray) -> np.ndarray:
+    return path[-1] if problem.l2 > 0 else path[1:].mean(axis=0)
 
 
 def _smooth(problem: LearningProblem, L: float, given: float | None) -> Assumption:
@@ -108,67 +192,23 @@ def _smooth(problem: LearningProblem, L: float, given: float | None) -> Assumpti
     return assume("the gradient is L-Lipschitz on the set", f"L = {given:g} was given; R^2 + l2 = {proved:g} is proved")
 
 
-def _descend(problem, schedule, L, rng, n_jobs) -> tuple[np.ndarray, np.ndarray]:
-    draw = randomness.generator(rng)
-    n, m = problem.n, len(problem.edges)
-    graph = Neighbours.of(n, problem.edges)
-    with_fields = problem.free.size > m
+def _descend(problem, schedule, L, seed, n_jobs, progress) -> tuple[np.ndarray, np.ndarray]:
+    draw, chains = randomness.generator(seed), chains_of(problem)
     theta, first = problem.project(np.zeros(problem.free.size))
     path, errors = [theta], [first]
-    for _ in range(schedule.iterations):
-        full = problem.full(theta)
-        spins = (2 * draw.integers(0, 2, (schedule.chains, n), dtype=np.int8) - 1).astype(np.int8)
-        random_scan(spins, graph, full[n:], full[:n], schedule.updates, seed=int(draw.integers(2**63)), n_jobs=n_jobs)
-        gradient = _statistics(spins, problem.edges, with_fields) - problem.mean + problem.l2 * theta
+    for _ in iterations_shown(schedule.iterations, progress):
+        x = chains.uniform(draw, schedule.chains)
+        mean = chains.run(x, theta, schedule.updates, int(draw.integers(2**63)), n_jobs)
+        gradient = mean - problem.mean + problem.l2 * theta
         theta, error = problem.project(theta - gradient / L)
         path.append(theta)
         errors.append(error)
     return np.array(path), np.array(errors)
 
 
-def _statistics(spins: np.ndarray, edges: np.ndarray, with_fields: bool) -> np.ndarray:
-    x = np.ascontiguousarray(spins.T)
-    pairs = np.array([np.dot(a.astype(np.float32), b) for a, b in ((x[i], x[j]) for i, j in edges)]) / len(spins)
-    return np.concatenate([spins.mean(axis=0), pairs]) if with_fields else pairs
-
-
-def fit_without_guarantee(
-    problem: LearningProblem,
-    method: str,
-    *,
-    iterations: int,
-    sweeps: int,
-    chains: int,
-    step: float,
-    rng: Any,
-    n_jobs: int | None,
-) -> Fit:
-    """Stochastic gradient with chains that start at data (contrastive divergence) or go on from where they were
-    (persistent).
-
-    Steps are ``step / (1 + 5 k / iterations)``; the mean of the second half of the iterates is returned. Hinton (2002);
-    Tieleman (2008). Nothing is certified.
-    """
-    start = time.perf_counter()
-    if method == "contrastive_divergence" and problem.data is None:
-        raise ValueError("method='contrastive_divergence' needs the data themselves: chains start at them")
-    draw = randomness.generator(rng)
-    n, m = problem.n, len(problem.edges)
-    graph, with_fields = Neighbours.of(n, problem.edges), problem.free.size > m
-    theta, _ = problem.project(np.zeros(problem.free.size))
-    spins = (2 * draw.integers(0, 2, (chains, n), dtype=np.int8) - 1).astype(np.int8)
-    path = [theta]
-    for k in range(iterations):
-        if method == "contrastive_divergence":
-            assert problem.data is not None
-            spins = np.ascontiguousarray(problem.data[draw.integers(0, len(problem.data), chains)], dtype=np.int8)
-        full = problem.full(theta)
-        random_scan(spins, graph, full[n:], full[:n], sweeps * n, seed=int(draw.integers(2**63)), n_jobs=n_jobs)
-        gradient = _statistics(spins, problem.edges, with_fields) - problem.mean + problem.l2 * theta
-        theta, _ = problem.project(theta - step / (1.0 + 5.0 * k / iterations) * gradient)
-        path.append(theta)
-    steps = np.array(path)
-    final, _ = problem.project(steps[len(steps) // 2 :].mean(axis=0))
-    schedule = Schedule(iterations, chains, sweeps * n, "no guarantee")
-    seconds = time.perf_counter() - start
-    return Fit(problem.bind(final), None, method, _UNCERTIFIED[method], schedule, steps, seconds=seconds)
+def iterations_shown(n: int, progress: bool) -> Iterable[int]:
+    """``range(n)``, with a bar on standard error where that is a terminal and `progress` is asked for."""
+    console = Console(stderr=True)
+    if not (progress and console.is_terminal):
+        return range(n)
+    return track(range(n), description="learning", console=console, transient=True)

@@ -2,7 +2,7 @@
 
 Learning minimises ``f(theta) = A(theta) - <theta, mean statistic> + l2/2 |theta|^2`` over a convex set in which Gibbs
 sampling mixes as ``d(v) <= C alpha^v``, by ``K`` projected gradient steps of length ``1 / L``, each with ``M`` fresh
-chains of ``v`` updates. ``R`` bounds the length of the statistics, ``|T(x)| <= R``.
+chains of ``v`` updates. ``R`` bounds the statistics about some centre, ``|T(x) - c| <= R``: only differences count.
 
 Two forms of the strongly convex results exist. ``"published"`` is Domke (2015), theorem 6 and corollary 9, as printed;
 ``"corrected"`` puts right two factors in it: the mean of ``M`` vectors of length at most ``R`` concentrates as

@@ -2,18 +2,43 @@
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cumulant.certificates import Certificate
 from cumulant.graphical.discrete_model import DiscreteModel
+from cumulant.graphical.learning.fast_set import CouplingSet, TableSet, fast_set
 from cumulant.graphical.learning.planner import Schedule
+from cumulant.graphical.learning.statistics_ball import statistics_ball
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
 
-__all__ = ["Fit", "LearningProblem"]
+__all__ = ["Fit", "LearningProblem", "Run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What, beside the problem and the schedule, a run by sampling was: enough to do it again.
+
+    Attributes
+    ----------
+    seed : int
+        Of every draw.
+    delta : float
+        The probability of missing what is certified.
+    smoothness : float or None
+        ``L`` where it was given instead of proved.
+    errors : array (iterations + 1,)
+        How far each projection can have been from the true one.
+    """
+
+    seed: int
+    delta: float
+    smoothness: float | None
+    errors: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -31,6 +56,8 @@ class Fit:
         Iterations, chains and updates, of methods that sample.
     path : array (iterations + 1, parameters) or None
         The iterates of methods that sample, from the start.
+    run : Run or None
+        Of ``"mcmc"``: the seed and settings by which `replay` does it again.
     value : float
         The objective where it was computed, else NaN: sampling does not compute the likelihood.
     seconds : float
@@ -42,6 +69,7 @@ class Fit:
     refusal: str = ""
     schedule: Schedule | None = None
     path: np.ndarray | None = None
+    run: Run | None = None
     value: float = math.nan
     seconds: float = 0.0
 
@@ -62,8 +90,8 @@ class Fit:
 class LearningProblem:
     """Minimise ``f(theta) = A(theta) - <theta, mean> + l2/2 |theta|^2`` over ``theta`` in a set.
 
-    `model` gives the family; `free` are the parameters that are learnt (couplings only, where there are no fields), the
-    others are zero. ``|T(x)| <= R`` for those that are free.
+    `model` gives the family; `free` are the parameters that are learnt (not those of single variables, where there are
+    no fields), the others are zero. ``|T(x) - c| <= R`` for those that are free, and some ``c``.
     """
 
     model: DiscreteModel
@@ -84,17 +112,15 @@ class LearningProblem:
         assert isinstance(self.model, Ising)
         return self.model.edges
 
-    @property
+    @cached_property
     def R(self) -> float:
-        """The largest length of the statistics: one for each spin and product, or one indicator in each table."""
-        if isinstance(self.model, Ising):
-            return math.sqrt(self.free.size)
-        square = abs(self.model.family.design) if self.model.family.design is not None else None
-        if square is None:
-            return math.sqrt(self.model.structure.n_factors)
-        # T(x) is a sum of one row of the design for each table: its length is at most the sum of theirs
-        lengths = np.sqrt((square**2).sum(axis=1))
-        return float(np.add.reduce(np.maximum.reduceat(lengths, self.model.structure.table_starts[:-1])))
+        """The radius of a ball that holds the statistics of every state: see `statistics_ball`."""
+        return statistics_ball(self.model.family, self.free)[1]
+
+    @cached_property
+    def fast_set(self) -> CouplingSet | TableSet | None:
+        """The set to stay in, where there is one."""
+        return None if self.mixing is None else fast_set(self.model, self.free, self.mixing)
 
     def full(self, theta: np.ndarray) -> np.ndarray:
         """All parameters from the free ones."""
@@ -116,11 +142,7 @@ class LearningProblem:
 
     def project(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """The nearest point of the set, and how far from the true projection it can be."""
-        if self.mixing is None:
-            return theta, 0.0
-        m = len(self.edges)
-        couplings, error = self.mixing.project(self.edges, theta[theta.size - m :], self.n)
-        return np.concatenate([theta[: theta.size - m], couplings]), error
+        return (theta, 0.0) if self.fast_set is None else self.fast_set.project(theta)
 
     def at_zero(self) -> np.ndarray:
         """The gradient at zero, where every state has the same probability."""
@@ -130,11 +152,12 @@ class LearningProblem:
 
     def distance_from_zero(self) -> float:
         """A bound on ``|theta*|``: ``|grad f(0)| / l2`` by strong convexity, or the reach of the set; infinite where
-        neither is known.
+        neither is known. Of tables, ``theta*`` is the optimum each of whose tables adds up to zero: there is one, as
+        constants change no probability, and all steps from zero stay among such tables.
         """
         known = [math.inf]
         if self.l2 > 0:
             known.append(float(np.linalg.norm(self.at_zero())) / self.l2)
-        if self.mixing is not None and self.free.size == len(self.edges):
-            known.append(self.mixing.reach(self.edges, self.n))
+        if self.fast_set is not None:
+            known.append(self.fast_set.reach())
         return min(known)

@@ -66,7 +66,9 @@ class MaxProduct:
     score : float
         Its score, computed from the model: no other state is known to be better, and on trees none is.
     converged : bool
+        Whether messages settled within `tol`.
     trace : array
+        The largest change of a message in each sweep.
     certificate : Certificate or None
         Of ``max <theta, T> - score``, on trees only.
     """
@@ -76,6 +78,11 @@ class MaxProduct:
     converged: bool
     trace: np.ndarray
     certificate: Certificate | None = None
+
+    def __str__(self):
+        end = "converged" if self.converged else f"NOT converged, last change {self.trace[-1]:.2g}"
+        kind = "a good state without a certificate" if self.certificate is None else "a best state"
+        return f"score {self.score:.6g}  ({kind}; {len(self.trace)} sweeps, {end})"
 
 
 def belief_propagation(
@@ -182,6 +189,8 @@ def max_product(
     >>> found = max_product(Ising([(0, 1), (1, 2)], [0.5, -0.3], [0.4, 0.3, -0.5]))
     >>> found.x, round(found.score, 6)
     (array([ 1,  1, -1]), 2.0)
+    >>> print(found)
+    score 2  (a best state; ... sweeps, converged)
     """
     if model.n_variables != model.structure.n_variables:
         raise ValueError("max_product needs a model without hidden variables: these would be maximised, not summed out")

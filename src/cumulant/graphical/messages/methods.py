@@ -6,9 +6,11 @@ import numpy as np
 
 from cumulant.errors import NotConvergedError
 from cumulant.graphical.messages.double_loop import double_loop
+from cumulant.graphical.messages.generalised import generalised_belief_propagation
 from cumulant.graphical.messages.loopy import Propagation, belief_propagation
 from cumulant.graphical.messages.mean_field import mean_field
 from cumulant.graphical.messages.structured_mean_field import structured_mean_field
+from cumulant.graphical.messages.tree_reweighted import tree_reweighted
 
 __all__ = ["METHODS", "approximate"]
 
@@ -17,12 +19,19 @@ METHODS = {
     "structured_mean_field": structured_mean_field,
     "loopy": belief_propagation,
     "double_loop": double_loop,
+    "generalised": generalised_belief_propagation,
+    "tree_reweighted": tree_reweighted,
+}
+_ADVICE = {
+    "loopy": "use damping, or method='double_loop'",
+    "double_loop": "raise max_loops",
+    "generalised": "use damping, or method='double_loop' with the same regions",
 }
 
 
 def approximate(model: Any, method: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
-    """``log Z`` (a lower bound by mean field, an estimate by messages), the distributions of the free variables, and
-    the tables of their factors.
+    """``log Z`` (a lower bound by mean field, an upper one by reweighted trees, an estimate by messages), the
+    distributions of the free variables, and the tables of their factors.
 
     Messages that did not settle are no answer: `NotConvergedError` says how far they were.
     """
@@ -31,7 +40,7 @@ def approximate(model: Any, method: str, options: dict) -> tuple[float, list[np.
         if not found.converged:
             raise NotConvergedError(
                 f"method {method!r} did not converge in {len(found.trace)} sweeps (last change {found.change:.2g}): "
-                + ("use damping, or method='double_loop'" if method == "loopy" else "raise max_loops")
+                + _ADVICE[method]
             )
         value = found.log_partition
     else:

@@ -1,42 +1,55 @@
 """Blocks of variables that exact elimination can handle within a memory, cutting as little as can be."""
 
+import itertools
+from collections.abc import Callable, Iterator
+
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from cumulant.errors import TooWide
-from cumulant.graphical.exact.orders import elimination_order
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["choose_blocks", "induced", "order_within"]
+__all__ = ["block_choices", "choose_blocks", "induced", "order_within"]
 
 _HARD = 100.0  # what it costs to cut a table with impossible states: more than any soft one, and yet finite
 _SPECTRAL = 20_000  # variables up to which eigenvectors of the graph are looked at
+_FACTORISED = 1e9  # variables times the square of the width, the work to factorise its matrix, up to which they are
 
 
 def choose_blocks(structure: Structure, theta: np.ndarray, max_memory: int) -> list[np.ndarray]:
     """A partition of the variables into blocks, each of which exact elimination handles within `max_memory` bytes.
 
-    The variables are put into several linear orders (their numbers, Cuthill and McKee's, the lowest eigenvectors of the
+    The variables are put into several linear orders (Cuthill and McKee's, their numbers, the lowest eigenvectors of the
     graph with edges weighted by their strength). Along each, blocks grow as long as they fit, and end where the cut is
     weakest, for their size, within their last quarter; where as many blocks of about one size cut no more, these are
     taken. The order with the weakest cuts wins.
     """
+    return list(block_choices(structure, theta, max_memory))[-1]
+
+
+def block_choices(
+    structure: Structure, theta: np.ndarray, max_memory: int, alive: Callable[[], None] = lambda: None
+) -> Iterator[list[np.ndarray]]:
+    """The same, one partition after the other, each with weaker cuts than the last; at least one.
+
+    `alive` is called between pieces of work, and may raise to end them.
+    """
     if structure.n_variables == 0 or order_within(structure, max_memory) is not None:
-        return [np.arange(structure.n_variables)]
-    strengths = _strengths(structure, theta)
-    best: tuple[float, list[np.ndarray]] | None = None
-    for order in _orders(structure, strengths):
-        blocks = _grow(structure, strengths, order, max_memory)
+        yield [np.arange(structure.n_variables)]
+        return
+    strengths, least = _strengths(structure, theta), np.inf
+    for order in _orders(structure, strengths, alive):
+        blocks = _grow(structure, strengths, order, max_memory, alive)
         weight = _cut_weight(structure, strengths, blocks)
-        if best is None or weight < best[0]:
-            best = weight, blocks
-    assert best is not None
-    return best[1]
+        if weight < least:
+            least = weight
+            yield blocks
 
 
 def _cut_weight(structure: Structure, strengths: np.ndarray, blocks: list[np.ndarray]) -> float:
@@ -68,21 +81,32 @@ def order_within(part: Structure, max_memory: int, surely: bool = True) -> np.nd
     Not `surely` is a guess without the schedule: besides the factors with their beliefs, keeping one message in about
     ``sqrt(steps)`` needs, on a chain of cliques, about ``2 sqrt(all messages * largest message)``.
     """
+    key = ("within", max_memory, surely)
+    if key not in part.plans:
+        part.plans[key] = _order_within(part, max_memory, surely)
+    return part.plans[key]
+
+
+def _order_within(part: Structure, max_memory: int, surely: bool) -> np.ndarray | None:
     limit = max_memory // 8
-    for kind in ("frontier", "min-fill"):  # the search for the best order would cost more than its use, later
-        order = elimination_order(part, kind, restarts=0)
-        # a message is at most a clique without one variable
-        if 2.0**order.log2_largest > limit * float(part.cardinalities.max(initial=1)):
-            continue
-        program = Program.of(part, order.order)
-        messages = program.lengths[program.n_factors :].astype(float)
-        all_of_them, largest = messages.sum(), messages.max(initial=0.0)
-        fixed = 2.0 * program.lengths[: program.n_factors].sum() + part.cardinalities.sum()
-        if fixed + 2.0 * min(all_of_them, np.sqrt(all_of_them * largest)) <= limit and (
-            not surely or plan(program, True, True, limit).entries <= limit
-        ):
-            return order.order
-    return None
+    order = fast_order(part)  # the search for the best order would cost more than its use, later
+    # a message is at most a clique without one variable
+    if order.log2_largest > np.log2(limit * float(part.cardinalities.max(initial=1)) + 1.0):
+        return None
+    program = Program.of(part, order.order)
+    messages = program.lengths[program.n_factors :].astype(float)
+    all_of_them, largest = messages.sum(), messages.max(initial=0.0)
+    fixed = 2.0 * program.lengths[: program.n_factors].sum() + part.cardinalities.sum()
+    fits = fixed + 2.0 * all_of_them <= limit or (
+        fixed + 2.0 * np.sqrt(all_of_them * largest) <= limit
+        and (not surely or plan(program, True, True, limit).entries <= limit)
+    )
+    return order.order if fits else None
+
+
+def _within(structure: Structure, part: np.ndarray, max_memory: int, surely: bool = True) -> bool:
+    """Whether there is such an order for some variables, in the order of their numbers as blocks have them."""
+    return order_within(induced(structure, np.sort(part))[0], max_memory, surely) is not None
 
 
 def _strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
@@ -103,33 +127,46 @@ def _strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
     return out
 
 
-def _orders(structure: Structure, strengths: np.ndarray) -> list[np.ndarray]:
-    n, width = structure.n_variables, np.diff(structure.scope_starts)
+def _orders(structure: Structure, strengths: np.ndarray, alive: Callable[[], None]) -> Iterator[np.ndarray]:
+    n, edges = structure.n_variables, _weighted_edges(structure, strengths)
+    graph = csr_array(edges, (n, n))
+    graph = graph + graph.T
+    narrow = np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
+    yield narrow
+    yield np.arange(n)
+    place = np.empty(n, np.int64)
+    place[narrow] = np.arange(n)
+    across = np.sort(place[np.stack(edges[1])], axis=0)
+    width = np.cumsum(np.bincount(across[0], minlength=n) - np.bincount(across[1], minlength=n)).max(initial=0)
+    if not 8 < n <= _SPECTRAL or n * float(width) ** 2 > _FACTORISED:
+        return
+    alive()
+    laplacian = diags_array(np.asarray(graph.sum(axis=1)).ravel()) - graph
+    scale = float(abs(laplacian).max())
+    try:  # shifted a little below zero, where the matrix is not singular
+        _, vectors = eigsh(laplacian.tocsc(), k=3, sigma=-1e-6 * scale, v0=np.cos(np.arange(n)))
+    except (ArpackNoConvergence, RuntimeError):
+        return
+    first, second = vectors[:, 1], vectors[:, 2]
+    # in a square the two have one eigenvalue, and any mixture of them may come out
+    for angle in (0.0, np.pi / 4, np.pi / 2, 3 * np.pi / 4):
+        yield np.argsort(np.cos(angle) * first + np.sin(angle) * second, kind="stable")
+
+
+def _weighted_edges(structure: Structure, strengths: np.ndarray) -> tuple[list[float], tuple[list[int], list[int]]]:
+    """Pairs of variables in a factor with its strength."""
     rows, columns, weights = [], [], []
-    for f in np.flatnonzero(width > 1).tolist():
-        scope = structure.scope(f)
-        for a in range(len(scope)):
-            for b in range(a):
-                rows += [scope[a], scope[b]]
-                columns += [scope[b], scope[a]]
-                weights += [strengths[f]] * 2
-    graph = csr_array((weights, (rows, columns)), (n, n))
-    orders = [np.arange(n), np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)]
-    if 8 < n <= _SPECTRAL:
-        laplacian = diags_array(np.asarray(graph.sum(axis=1)).ravel()) - graph
-        scale = float(abs(laplacian).max())
-        try:  # shifted a little below zero, where the matrix is not singular
-            _, vectors = eigsh(laplacian.tocsc(), k=3, sigma=-1e-6 * scale, v0=np.cos(np.arange(n)))
-        except (ArpackNoConvergence, RuntimeError):
-            return orders
-        first, second = vectors[:, 1], vectors[:, 2]
-        # in a square the two have one eigenvalue, and any mixture of them may come out
-        for angle in (0.0, np.pi / 4, np.pi / 2, 3 * np.pi / 4):
-            orders.append(np.argsort(np.cos(angle) * first + np.sin(angle) * second, kind="stable"))
-    return orders
+    for f in np.flatnonzero(np.diff(structure.scope_starts) > 1).tolist():
+        for a, b in itertools.combinations(structure.scope(f), 2):
+            rows.append(a)
+            columns.append(b)
+            weights.append(float(strengths[f]))
+    return weights, (rows, columns)
 
 
-def _grow(structure: Structure, strengths: np.ndarray, order: np.ndarray, max_memory: int) -> list[np.ndarray]:
+def _grow(
+    structure: Structure, strengths: np.ndarray, order: np.ndarray, max_memory: int, alive: Callable[[], None]
+) -> list[np.ndarray]:
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     crossing = np.zeros(order.size + 1)  # weight of the factors that a cut before each place would cross
@@ -141,16 +178,19 @@ def _grow(structure: Structure, strengths: np.ndarray, order: np.ndarray, max_me
     crossing = np.cumsum(crossing)
     ends, begin, size = [], 0, 1
     while begin < order.size:
-        end = _furthest(structure, order, begin, size, max_memory)
+        end = _furthest(structure, order, begin, size, max_memory, alive)
         if end < order.size:
             earliest = begin + max(1, (3 * (end - begin) + 3) // 4)
             sizes = np.arange(earliest - begin, end + 1 - begin)
-            end = earliest + int(np.argmin(crossing[earliest : end + 1] / sizes))  # small blocks mean more cuts
+            best = earliest + int(np.argmin(crossing[earliest : end + 1] / sizes))  # small blocks mean more cuts
+            # a part of what fits may have no order that is found: orders are heuristics
+            if _within(structure, order[begin:best], max_memory):
+                end = best
         ends.append(end)
         begin, size = end, end - begin
     even = _even_ends(crossing, len(ends))
     if crossing[even].sum() <= 1.05 * crossing[ends].sum() and all(
-        order_within(induced(structure, part)[0], max_memory) is not None for part in np.split(order, even[:-1])
+        _within(structure, part, max_memory) for part in np.split(order, even[:-1])
     ):
         ends = even  # as few blocks, and narrower ones: the time grows with the width
     return [np.sort(part) for part in np.split(order, ends[:-1])]
@@ -168,11 +208,14 @@ def _even_ends(crossing: np.ndarray, count: int) -> list[int]:
     return [*ends, n]
 
 
-def _furthest(structure: Structure, order: np.ndarray, begin: int, size: int, max_memory: int) -> int:
+def _furthest(
+    structure: Structure, order: np.ndarray, begin: int, size: int, max_memory: int, alive: Callable[[], None]
+) -> int:
     """The end of about the longest stretch from `begin` that fits: bisection by the guess, then down to what does."""
     low, high, end = begin + 1, order.size + 1, min(begin + size, order.size)
     while high - low > max(1, (low - begin) // 16):
-        if order_within(induced(structure, order[begin:end])[0], max_memory, surely=False) is not None:
+        alive()
+        if _within(structure, order[begin:end], max_memory, surely=False):
             low, end = end, min(end + max(1, (end - begin) // 2), (end + high) // 2, order.size)
             if low == order.size:
                 break
@@ -181,7 +224,8 @@ def _furthest(structure: Structure, order: np.ndarray, begin: int, size: int, ma
             end = (low + high) // 2
         if end == low:
             break
-    while low > begin and order_within(induced(structure, order[begin:low])[0], max_memory) is None:
+    while low > begin and not _within(structure, order[begin:low], max_memory):
+        alive()
         low -= max(1, (low - begin) // 8)
     if low == begin:
         raise TooWide(

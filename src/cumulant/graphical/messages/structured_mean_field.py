@@ -1,7 +1,7 @@
 """Structured mean field: independent blocks, each solved exactly, and the lower bound on ``log Z`` they give."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from cumulant.graphical.messages.structured_blocks import choose_blocks, induced
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["structured_bound", "structured_mean_field"]
+__all__ = ["Blocks", "structured_bound", "structured_mean_field"]
 
 _PENALTY = 1e6  # per unit of mass on impossible states, where no state of a block avoids them altogether
 
@@ -80,11 +80,11 @@ def structured_mean_field(
     structure, theta, free = model._restricted()
     started = time.monotonic()
     parts = choose_blocks(structure, theta, max_memory) if blocks is None else _given(blocks, free, model.structure)
-    joint = _Blocks(structure, theta, parts, max_memory, n_jobs)
+    joint = Blocks(structure, theta, parts, max_memory, n_jobs)
     draw, best = generator(rng), None
     for start in range(n_starts):
         if start == 0:
-            joint.begin_from(mean_field(model, rng=draw).q)
+            joint.begin_from(np.concatenate([*mean_field(model, rng=draw).q, np.zeros(0)]))
         else:
             joint.begin(None if start == 1 else draw)
         trace: list[float] = []
@@ -116,7 +116,7 @@ def structured_mean_field(
 def structured_bound(model: Any, result: MeanField) -> float:
     """``-F(q)`` again from the tables of the model and those of the blocks, in ``result.q``."""
     structure, theta, free = model._restricted()
-    joint = _Blocks(structure, theta, [np.searchsorted(free, block) for block in result.blocks], 2**31, None)
+    joint = Blocks(structure, theta, [np.searchsorted(free, block) for block in result.blocks], 2**31, None)
     if [t.size for t in joint.tables] != [t.size for t in result.q]:
         raise CertificateError("q is about other blocks, or another model")
     for b, tables in enumerate(result.q):
@@ -129,11 +129,24 @@ def structured_bound(model: Any, result: MeanField) -> float:
     return -float(entropy + _inner(joint.answers()[1], theta))
 
 
-class _Blocks:
-    """The blocks with their tables: their own factors, and slots for the expectations of those that join blocks."""
+class Blocks:
+    """The blocks with their tables: their own factors, and slots for the expectations of those that join blocks.
 
-    def __init__(self, structure: Structure, theta: np.ndarray, parts: list[np.ndarray], max_memory, n_jobs):
-        self.structure, self.theta, self.parts = structure, theta, parts
+    `alive` is called between pieces of work, and may raise to end them; blocks of one shape share what is in `known`.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        theta: np.ndarray,
+        parts: list[np.ndarray],
+        max_memory: int,
+        n_jobs: int | None,
+        alive: Callable[[], None] = lambda: None,
+        known: dict[Structure, Structure] | None = None,
+    ):
+        self.structure, self.theta, self.parts, self.alive = structure, theta, parts, alive
+        known = {} if known is None else known
         self.options = {"max_memory": max_memory, "n_jobs": n_jobs}
         self.inner: list[Structure] = []
         self.tables: list[np.ndarray] = []
@@ -141,16 +154,16 @@ class _Blocks:
         self.slots: list[list[tuple[int, int]]] = []  # of each block: (factor, scope in the block)
         self.shares: dict[int, list[tuple[int, int, list[int]]]] = {}  # of a factor: (block, scope there, its axes)
         for b, part in enumerate(parts):
+            alive()
             inside, touched, whole = induced(structure, part)
-            tables, members = np.zeros(int(inside.table_starts[-1])), set(part.tolist())
-            slots = []
-            for s, f in enumerate(touched.tolist()):
-                if whole[s]:
-                    inside.table(s, tables)[...] = structure.table(f, theta)
-                else:
-                    slots.append((f, s))
-                    axes = [a for a, v in enumerate(structure.scope(f)) if v in members]
-                    self.shares.setdefault(f, []).append((b, s, axes))
+            inside = known.setdefault(inside, inside)
+            tables, members, slots = np.zeros(int(inside.table_starts[-1])), set(part.tolist()), []
+            tables[_ranges(inside, np.flatnonzero(whole))] = theta[_ranges(structure, touched[whole])]
+            for s in np.flatnonzero(~whole).tolist():
+                f = int(touched[s])
+                slots.append((f, s))
+                axes = [a for a, v in enumerate(structure.scope(f)) if v in members]
+                self.shares.setdefault(f, []).append((b, s, axes))
             order = order_within(inside, max_memory)
             self.orders.append("best" if order is None else order)
             self.inner.append(inside)
@@ -174,11 +187,12 @@ class _Blocks:
                 table[...] = 0.0 if draw is None else draw.normal(size=table.shape)
             self.solve(b)
 
-    def begin_from(self, q: tuple[np.ndarray, ...]) -> None:
-        """Independent variables."""
+    def begin_from(self, q: np.ndarray) -> None:
+        """Independent variables: `q` has the probabilities of their states, one variable after the other."""
+        sizes = self.structure.cardinalities
+        owner = np.repeat(np.arange(sizes.size), sizes)
         for b, part in enumerate(self.parts):
-            single = np.concatenate([*(q[v] for v in part.tolist()), np.zeros(0)])
-            self.flat[b] = beliefs_of(Incidence.of(self.inner[b]), single)
+            self.flat[b] = beliefs_of(Incidence.of(self.inner[b]), q[np.isin(owner, part)])
             if not self.slots[b]:
                 self.solve(b)
 
@@ -195,6 +209,7 @@ class _Blocks:
     def sweep(self) -> None:
         """Each block in turn to its best, given the others."""
         for b, slots in enumerate(self.slots):
+            self.alive()
             if slots:
                 for penalty in (np.inf, _PENALTY):
                     for f, s in slots:
@@ -247,12 +262,17 @@ class _Blocks:
         depth = max([inside.n_variables + inside.n_factors for inside in self.inner], default=1) + self.constants.size
         return float(value), rounding(size, sum(weights), terms=4.0 * depth)
 
-    def answers(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """The distributions of all variables, and the tables of all factors under ``q``."""
-        single: list[np.ndarray] = [np.zeros(0)] * self.structure.n_variables
+    def single(self) -> list[np.ndarray]:
+        """The distributions of all variables."""
+        out: list[np.ndarray] = [np.zeros(0)] * self.structure.n_variables
         for part, found in zip(self.parts, self.marginals, strict=True):
             for v, p in zip(part.tolist(), found, strict=True):
-                single[v] = p
+                out[v] = p
+        return out
+
+    def answers(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """The distributions of all variables, and the tables of all factors under ``q``."""
+        single = self.single()
         out = np.ones(int(self.structure.table_starts[-1]))
         for b, part in enumerate(self.parts):
             _, touched, whole = induced(self.structure, part)
@@ -267,6 +287,13 @@ class _Blocks:
         for b, s, axes in self.shares[f]:
             operands += [self.inner[b].table(s, self.flat[b]), axes]
         return np.einsum(*operands, list(range(len(self.structure.scope(f)))))
+
+
+def _ranges(structure: Structure, factors: np.ndarray) -> np.ndarray:
+    """The places of the tables of some factors, one after the other."""
+    begin, size = structure.table_starts[:-1][factors], np.diff(structure.table_starts)[factors]
+    ends = np.cumsum(size)
+    return np.arange(int(size.sum())) + np.repeat(begin - (ends - size), size)
 
 
 def _inner(mean: np.ndarray, theta: np.ndarray) -> float:

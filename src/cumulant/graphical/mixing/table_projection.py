@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from cumulant.errors import NotConvergedError
 from cumulant.graphical.mixing.perron import spectral_norm
 from cumulant.graphical.mixing.spectral_projection import Nearest
 from cumulant.graphical.mixing.table_projection_kernels import shrink_edges
 
-__all__ = ["Tables", "nearest_tables", "table_dual"]
+__all__ = ["Tables", "nearest_tables", "table_dual", "table_influences"]
+
+_DENSE = 400  # up to here singular vectors are cheap
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,9 @@ class Tables:
     n: int
 
 
-def nearest_tables(tables: Tables, radius: float, norm: str, *, tol: float = 1e-8, max_steps: int = 2000) -> Nearest:
+def nearest_tables(
+    tables: Tables, radius: float, norm: str, *, tol: float = 1e-8, floor: float = 0.0, max_steps: int = 2000
+) -> Nearest:
     """Minimise ``1/2 sum_ij |psi_ij - theta_ij|^2`` over tables with ``norm(R(psi)) <= radius``.
 
     ``R_ij = max_a range_b psi_ij(a, b) / 2`` and ``R_ji = max_b range_a psi_ij(a, b) / 2``; `norm` is ``"spectral"``,
@@ -37,28 +41,32 @@ def nearest_tables(tables: Tables, radius: float, norm: str, *, tol: float = 1e-
     where ``phi_ij(p, p') = min_psi 1/2 |psi - theta_ij|^2 + p max_a range_b psi + p' max_b range_a psi`` and
     ``p_ij = sqrt(s_i s'_j)`` (spectral), ``s_i / 2`` (inf) or ``s_j / 2`` (one). It is concave and differentiable and
     is maximised by L-BFGS-B; ``phi`` is evaluated through its own dual, so that what is found is a lower bound at any
-    accuracy. The point is made feasible by shrinking tables towards their means.
+    accuracy. The point is made feasible by shrinking tables towards their means: all of them alike, or each by what its
+    two variables exceed, whichever is nearer. A gap of `floor` is small enough whatever the distance is.
     """
     problem = _Dual(tables, radius, norm)
     if problem.inside():
         return Nearest(tables.flat.copy(), 0.0, 0.0, np.zeros(problem.dim), 0)
-    x, best, steps = problem.start(), None, 0
-    for _ in range(6):  # restarts drop the curvature learnt elsewhere, which is wrong across a kink
-        found = minimize(
-            problem.value_and_gradient,
-            x,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=None if norm == "spectral" else [(0.0, None)] * x.size,
-            options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
-        )
-        x, steps = found.x, steps + int(found.nit)
-        candidate = problem.certified(x, steps)
-        if best is None or candidate.gap < best.gap:
-            best = candidate
-        if best.gap <= tol * best.value or found.nit == 0:
+    best, steps, enough = None, 0, max(tol, 1e-4)
+    for x in problem.starts():
+        for _ in range(2):  # started again it drops the curvature learnt elsewhere, which is wrong across a kink
+            found = minimize(
+                problem.value_and_gradient,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=None if norm == "spectral" else [(0.0, None)] * x.size,
+                options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
+            )
+            x, steps = found.x, steps + int(found.nit)
+            candidate = problem.certified(x, steps)
+            if best is None or candidate.gap < best.gap:
+                best = candidate
+            if best.gap <= max(tol * best.value, floor) or found.nit == 0:
+                break
+        if best is not None and best.gap <= max(enough * best.value, floor):
             break
-    if best is None or best.gap > max(tol, 1e-4) * best.value:
+    if best is None or best.gap > max(enough * best.value, floor):
         gap = np.inf if best is None else best.gap / best.value
         raise NotConvergedError(
             f"the projection of tables stopped after {steps} steps at a relative gap of {gap:.2g}: raise tol"
@@ -69,6 +77,13 @@ def nearest_tables(tables: Tables, radius: float, norm: str, *, tol: float = 1e-
 def table_dual(tables: Tables, radius: float, norm: str, multipliers: np.ndarray) -> float:
     """The dual at these multipliers (logarithms, for the spectral norm): no feasible tables are nearer than that."""
     return -_Dual(tables, radius, norm).value_and_gradient(multipliers)[0]
+
+
+def table_influences(tables: Tables) -> csr_array:
+    """The linear dependency matrix: ``R_ij = max_a range_b / 2`` and ``R_ji = max_b range_a / 2``."""
+    dual = _Dual(tables, 1.0, "inf")
+    dual._inner(np.zeros(len(dual.i)), np.zeros(len(dual.i)))
+    return dual._matrix()
 
 
 class _Dual:
@@ -98,12 +113,29 @@ class _Dual:
         values = np.concatenate([0.5 * self.of_row, 0.5 * self.of_column])
         return coo_array((values, (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(self.n, self.n)).tocsr()
 
-    def start(self) -> np.ndarray:
-        """Multipliers of the size of the tables, the same for all."""
+    def starts(self) -> list[np.ndarray]:
+        """Where to begin: the best of each of a few rays, the best of them first.
+
+        Multipliers are about as large as the distance to the set, over many orders of magnitude: far away they are
+        much the same for all variables, close to the set they are the singular vectors of ``R``, squared.
+        """
         size = max(float(self.of_row.mean()), 1e-3)
-        if self.norm == "spectral":
-            return np.full(self.dim, np.log(0.1 * size))
-        return np.full(self.dim, 0.1 * size)
+        if self.norm != "spectral":
+            return [np.full(self.dim, 0.1 * size)]
+        left, _, right = np.linalg.svd(self._matrix().toarray()) if self.n <= _DENSE else (None, None, None)
+        shapes = [np.ones(self.dim)]
+        if left is not None and right is not None:
+            top = np.concatenate([left[:, 0], right[0]]) ** 2 * self.n
+            shapes += [0.9 * top + 0.1, 0.999 * top + 1e-3]
+        tried = []
+        for shape in shapes:
+            x = np.log(shape)
+            low, high = -35.0, float(np.log(10.0 * size))
+            while high - low > 0.3:  # the derivative along the ray is increasing
+                t = 0.5 * (low + high)
+                low, high = (low, t) if self.value_and_gradient(x + t)[1].sum() > 0 else (t, high)
+            tried.append((self.value_and_gradient(x + low)[0], x + low))
+        return [x for _, x in sorted(tried, key=lambda pair: pair[0])]
 
     def _inner(self, p: np.ndarray, p_turned: np.ndarray) -> None:
         t = self.t
@@ -158,13 +190,19 @@ class _Dual:
 
     def certified(self, x: np.ndarray, steps: int) -> Nearest:
         lower = -self.value_and_gradient(x)[0]
-        y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if self.norm == "spectral" else np.ones(2 * self.n)
-        shrink = 1.0 / self._excess(y[: self.n], y[self.n :] if self.norm == "spectral" else y[: self.n])
+        spectral = self.norm == "spectral"
+        y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if spectral else np.ones(2 * self.n)
+        shrinks = [1.0 / self._excess(y[: self.n], y[self.n :])]
+        if spectral:
+            over = spectral_norm(self._matrix()).upper / self.radius * (1.0 + 2.0**-50)
+            shrinks.append(np.full(len(self.i), min(1.0 / over, 1.0)))
         t = self.t
         sizes = t.shapes.prod(axis=1)
         point = t.flat - self.V - self.W
         edge = np.repeat(np.arange(len(sizes)), sizes)
         mean = (np.bincount(edge, point) / sizes)[edge]
-        point = np.where(shrink[edge] < 1.0, mean + shrink[edge] * (point - mean), point)
-        value = 0.5 * float(((point - t.flat) ** 2).sum())
-        return Nearest(point, value, lower, x, steps)
+        found = []
+        for shrink in shrinks:
+            feasible = np.where(shrink[edge] < 1.0, mean + shrink[edge] * (point - mean), point)
+            found.append(Nearest(feasible, 0.5 * float(((feasible - t.flat) ** 2).sum()), lower, x, steps))
+        return min(found, key=lambda nearest: nearest.value)

@@ -80,7 +80,7 @@ def sample_chains(
                 run(x[some], found[some], burn_in, thin, seed, start)
 
         in_parts(work, -(-chains // group), n_jobs)
-    if left.size == model.n_variables:
+    if left.size == model.structure.n_variables:
         return Draws(found if as_spins else model.family.values(found), method, settings)
     whole = np.repeat(states[:, None], n, axis=1)
     whole[:, :, left] = (found + 1) // 2 if as_spins else found
@@ -101,7 +101,7 @@ def _by_tables(model: Any, method: str):
 
 def _starts(model: Any, chains: int, start: Any, seed: int) -> np.ndarray:
     """States (chains, variables): uniform ones, each chain's its own, or what `start` says."""
-    sizes, n = model.cardinalities, model.n_variables
+    sizes, n = model.structure.cardinalities, model.structure.n_variables  # hidden variables included
     if start is None:
         draws = [np.random.default_rng([seed, c]).integers(0, sizes) for c in range(chains)]
         states = np.array(draws, dtype=np.int64).reshape(chains, n)

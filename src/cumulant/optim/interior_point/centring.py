@@ -10,6 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
 __all__ = ["ConstantSigma", "MehrotraSigma", "PowerSigma", "barrier_from_gap"]
@@ -83,16 +84,22 @@ class MehrotraSigma:
     def sigma(self, gap, gap_after):
         """``(gap_after / gap)^exponent``.
 
-        >>> round(float(MehrotraSigma().sigma(2.0, 0.5)), 7)
-        0.0625
+        >>> MehrotraSigma().sigma(2.0, 0.5)
+        np.float64(0.0625)
         """
-        return (jnp.maximum(gap_after, 0.0) / gap) ** self.exponent
+        return _left(gap, gap_after, self.exponent)
 
 
-def barrier_from_gap(sigma: Any, slack: Any, z: Any) -> Any:
+@precise
+def _left(gap, gap_after, exponent):
+    return (jnp.maximum(gap_after, 0.0) / gap) ** exponent
+
+
+@precise
+def barrier_from_gap(sigma, slack, z):
     """``mu = sigma <s, z> / m`` (Carbonetto 2009, equation 2.18).
 
-    >>> float(barrier_from_gap(0.5, jnp.ones(2), jnp.array([1.0, 3.0])))
-    1.0
+    >>> barrier_from_gap(0.5, [1.0, 1.0], [1.0, 3.0])
+    np.float64(1.0)
     """
     return sigma * jnp.vdot(slack, z) / slack.size

@@ -20,29 +20,43 @@ from cumulant.optim.interior_point.linear_algebra import (
     spd_solve,
 )
 from cumulant.optim.problems import array, is_concrete
+from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
 __all__ = ["Bounds", "Constraints", "Linear", "Quadratic", "SmoothConvex", "constraint_type", "room"]
 
 _BACKTRACK, _FLOOR = 0.75, 1e-12
+_OF_ARRAYS = (
+    "value", "jacobian", "jacobian_apply", "jacobian_transpose", "lagrangian_hessian", "solve", "max_step", "project",
+    "multipliers", "reach", "lift",
+)  # fmt: skip
+
+
+def _precise_methods(cls: type) -> type:
+    for name in _OF_ARRAYS:
+        if name in vars(cls):
+            setattr(cls, name, precise(vars(cls)[name]))
+    return cls
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def constraint_type(cls: type) -> type:
-    """Class decorator: a frozen dataclass and a pytree."""
-    return pytree(dataclasses.dataclass(frozen=True, eq=False)(cls))
+    """Class decorator: a frozen dataclass and a pytree, whose functions of arrays obey the rule of precision."""
+    return pytree(dataclasses.dataclass(frozen=True, eq=False)(_precise_methods(cls)))
 
 
-def room(positive: Any, direction: Any) -> Any:
+@precise
+def room(positive, direction):
     """The largest ``a`` with ``positive + a direction >= 0``: the least ``-v / dv`` over ``dv < 0``, else infinity.
 
-    >>> float(room(jnp.array([1.0, 2.0]), jnp.array([-4.0, 1.0])))
-    0.25
+    >>> room([1.0, 2.0], [-4.0, 1.0])
+    np.float64(0.25)
     """
     falls = direction < 0
     return jnp.min(jnp.where(falls, positive / -jnp.where(falls, direction, -1.0), jnp.inf), initial=jnp.inf)
 
 
+@_precise_methods
 class Constraints:
     """What the sets of this file share. `affine` says whether ``c`` is affine, so that slacks can be carried along.
 
@@ -106,6 +120,12 @@ class Constraints:
         a, tried = jax.lax.while_loop(outside, shorter, (jnp.asarray(ceiling, x.dtype), jnp.ones((), x.dtype)))
         return jnp.where(tried > _FLOOR, a, 0.0)
 
+    def lift(self, x: Any, slack: Any, least: Any) -> Any:
+        """``x`` and its slacks with those below `least` raised to about that, where ``x`` can be moved in closed form;
+        else as they are.
+        """
+        return x, slack
+
     def project(self, x: Any) -> Any:
         """The nearest point of the set, where there is a closed form."""
         raise TypeError(f"{type(self).__name__} has no projection in closed form: see dykstra for intersections")
@@ -145,8 +165,8 @@ class Bounds(Constraints):
 
     ``c(x) = (lower - x, x - upper)`` over the finite bounds, in this order; ``J^T S J`` is diagonal.
 
-    >>> Bounds(0.0).value(jnp.array([1.0, 2.0])).tolist()
-    [-1.0, -2.0]
+    >>> Bounds(0.0).value([1.0, 2.0])
+    array([-1., -2.])
     """
 
     lower: Any = 0.0
@@ -226,6 +246,16 @@ class Bounds(Constraints):
             return right / (curvature + diagonal)
         return spd_solve(curvature + jnp.diag(diagonal), right)
 
+    def lift(self, x, slack, least):
+        """Each coordinate moved off its bound; where the bounds are nearer than `least`, still between them."""
+        push = -self.jacobian_transpose(x, jnp.maximum(least - slack, 0.0))
+        x, slack, nearest = x + push, slack - self.jacobian_apply(x, push), jnp.full_like(x, jnp.inf)
+        # Beside a small slack the sum of many steps has no digits left: the coordinate is the nearer bound + slack.
+        for (sign, bound, where), (_, piece, _) in zip(self._sides(x), self._cut(x, slack), strict=True):
+            x = x.at[where].set(jnp.where(piece < nearest[where], bound - sign * piece, x[where]))
+            nearest = nearest.at[where].min(piece)
+        return x, slack
+
     def project(self, x):
         """Each coordinate clipped."""
         x = x if self.lower is None else jnp.maximum(x, self.lower)
@@ -254,8 +284,8 @@ class Bounds(Constraints):
 class Linear(Constraints):
     """``A x <= b``: ``c(x) = A x - b``, ``J = A``.
 
-    >>> Linear([[1.0, 1.0]], [1.0]).value(np.array([0.25, 0.25])).tolist()
-    [-0.5]
+    >>> Linear([[1.0, 1.0]], [1.0]).value([0.25, 0.25])
+    array([-0.5])
     """
 
     A: Any

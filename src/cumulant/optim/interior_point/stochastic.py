@@ -22,6 +22,10 @@ from cumulant.pytrees import pytree
 
 __all__ = ["InteriorPointSA", "InteriorPointSAState", "ipsa_init", "ipsa_step", "positive_start"]
 
+# Each step may come 0.995 of the way to the boundary, so that after some twenty of them float32 runs out of exponents.
+# There, slacks and multipliers are kept above this share of the largest of them, and mu above its own floor.
+LEAST_SHARE, LEAST_MU = 1e-6, 1e-5
+
 
 class InteriorPointSAState(NamedTuple):
     """The iterate with its multipliers and slacks, the curvature learnt, and the sums that tell how the run went."""
@@ -61,7 +65,13 @@ class InteriorPointSA:
     **conjecture**: Carbonetto (2009, section 2.3.1) proves it up to a gap at boundary points, for a convex problem with
     a bounded set of minimisers, unbiased gradients of bounded variance, ``sum a_k = inf``, ``sum a_k^2 < inf`` and
     ``sum a_k mu_k |J^T (1/c)| < inf``; and the condition on ``sum a_k`` speaks of the realised steps, which cuts may
-    shorten: see `rm_budget`. The certificate does not rest on it: it is the duality gap at the iterate, from the data.
+    shorten: see `rm_budget`.
+
+    In float32 (JAX arrays without the x64 flag) slacks and multipliers are kept above a millionth of the largest of
+    them, and ``mu`` above 1e-5, for sets whose points can be moved in closed form (`Bounds`, `AbsoluteBounds`,
+    `Simplex`): else ``z / s`` overflows. The solution is then met to about that, and the law of the gap holds up to it.
+
+    The certificate does not rest on the conjecture: it is the duality gap at the iterate, from the data.
 
     Parameters
     ----------
@@ -257,11 +267,17 @@ def ipsa_step(
     lifted = objective.lift_curvature(learnt if curvature is None else curvature, w.size)
     full = objective.lift_gradient(gradient)
     mu = centre(solver.centring, constraints, x, z, slack, full, lifted, state.step, solver.route)
+    narrow = jnp.finfo(x.dtype).bits < 64
+    if narrow:
+        mu = jnp.maximum(mu, LEAST_MU)
     towards = direction(constraints, x, z, slack, full, mu, lifted, solver.route)
     move = follow(constraints, x, z, slack, towards, ceiling, solver.separate_steps)
+    if narrow:
+        x, slack = constraints.lift(move.x, move.slack, LEAST_SHARE * jnp.max(move.slack))
+        move = move._replace(x=x, slack=slack, z=jnp.maximum(move.z, LEAST_SHARE * jnp.max(move.z)))
     a = move.primal_step
     shortest = jnp.minimum(a, move.dual_step)
-    pull = constraints.jacobian_transpose(x, 1 / slack)
+    pull = constraints.jacobian_transpose(state.x, 1 / state.slack)
     return state._replace(
         x=move.x,
         z=move.z,

@@ -61,6 +61,12 @@ class AbsoluteBounds(Constraints):
             return jnp.concatenate([dw, (second - tilt * dw) / total])
         return super().solve(x, z, curvature, weights, right)
 
+    def lift(self, x, slack, least):
+        """``u`` raised."""
+        low, high = jnp.split(slack, 2)
+        more = jnp.maximum(least - jnp.minimum(low, high), 0.0)
+        return x + jnp.concatenate([jnp.zeros_like(more), more]), slack + jnp.concatenate([more, more])
+
     def project(self, x):
         """``w`` and ``u`` at their mean size where ``|w| > u > -|w|``, zero where ``u <= -|w|``."""
         w, u = jnp.split(x, 2)
@@ -106,6 +112,13 @@ class Simplex(Constraints):
             return diagonal_plus_rank_one(curvature + weights[:-1], weights[-1], right)
         return super().solve(x, z, curvature, weights, right)
 
+    def lift(self, x, slack, least):
+        """Each coordinate raised; all of them scaled down where too little is left for the last one."""
+        x = x + jnp.maximum(least - slack[:-1], 0.0)
+        rest = slack[-1] - jnp.sum(jnp.maximum(least - slack[:-1], 0.0))
+        x = jnp.where(rest < least, x * ((self.total - least) / (self.total - rest)), x)
+        return x, jnp.append(x, jnp.maximum(rest, least))
+
     def project(self, x):
         """The nearest point: clipped at zero, or on the face where the sum is `total`."""
         clipped = jnp.maximum(x, 0.0)
@@ -135,8 +148,8 @@ class Intersection(Constraints):
 
     >>> from cumulant.optim.interior_point import Bounds, Linear
     >>> both = Intersection((Bounds(0.0), Linear([[1.0, 1.0]], [1.0])))
-    >>> both.value(jnp.array([0.25, 0.25])).tolist()
-    [-0.25, -0.25, -0.5]
+    >>> both.value([0.25, 0.25])
+    array([-0.25, -0.25, -0.5 ])
     """
 
     sets: tuple

@@ -48,6 +48,11 @@ def nesterov_strongly_convex(L: float, mu: float, k: Any, gap: float, R2: float)
         ``f(x_0) - f*``.
     R2 : float
         ``|x_0 - x*|^2``.
+
+    Examples
+    --------
+    >>> nesterov_strongly_convex(4.0, 1.0, [0, 1, 2], 1.0, 2.0)
+    array([2. , 1. , 0.5])
     """
     constants(L, mu, gap=gap, R2=R2)
     return ((1 - np.sqrt(mu / L)) ** steps(k) * (gap + mu / 2 * R2))[()]
@@ -57,7 +62,11 @@ def nesterov_quadratic_factor(s: float, mu: float) -> float:
     """``1 - s mu``: by what ``f`` shrinks in the end, a step, under the momentum ``k / (k + 3)`` on a quadratic.
 
     So acceleration with a vanishing friction is linear there, though slower than gradient descent's ``(1 - s mu)^2``;
-    only the flow loses the linear rate. An asymptotic factor: a power of ``k`` comes on top.
+    only the flow loses the linear rate (Peyré 2021, section 5.3, corrected). An asymptotic factor: a power of ``k``
+    comes on top.
+
+    >>> nesterov_quadratic_factor(0.25, 2.0)
+    0.5
     """
     _step(s)
     constants(mu=mu)
@@ -95,7 +104,10 @@ def heavy_ball(L: float, mu: float, k: Any, distance: float = 1.0) -> Any:
 
     With the best constants and ``x_{-1} = x_0``. Along an eigenvector the error is ``rho^k (U_k(c) - rho U_{k-1}(c))``
     with Chebyshev polynomials of the second kind at a ``c`` in [-1, 1], of which ``|U_k| <= k + 1``; the eigenvalue
-    ``L``, where ``c = -1``, attains the bound.
+    ``L``, where ``c = -1``, attains the bound (the method: Polyak 1964).
+
+    >>> float(heavy_ball(9.0, 1.0, 1))                                   # (1 + 3/2) / 2
+    1.25
     """
     constants(L, mu, distance=distance)
     k, rho = steps(k), heavy_ball_contraction(L, mu)
@@ -107,6 +119,9 @@ def conjugate_gradient(L: float, mu: float, k: Any, gap: float = 1.0) -> Any:
 
     The sharper form ``(f(x_0) - f*) / T_k((L + mu) / (L - mu))^2`` is returned, with Chebyshev's polynomial ``T_k``
     (Saad 2003, theorem 6.29).
+
+    >>> float(conjugate_gradient(3.0, 1.0, 1))                           # 1 / T_1(2)^2
+    0.25
     """
     constants(L, mu, gap=gap)
     k, rho = steps(k), heavy_ball_contraction(L, mu)

@@ -31,7 +31,11 @@ def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
 
 
 def mirror_divergence(L: float, mu: float, D0: float, k: Any) -> Any:
-    """``D(x*|x_k) <= (1 - mu/L)^k D(x*|x_0)`` at ``tau = 1/L``: the minimiser first (Lu, Freund, Nesterov 2018)."""
+    """``D(x*|x_k) <= (1 - mu/L)^k D(x*|x_0)`` at ``tau = 1/L``: the minimiser first (Lu, Freund, Nesterov 2018).
+
+    >>> mirror_divergence(2.0, 1.0, 1.0, [0, 1, 2])
+    array([1.  , 0.5 , 0.25])
+    """
     constants(L, mu, D0=D0)
     return ((1 - mu / L) ** steps(k) * D0)[()]
 
@@ -47,7 +51,11 @@ def mirror_steps(D0: float, sizes: Any) -> Any:
 
 
 def implicit_mirror(tau: float, D0: float, k: Any) -> Any:
-    """``f(x_k) - f* <= D(x*|x_0) / (tau k)`` for implicit steps of any size, ``f`` convex (Chen, Teboulle 1993)."""
+    """``f(x_k) - f* <= D(x*|x_0) / (tau k)`` for implicit steps of any size, ``f`` convex (Chen, Teboulle 1993).
+
+    >>> implicit_mirror(0.5, 1.0, [1, 4])
+    array([2. , 0.5])
+    """
     constants(D0=D0)
     if not tau > 0:
         raise ValueError(f"tau, the step size, must be positive; got {tau}")
@@ -59,7 +67,10 @@ def simplex_radius(d: int) -> float:
     """``log d``: the largest ``KL(x|x_0)`` on the simplex from the uniform ``x_0``.
 
     The Euclidean radius is ``|x - x_0|^2 <= 1 - 1/d``: what mirror descent gains on the simplex is not there but in
-    the dual norm, ``|grad f|_inf`` in place of ``|grad f|_2``.
+    the dual norm, ``|grad f|_inf`` in place of ``|grad f|_2`` (Peyré 2021, section 6.2, with the radius corrected).
+
+    >>> round(simplex_radius(8), 6)
+    2.079442
     """
     if d < 1:
         raise ValueError(f"d, the number of entries, must be at least 1; got {d}")

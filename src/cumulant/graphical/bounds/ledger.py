@@ -1,0 +1,58 @@
+"""How much work a run may do, by the clock or by count, so that what the clock ended can be repeated to the bit."""
+
+import time
+from dataclasses import dataclass, field
+
+__all__ = ["Expired", "Ledger", "Stopped"]
+
+
+class Stopped(Exception):  # noqa: N818  (it is no error)
+    """There is no room for one more piece of work."""
+
+
+class Expired(Exception):  # noqa: N818
+    """The time ended within a piece of work, which then counts for nothing."""
+
+
+@dataclass
+class Ledger:
+    """Pieces of work so far, and whether there is room for more.
+
+    What a run has found must depend on the pieces that were finished and on nothing else. Then the number of them,
+    given as `max_work`, repeats it, whatever the clock says.
+    """
+
+    time_limit: float | None
+    max_work: int | None
+    work: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def late(self) -> bool:
+        """Whether the clock says stop."""
+        if self.max_work is not None or self.time_limit is None:
+            return False
+        return time.monotonic() - self.started >= self.time_limit
+
+    def more(self) -> None:
+        """Begin one more piece of work, or raise `Stopped`."""
+        if self.late() or (self.max_work is not None and self.work >= self.max_work):
+            raise Stopped
+        self.work += 1
+
+    def begin(self) -> None:
+        """The same for what was predicted to take less than the whole limit: it is begun even if getting there, and
+        compiling, has used the time up.
+        """
+        if self.max_work is not None:
+            self.more()
+        else:
+            self.work += 1
+
+    def alive(self) -> None:
+        """Raise `Expired` where the time has ended within a piece."""
+        if self.late():
+            raise Expired
+
+    def forget(self) -> None:
+        """The last piece was not finished."""
+        self.work -= 1

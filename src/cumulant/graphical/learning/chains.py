@@ -1,0 +1,76 @@
+"""Chains that give learning its gradients: many short ones from fresh starts, and the mean of their statistics."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from cumulant.graphical.learning.chains_kernels import table_random_scan
+from cumulant.graphical.learning.problem import LearningProblem
+from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.samplers.gibbs import Neighbours, TableArrays, random_scan
+from cumulant.threads import in_parts
+
+__all__ = ["SpinChains", "TableChains", "chains_of"]
+
+
+class SpinChains:
+    """Of an Ising model: spins in single bytes."""
+
+    def __init__(self, problem: LearningProblem):
+        self.problem, self.n = problem, problem.n
+        self.edges = problem.edges
+        self.graph = Neighbours.of(self.n, self.edges)
+        self.with_fields = problem.free.size > len(self.edges)
+
+    def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
+        """Starts, every state as likely."""
+        return (2 * draw.integers(0, 2, (chains, self.n), dtype=np.int8) - 1).astype(np.int8)
+
+    def at(self, data: np.ndarray) -> np.ndarray:
+        """Starts at observations."""
+        return np.ascontiguousarray(data, dtype=np.int8)
+
+    def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
+        """Advance the chains `x`, in place, by random-scan updates of the model `theta`: the mean statistics after."""
+        n, full = self.n, self.problem.full(theta)
+        random_scan(x, self.graph, full[n:], full[:n], updates, seed=seed, n_jobs=n_jobs)
+        spins = np.ascontiguousarray(x.T)
+        each = ((spins[i], spins[j]) for i, j in self.edges)
+        pairs = np.array([np.dot(a.astype(np.float32), b) for a, b in each]) / len(x)
+        return np.concatenate([x.mean(axis=0), pairs]) if self.with_fields else pairs
+
+
+class TableChains:
+    """Of any model: states 0, 1, 2, ..."""
+
+    def __init__(self, problem: LearningProblem):
+        self.problem, self.family = problem, problem.model.family
+        structure = self.family.structure
+        self.arrays = TableArrays.of(structure, np.zeros(int(structure.table_starts[-1])))
+
+    def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
+        """Starts, every state as likely."""
+        return draw.integers(0, self.arrays.sizes, (chains, self.arrays.sizes.size))
+
+    def at(self, data: np.ndarray) -> np.ndarray:
+        """Starts at observations."""
+        return np.array(self.family.states(data))
+
+    def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
+        """Advance the chains `x`, in place, by random-scan updates of the model `theta`: the mean statistics after."""
+        tables = np.ascontiguousarray(self.family.log_tables(self.problem.full(theta)))
+        flat = dataclasses.replace(self.arrays, tables=tables).flat()
+
+        def work(first, last):
+            counts = np.zeros(tables.size, np.int64)
+            table_random_scan(x[first:last], counts, *flat, updates, seed, first)
+            return counts
+
+        counts: Any = sum(in_parts(work, len(x), n_jobs))
+        return self.family.mean_of(counts / len(x))[self.problem.free]
+
+
+def chains_of(problem: LearningProblem) -> SpinChains | TableChains:
+    """The chains of a problem."""
+    return SpinChains(problem) if isinstance(problem.model, Ising) else TableChains(problem)

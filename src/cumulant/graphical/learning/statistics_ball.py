@@ -1,0 +1,69 @@
+"""A ball that holds the statistics of every state: its radius is what concentration and smoothness are measured in."""
+
+import math
+
+import numpy as np
+
+from cumulant.graphical.discrete_family import DiscreteFamily
+
+__all__ = ["statistics_ball"]
+
+
+def statistics_ball(family: DiscreteFamily, free: np.ndarray) -> tuple[np.ndarray, float]:
+    """A centre ``c`` and a radius ``R`` with ``|T(x) - c| <= R`` for every ``x``, of the statistics `free`.
+
+    Only differences of statistics enter the covariance, the error of a mean of draws and the bias of a chain, so that
+    any centre will do. ``T(x)`` picks one row of the design in each table. For each table the centre is the mean of
+    its rows (one indicator in a table of ``k`` entries: ``R^2 = 1 - 1/k``) or the middle of their range (a number from
+    0 to 1: ``1/4``; a spin: 1), whichever is better; the squares add up over tables that share no statistic.
+
+    Examples
+    --------
+    >>> from cumulant.graphical import Ising, PairwiseMRF
+    >>> family = Ising([(0, 1)], 0.0).family                          # two spins and their product
+    >>> statistics_ball(family, np.arange(3))
+    (array([0., 0., 0.]), 1.7320508075688772)
+    >>> family = PairwiseMRF([[0, 0], [0, 0]], [(0, 1)], [[[0, 0], [0, 0]]]).family
+    >>> round(statistics_ball(family, np.arange(8))[1] ** 2, 12)       # 1/2 + 1/2 + 3/4
+    1.75
+    """
+    starts = family.structure.table_starts
+    sizes = np.diff(starts)
+    table = np.repeat(np.arange(sizes.size), sizes)  # of each entry
+    if family.design is None:
+        chosen = np.zeros(family.dim, dtype=bool)
+        chosen[free] = True
+        whole = np.bincount(table[chosen], minlength=sizes.size)
+        if not ((whole == 0) | (whole == sizes)).all():
+            raise ValueError("free must have all or none of the entries of a table")
+        return 1.0 / sizes[table[free]], math.sqrt(float((1.0 - 1.0 / sizes[whole > 0]).sum()))
+    design = family.design[:, free].tocoo()
+    home = np.full(free.size, -1, dtype=np.int64)
+    home[design.col] = table[design.row]
+    if (home[design.col] != table[design.row]).any():  # statistics are shared: lengths add up, about zero
+        lengths = np.sqrt(np.bincount(design.row, design.data**2, table.size))
+        longest = np.zeros(sizes.size)
+        np.maximum.at(longest, table, lengths)
+        return np.zeros(free.size), float(longest.sum())
+    top, bottom = np.zeros(free.size), np.zeros(free.size)  # an entry that is not stored is zero
+    np.maximum.at(top, design.col, design.data)
+    np.minimum.at(bottom, design.col, design.data)
+    full = np.bincount(design.col, minlength=free.size) == sizes[home]
+    if full.any():  # zero does not occur: the range is that of what is stored
+        top[full], bottom[full] = -math.inf, math.inf
+        np.maximum.at(top, design.col, design.data)
+        np.minimum.at(bottom, design.col, design.data)
+    means = np.bincount(design.col, design.data, free.size) / sizes[home]
+    centres = np.stack([means, 0.5 * (top + bottom)])
+    squares = np.stack([_largest(design, home, table, sizes.size, centre) for centre in centres])
+    best = squares.argmin(axis=0)
+    return centres[best[home], np.arange(free.size)], math.sqrt(float(squares.min(axis=0).sum()))
+
+
+def _largest(design, home, table, n_tables, centre) -> np.ndarray:
+    """For each table the largest ``|row - centre|^2`` among its rows."""
+    own = np.bincount(home, centre**2, n_tables)[table]
+    own += np.bincount(design.row, design.data * (design.data - 2.0 * centre[design.col]), table.size)
+    largest = np.zeros(n_tables)
+    np.maximum.at(largest, table, own)
+    return largest

@@ -1,0 +1,116 @@
+"""Generalised belief propagation between outer and inner regions, in logarithms; see `messages.Incidence`.
+
+The log table of each outer region, with all of its multipliers in it, is kept, so that a marginal is one pass over it.
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+
+__all__ = ["pass_messages"]
+
+
+@kernel
+def _build(f, multipliers, theta, tables, layout):
+    """The log table of an outer region: its factors and the multipliers of its inner regions."""
+    table_starts, first, _, _, _, _, _, message_starts, place_starts, places = layout
+    for e in range(table_starts[f + 1] - table_starts[f]):
+        value = theta[table_starts[f] + e]
+        for m in range(first[f], first[f + 1]):
+            value += multipliers[message_starts[m] + places[place_starts[m] + e]]
+        tables[table_starts[f] + e] = value
+
+
+@kernel
+def _marginal(k, multipliers, tables, marginal, work, layout):
+    """What its outer region says of an inner one without the multiplier of their link: ``log sum exp`` over the table.
+
+    A multiplier of minus infinity was set because some region forbids the state: it stays forbidden.
+    """
+    table_starts, _, _, factor, _, _, _, message_starts, place_starts, places = layout
+    begin, end, f = message_starts[k], message_starts[k + 1], factor[k]
+    for x in range(begin, end):
+        marginal[x] = -np.inf
+        work[x] = 0.0
+    size = table_starts[f + 1] - table_starts[f]
+    for e in range(size):
+        x = begin + places[place_starts[k] + e]
+        marginal[x] = max(marginal[x], tables[table_starts[f] + e])
+    for e in range(size):
+        x = begin + places[place_starts[k] + e]
+        if marginal[x] > -np.inf:
+            work[x] += np.exp(tables[table_starts[f] + e] - marginal[x])
+    for x in range(begin, end):
+        if marginal[x] > -np.inf:
+            marginal[x] += np.log(work[x]) - multipliers[x]
+
+
+@kernel
+def pass_messages(log_q, multipliers, theta, counting, damping, max_sweeps, tol, trace, layout):
+    """Sweeps over the inner regions, forth and back: ``(n + c) log q = sum log b`` over the marginals ``b`` that the
+    ``n`` outer regions have without their multipliers, which then become ``log q - log b``.
+
+    `log_q` is set and `multipliers` are changed in place; ``trace[s]`` is the largest distance in sweep ``s`` between a
+    marginal of an outer region, as it was found, and the new ``q``. Returns the sweeps done, -1 where every state is
+    impossible.
+    """
+    table_starts, _, _, factor, node_starts, link_starts, links, message_starts, place_starts, places = layout
+    n = node_starts.size - 1
+    marginal, work = np.zeros(multipliers.size), np.zeros(multipliers.size)
+    tables = np.zeros(theta.size)
+    for sweep in range(max_sweeps):
+        change = 0.0
+        for f in range(table_starts.size - 1):  # anew each time: rounding does not pile up
+            _build(f, multipliers, theta, tables, layout)
+        for step in range(n):
+            i = step if sweep % 2 == 0 else n - 1 - step
+            begin, states = node_starts[i], node_starts[i + 1] - node_starts[i]
+            degree = link_starts[i + 1] - link_starts[i]
+            if degree == 0:
+                continue
+            for p in range(link_starts[i], link_starts[i + 1]):
+                _marginal(links[p], multipliers, tables, marginal, work, layout)
+            highest = -np.inf
+            for x in range(states):
+                value = 0.0
+                for p in range(link_starts[i], link_starts[i + 1]):
+                    value += marginal[message_starts[links[p]] + x]
+                log_q[begin + x] = value / (degree + counting[i])
+                highest = max(highest, log_q[begin + x])
+            if highest == -np.inf:
+                return -1
+            total = 0.0
+            for x in range(states):
+                total += np.exp(log_q[begin + x] - highest)
+            for x in range(states):
+                log_q[begin + x] -= highest + np.log(total)
+            for p in range(link_starts[i], link_starts[i + 1]):
+                k = links[p]
+                own = message_starts[k]
+                top = -np.inf  # of the belief as it was: its multiplier is still in it
+                for x in range(states):
+                    if marginal[own + x] > -np.inf:
+                        top = max(top, marginal[own + x] + multipliers[own + x])
+                total = 0.0
+                for x in range(states):
+                    if marginal[own + x] > -np.inf:
+                        total += np.exp(marginal[own + x] + multipliers[own + x] - top)
+                for x in range(states):
+                    old, new = multipliers[own + x], 0.0
+                    if marginal[own + x] == -np.inf:  # 0 / 0: the table forbids the state, and any multiplier does
+                        work[own + x] = 0.0
+                        continue
+                    belief = np.exp(marginal[own + x] + old - top) / total
+                    change = max(change, abs(belief - np.exp(log_q[begin + x])))
+                    new = log_q[begin + x] - marginal[own + x]
+                    if damping > 0.0 and new > -np.inf:
+                        new = (1.0 - damping) * new + damping * old
+                    work[own + x] = new - old
+                    multipliers[own + x] = new
+                f = factor[k]
+                for e in range(table_starts[f + 1] - table_starts[f]):
+                    tables[table_starts[f] + e] += work[own + places[place_starts[k] + e]]
+        trace[sweep] = change
+        if change <= tol:
+            return sweep + 1
+    return max_sweeps
