@@ -3,20 +3,16 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.preprocessing import OrdinalEncoder
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cumulant.graphical.lattices import complete
 from cumulant.graphical.learning.chow_liu import chow_liu
-from cumulant.graphical.learning.fit import METHODS, fit
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.learning.density_estimator import PairwiseDensity
 from cumulant.graphical.pairwise import PairwiseMRF
 
 __all__ = ["MarkovNetworkEstimator"]
 
 
-class MarkovNetworkEstimator(DensityMixin, BaseEstimator):
+class MarkovNetworkEstimator(PairwiseDensity):
     """A table for each feature and each joined pair, ``p(x) = exp(sum_i t_i(x_i) + sum_ij t_ij(x_i, x_j) - A)``, learnt
     from categorical data.
 
@@ -84,47 +80,9 @@ class MarkovNetworkEstimator(DensityMixin, BaseEstimator):
         self.eps, self.delta, self.categories, self.n_bins = eps, delta, categories, n_bins
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "MarkovNetworkEstimator":
-        """Learn from data of shape (observations, features)."""
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {self.method!r}")
-        x = self._learn_states(validate_data(self, X, dtype=self._dtype()))
-        sizes = [len(values) for values in self.categories_]
-        if isinstance(self.structure, str) and self.structure == "tree":
-            self.model_: Any = chow_liu(x, smoothing=self.l2, cardinalities=sizes)
-            self.certificate_, self.refusal_ = None, "a closed form: no tree has a larger (smoothed) likelihood"
-        else:
-            edges = self._edges(x.shape[1])
-            tables = [np.zeros((sizes[i], sizes[j])) for i, j in edges]
-            found = fit(
-                x,
-                PairwiseMRF([np.zeros(q) for q in sizes], edges, tables),
-                method=self.method,
-                mixing=None if self.radius is None else FastMixing(self.radius, self.norm),
-                l2=self.l2,
-                eps=self.eps,
-                delta=self.delta,
-                rng=self._rng(),
-            )
-            self.model_, self.certificate_, self.refusal_ = found.model, found.certificate, found.refusal
-        self.edges_ = self.model_.edges
-        return self
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """``log p(x)`` of each observation, by elimination; `TooWide` where the graph does not allow it."""
-        check_is_fitted(self)
-        return np.atleast_1d(
-            self.model_.log_prob(self._states(validate_data(self, X, dtype=self._dtype(), reset=False)))
-        )
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(np.mean(self.score_samples(X)))
-
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Exact draws, of the values that the data had."""
-        check_is_fitted(self)
-        x = self.model_.sample(n_samples, rng=self._rng() if random_state is None else random_state)
+        x = self._drawn(n_samples, random_state)
         columns = [values[x[:, v]] for v, values in enumerate(self.categories_)]
         return np.stack(columns, axis=1)
 
@@ -161,13 +119,9 @@ class MarkovNetworkEstimator(DensityMixin, BaseEstimator):
         columns = [np.searchsorted(edges, X[:, v], side="right") for v, edges in enumerate(self._bin_edges)]
         return np.stack(columns, axis=1).astype(np.int64)
 
-    def _edges(self, n: int) -> np.ndarray:
-        if isinstance(self.structure, str):
-            if self.structure != "complete":
-                raise ValueError(f"structure must be 'complete', 'tree' or pairs of features; got {self.structure!r}")
-            return complete(n)
-        return np.asarray(self.structure)
+    def _empty(self, edges: np.ndarray) -> PairwiseMRF:
+        sizes = [len(values) for values in self.categories_]
+        return PairwiseMRF([np.zeros(q) for q in sizes], edges, [np.zeros((sizes[i], sizes[j])) for i, j in edges])
 
-    def _rng(self) -> Any:
-        state = self.random_state
-        return int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
+    def _tree(self, x: np.ndarray) -> Any:
+        return chow_liu(x, smoothing=self.l2, cardinalities=[len(values) for values in self.categories_])
