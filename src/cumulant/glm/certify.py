@@ -18,7 +18,16 @@ _CONCORDANCE = "self-concordance, |phi'''| <= c phi'': Bach 2010, proposition 2,
 
 @verifier
 def duality_gap(problem: GLMProblem, x: Any) -> float:
-    """``P(x) - D(s)`` from the data; the slopes come from one Newton step at `x` or, with ``l1``, from `x` itself."""
+    """``P(x) - D(s)`` from the data; the slopes come from one Newton step at `x` or, with ``l1``, from `x` itself.
+
+    Rockafellar (1970, theorem 31.1).
+
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> duality_gap(problem, [16 / 15]) < 1e-12, duality_gap(problem, [0.0]) > 1.0
+    (True, True)
+    """
     x = np.asarray(x, dtype=np.float64)
     slope = problem.loss.terms(problem.scores(x))[1]
     gaps = [problem.gap(x, slope)[0]]
@@ -31,6 +40,16 @@ def gap_certificate(problem: GLMProblem, x: Any, slope: np.ndarray, gradient: np
     """The certificate of `x` by dual slopes, or by what `GLMProblem.feasible` made of them.
 
     Raises `CertificateError` where none are feasible.
+
+    Rockafellar (1970, theorem 31.1).
+
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> x = np.array([16 / 15])
+    >>> slopes = problem.loss.terms(problem.scores(x))[1]
+    >>> gap_certificate(problem, x, slopes).upper < 1e-12
+    True
     """
     penalised = check(
         problem.l1 > 0 or problem.l2 > 0, "the objective has a penalty", f"l1 = {problem.l1:g}, l2 = {problem.l2:g}"
@@ -63,6 +82,14 @@ def concordance_bound(problem: GLMProblem, x: Any) -> float:
         P(x) - P* <= ((1 - a) log(1 - a) + a) / rho^2,      a = lambda rho < 1,
 
     and a minimiser exists. The bound is ``lambda^2 / 2`` for small ``a``; infinite for ``a >= 1``.
+
+    Bach (2010, proposition 2), with the radius of these data.
+
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> round(concordance_bound(problem, [0.0]), 6), round(problem.value([0.0]) - problem.value([16 / 15]), 6)
+    (1.422222, 1.422222)
     """
     return _concordance(problem, np.asarray(x, dtype=np.float64))[0]
 
@@ -103,7 +130,16 @@ def _decrease(decrement: float, radius: float) -> float:
 
 
 def concordance_certificate(problem: GLMProblem, x: Any) -> Certificate:
-    """The certificate of `concordance_bound`, or `CertificateError` where it says nothing."""
+    """The certificate of `concordance_bound`, or `CertificateError` where it says nothing.
+
+    Bach (2010, proposition 2).
+
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> concordance_certificate(problem, [16 / 15]).upper < 1e-12
+    True
+    """
     bound, decrement, radius, slack = _concordance(problem, np.asarray(x, dtype=np.float64))
     known = check(np.isfinite(radius), "the Hessian is positive definite and the third derivatives are bounded by it")
     near = check(np.isfinite(bound), "Newton's decrement times the radius is below 1", f"{decrement * radius:.3g}")

@@ -20,6 +20,7 @@ __all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigne
 
 _syrk: Any = get_blas_funcs("syrk", dtype=np.float64)
 _ROWS = 4096  # of a dense matrix that are weighted at once: they stay in the cache
+_LITTLE = 100_000  # products of a Gram matrix that take less time than a call of BLAS with its threads held back
 _FEW = 16  # columns of a dense matrix for one that is used: single entries are then read, not all
 _DENSE_PART = 1_000_000  # entries of a dense matrix that are worth a thread
 _PART = 200_000  # entries of a sparse matrix that are worth a thread
@@ -31,6 +32,10 @@ class DenseDesign:
 
     Products with vectors are compiled loops, limited by memory as BLAS would be but without its threads, whose waking
     takes longer than a product of moderate size; products with matrices are BLAS.
+
+    >>> design = DenseDesign(np.array([[1.0, 2.0], [3.0, 4.0]]), True)
+    >>> design.shape, design.times(np.array([1.0, 1.0, 10.0]))     # the last parameter is the intercept
+    ((2, 3), array([13., 17.]))
     """
 
     X: np.ndarray
@@ -80,8 +85,17 @@ class DenseDesign:
         return _total(_over_parts(self.edges, part, self.n_jobs))
 
     def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """``X^T (weights * X v)``."""
-        return self.transposed(weights * self.times(v))
+        """``X^T (weights * X v)``, in one pass over the entries."""
+        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
+        slopes = np.ascontiguousarray(slopes)
+
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            return out, kernels.rows_weighted(self.X, weights, slopes, shift, a, b, out)
+
+        found = _over_parts(self.edges, part, self.n_jobs)
+        out = _total([vector for vector, _ in found])
+        return np.append(out, sum(total for _, total in found)) if self.intercept else out
 
     def squares(self, weights: np.ndarray) -> np.ndarray:
         """The diagonal of ``X^T diag(weights) X``."""
@@ -93,7 +107,12 @@ class DenseDesign:
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """``X^T diag(weights) X`` for weights that are not negative."""
-        p, roots = self.X.shape[1], np.sqrt(weights)[:, None]
+        p = self.X.shape[1]
+        if self.X.size * p <= _LITTLE:
+            out = np.zeros((p, p))
+            kernels.rows_gram(self.X, weights, out)
+            return _bordered(self, out, weights)
+        roots = np.sqrt(weights)[:, None]
 
         def part(a, b):
             out, buffer = np.zeros((p, p), order="F"), np.empty((min(_ROWS, b - a), p))
@@ -166,7 +185,12 @@ class DenseDesign:
 
 @dataclass(frozen=True, eq=False)
 class SparseDesign:
-    """A CSR matrix; rows are shared between threads in parts that the data decide, added up in order."""
+    """A CSR matrix; rows are shared between threads in parts that the data decide, added up in order.
+
+    >>> design = SparseDesign(sp.csr_matrix(np.array([[1.0, 0.0], [0.0, 4.0]])), False)
+    >>> design.times(np.array([1.0, 1.0])), design.transposed(np.array([1.0, 2.0]))
+    (array([1., 4.]), array([1., 8.]))
+    """
 
     X: Any  # scipy.sparse.csr_matrix
     intercept: bool
@@ -340,6 +364,9 @@ def design_of(X: Any, intercept: bool, n_jobs: int | None = None) -> Design:
     """A design of validated data: a float64 array or a sparse matrix.
 
     A sparse matrix with more than a fifth of its entries is made dense: BLAS is then faster.
+
+    >>> type(design_of(sp.csr_matrix(np.eye(10)), False)).__name__, type(design_of(np.eye(2), False)).__name__
+    ('SparseDesign', 'DenseDesign')
     """
     if not sp.issparse(X):
         return DenseDesign(np.ascontiguousarray(X), intercept, n_jobs)

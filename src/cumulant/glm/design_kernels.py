@@ -8,9 +8,11 @@ __all__ = [
     "add_transposed",
     "add_weighted",
     "dot_products",
+    "rows_gram",
     "rows_times",
     "rows_times_some",
     "rows_transposed",
+    "rows_weighted",
     "times",
 ]
 
@@ -124,3 +126,45 @@ def rows_transposed(X, u, first, last, out):
         row, s = X[i], u[i]
         for j in range(p):
             out[j] += s * row[j]
+
+
+@kernel(fastmath=_FAST)
+def rows_weighted(X, weights, v, shift, first, last, out):
+    """Add the sum of ``u_i X[i]``, ``u_i = weights[i] (<X[i], v> + shift)``, over rows `first` to `last` to `out`;
+    returns the sum of ``u_i``. Four rows at a time, which are read from memory once.
+    """
+    p, whole, sum_ = X.shape[1], first + (last - first) // 4 * 4, 0.0
+    for i in range(first, whole, 4):
+        a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
+        s, t, w, z = 0.0, 0.0, 0.0, 0.0
+        for j in range(p):
+            s += a[j] * v[j]
+            t += b[j] * v[j]
+            w += c[j] * v[j]
+            z += d[j] * v[j]
+        s, t = weights[i] * (s + shift), weights[i + 1] * (t + shift)
+        w, z = weights[i + 2] * (w + shift), weights[i + 3] * (z + shift)
+        sum_ += (s + t) + (w + z)
+        for j in range(p):
+            out[j] += (s * a[j] + t * b[j]) + (w * c[j] + z * d[j])
+    for i in range(whole, last):
+        row, s = X[i], 0.0
+        for j in range(p):
+            s += row[j] * v[j]
+        s = weights[i] * (s + shift)
+        sum_ += s
+        for j in range(p):
+            out[j] += s * row[j]
+    return sum_
+
+
+@kernel(fastmath=_FAST)
+def rows_gram(X, weights, out):
+    """Add the sum of ``weights[i] X[i] X[i]^T`` to the matrix `out`."""
+    n, p = X.shape
+    for i in range(n):
+        row = X[i]
+        for j in range(p):
+            amount, into = weights[i] * row[j], out[j]
+            for k in range(p):
+                into[k] += amount * row[k]

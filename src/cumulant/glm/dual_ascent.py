@@ -64,6 +64,16 @@ class DualAscent:
         the samplers of `cumulant.optim.block_sampling`.
     nonuniformity : float
         The share of draws that are not uniform.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.glm import GLMProblem, design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> result = optim.run(DualAscent(), problem, [0.0], tol=1e-8, rng=0)
+    >>> result.status, result.x.round(4)
+    ('converged', array([1.0667]))
     """
 
     sampling: str = "uniform"

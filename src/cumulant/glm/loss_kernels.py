@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["conjugates", "row_conjugate", "row_terms", "terms", "terms_softmax"]
+__all__ = ["conjugates", "reach", "row_conjugate", "row_terms", "terms", "terms_softmax"]
 
 _FAST = {"contract", "nsz"}
 _LARGEST = 700.0  # the exponential of anything larger counts as infinite
@@ -86,6 +86,27 @@ def conjugates(code, scale, slope, y, constant, out):
         else:
             ratio = max(1.0 - slope[i], 0.0)
             out[i] = _x_log_x(ratio) - ratio * (1.0 + fast_log(y[i])) - constant[i]
+
+
+@kernel
+def reach(code, scale, slope, y, change):
+    """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate, for all rows."""
+    t = 1.0
+    if code == 2:
+        return t
+    for i in range(len(slope)):
+        step = change[i]
+        if code == 3:  # slopes are at most one
+            room = 1.0 - slope[i]
+        elif step < 0.0:  # means are not negative
+            room, step = slope[i] + y[i], -step
+        elif code == 0:  # nor more than the trials
+            room = scale - y[i] - slope[i]
+        else:
+            continue
+        if step > room and step > 0.0:
+            t = min(t, max(room, 0.0) / step)
+    return t
 
 
 @kernel

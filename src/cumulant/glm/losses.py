@@ -15,7 +15,7 @@ from cumulant import families
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.glm.design import dot
-from cumulant.glm.loss_kernels import conjugates, terms, terms_softmax
+from cumulant.glm.loss_kernels import conjugates, reach, terms, terms_softmax
 from cumulant.precision import float64, to_numpy
 
 __all__ = ["FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
@@ -116,12 +116,7 @@ class NamedLoss:
 
     def reach(self, slope, change):
         """See `Loss`."""
-        if self.code == 2:
-            return 1.0
-        if self.code == 3:
-            return _reach(1.0 - slope, change)
-        below = _reach(slope + self.y, -change)
-        return min(below, _reach(self.scale - self.y - slope, change)) if self.code == 0 else below
+        return float(reach(self.code, self.scale, slope, self.y, change))
 
     def mean(self, eta):
         """See `Loss`."""
@@ -295,7 +290,14 @@ def _support(y, inside, what: str) -> np.ndarray:
 
 
 def loss_of(family: str | ExponentialFamily, y: np.ndarray, classes: int = 0) -> Loss:
-    """The loss of a family, by name or as an object, on observations `y` (numbers of classes for the categorical)."""
+    """The loss of a family, by name or as an object, on observations `y` (numbers of classes for the categorical).
+
+    Half deviances of the models of Nelder and Wedderburn (1972).
+
+    >>> loss = loss_of("poisson", np.array([2.0]))
+    >>> loss.terms(np.array([0.0]))[1]                              # the slope is mean minus observation: 1 - 2
+    array([-1.])
+    """
     if isinstance(family, families.Categorical) or family == "categorical":
         return SoftmaxLoss(np.ascontiguousarray(y, dtype=np.int64), classes)
     scale, name = 1.0, family

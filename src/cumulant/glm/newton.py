@@ -8,12 +8,23 @@ import numpy as np
 from cumulant.certificates import Certificate
 from cumulant.glm.certify import concordance_bound, concordance_certificate, gap_certificate
 from cumulant.glm.design import dot
-from cumulant.glm.newton_step import by_conjugate_gradients, by_factorisation, dual_slopes, is_small, newton_slopes
+from cumulant.glm.newton_step import (
+    NO_FACTOR,
+    Direction,
+    by_conjugate_gradients,
+    by_factorisation,
+    common_factor,
+    dual_slopes,
+    is_small,
+    newton_slopes,
+    products_of_a_factor,
+)
 from cumulant.glm.problem import GLMProblem
 
 __all__ = ["Newton", "NewtonState", "starting_point"]
 
 _ARMIJO = 1e-4
+_WORTH = 3.0  # products in the time of a factorisation from which an old factor is tried first
 _MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
 
 
@@ -32,20 +43,36 @@ class NewtonState(NamedTuple):
     first: float  # the size of the gradient at the start
     passes: int  # over the data: products with the matrix, forming the Hessian
     stuck: bool
+    factor: np.ndarray  # Cholesky's, of an earlier Hessian; empty where there is none
+    spent: int  # products since it was formed
 
 
 @dataclass(frozen=True)
 class Newton:
     """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
 
-    With up to 500 parameters the Hessian is formed. Beyond, conjugate gradients with the diagonal as preconditioner
-    solve it as exactly as the gap needs. Each step gives a dual point of the accuracy of the step (`dual_slopes`), so
-    that the duality gap follows the distance to the minimum instead of the norm of the gradient.
+    With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate
+    gradients, which solve the equations of later steps as exactly as the gap needs, unless that takes longer than to
+    factorise again. With more parameters the preconditioner is the diagonal, until as much time has gone by as a
+    factorisation takes, and from there a factor: whichever of the two is better, this takes at most twice as long.
+    Times are predicted by counts of operations (`products_of_a_factor`). Each step gives a dual point of the accuracy of the step (`dual_slopes`), so
+    that the duality gap follows the distance to the minimum instead of the norm of the gradient. Inexact steps as in
+    Dembo, Eisenstat and Steihaug (1982).
 
     Parameters
     ----------
     tol : float
         The relative gap that is aimed at: how exactly equations are solved near the end depends on it.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> result = optim.run(Newton(), problem, [0.0], tol=1e-8)
+    >>> result.status, result.x.round(6)
+    ('converged', array([1.066667]))
     """
 
     tol: float = 1e-4
@@ -61,7 +88,20 @@ class Newton:
         losses, slope, curvature = problem.loss.terms(eta)
         value = dot(problem.weights, losses) + problem.penalty(x)
         return NewtonState(
-            x, value, eta, slope, curvature, -np.inf, slope, problem.without_intercept(x), np.inf, 0.0, 1, False
+            x,
+            value,
+            eta,
+            slope,
+            curvature,
+            -np.inf,
+            slope,
+            problem.without_intercept(x),
+            np.inf,
+            0.0,
+            1,
+            False,
+            NO_FACTOR,
+            0,
         )
 
     def step(self, problem: GLMProblem, state: NewtonState) -> NewtonState:
@@ -69,11 +109,8 @@ class Newton:
         gradient = problem.loss_gradient(state.slope) + problem.ridge(state.x)
         size = float(np.abs(gradient).max())
         first = state.first or size
-        if is_small(problem):
-            found = by_factorisation(problem, state.curvature, gradient)
-        else:
-            forcing = min(0.5, np.sqrt(size / first)) if first else 0.5  # superlinear: Dembo, Eisenstat, Steihaug 1982
-            found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, self.tol * state.value)
+        forcing = min(0.5, np.sqrt(size / first)) if first else 0.5  # superlinear: Dembo, Eisenstat, Steihaug 1982
+        found, factor, spent = self._direction(problem, state, gradient, forcing)
         decline = -dot(gradient, found.step)
         length, trial = 1.0, None
         while decline > 0 and length > 1e-10:
@@ -97,7 +134,23 @@ class Newton:
                 passes += 1
                 if promise > lower:
                     lower, dual, pull = promise, slopes, gradient
-        return NewtonState(*moved, lower, dual, pull, float(np.sqrt(max(decline, 0.0))), first, passes, trial is None)
+        decrement = float(np.sqrt(max(decline, 0.0)))
+        return NewtonState(*moved, lower, dual, pull, decrement, first, passes, trial is None, factor, spent)
+
+    def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:
+        """The direction, the factor that is kept, and the products since it was formed."""
+        enough, worth = self.tol * state.value, products_of_a_factor(problem)
+        factor, spent = state.factor, state.spent
+        if is_small(problem):
+            if factor.size and worth >= _WORTH and problem.l2 > 0:
+                found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor, worth)
+                if found.solved:
+                    return found, factor, spent + found.products
+            return *by_factorisation(problem, state.curvature, gradient), 0
+        if spent >= worth:
+            factor, spent = common_factor(problem, state.curvature), 0
+        found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor)
+        return found, factor, spent + found.products
 
     def measure(self, problem: GLMProblem, state: NewtonState) -> dict[str, float]:
         """The objective and the bound on its distance to the minimum."""

@@ -34,6 +34,11 @@ class Pruning(NamedTuple):
 
     `threshold` is the largest weight removed in absolute value, `removed` their number; `largest_change` and
     `mean_change` are of the predictions (probabilities for a classifier) on the rows given, NaN without rows.
+
+    Carbonetto (2009) sets 43 % of the weights of a spam filter to zero.
+
+    >>> Pruning(3, 0.01, 0.02, 0.005).removed
+    3
     """
 
     removed: int
@@ -43,7 +48,13 @@ class Pruning(NamedTuple):
 
 
 class RegularizationPath(NamedTuple):
-    """Fits at several penalties, in the order given: weights (penalties, features), intercepts, certificates."""
+    """Fits at several penalties, in the order given: weights (penalties, features), intercepts, certificates.
+
+    Carbonetto (2009, section 2.5) draws such paths.
+
+    >>> RegularizationPath(np.array([0.1]), np.zeros((1, 3)), np.zeros(1), ()).coef.shape
+    (1, 3)
+    """
 
     l1: np.ndarray
     coef: np.ndarray

@@ -114,6 +114,7 @@ class OnlineState:
     ) -> np.ndarray:
         """Learn from rows of a CSR matrix in the given order; the score of each before it was learned."""
         scores = np.empty(len(order))
+        targets = np.require(targets, requirements="W")  # for read-only arrays the kernel would be compiled again
         kernels.learn(
             settings.code, settings.form, settings.curvature, settings.common, settings.intercept,
             settings.implicit, *rows_of(X), targets, weights, order,

@@ -21,6 +21,15 @@ class PenaltyPath(NamedTuple):
     `coef` and `intercept` have the shapes of `GLM.coef_` and `GLM.intercept_` after an axis for the penalties; `gap` is
     the certified bound on ``P(w) - P*`` at each, `objective` is ``P(w)``, `degrees_of_freedom` does not count the
     intercept.
+
+    Friedman, Hastie and Tibshirani (2010) for the warm starts.
+
+    >>> from cumulant.glm import GLM
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> path = GLM("normal", l2=0.0, fit_intercept=False, tol=1e-8).path(X, y, [2.0, 0.5])
+    >>> path.coef.round(4), path.degrees_of_freedom
+    (array([[0.3333],
+           [1.0833]]), array([1., 1.]))
     """
 
     l1: np.ndarray

@@ -102,6 +102,11 @@ def hashing(features: int = FEATURES) -> Any:
     """A scikit-learn `HashingVectorizer` for messages: word counts of unit Euclidean length, no vocabulary kept.
 
     Signs do not alternate: counts stay counts.
+
+    Weinberger et al. (2009), without their signs.
+
+    >>> hashing(16).transform(["buy now", "now now"]).shape
+    (2, 16)
     """
     from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -112,6 +117,8 @@ def prequential(
     model: Any, stream: Any, threshold: float = 0.98, *, classes: Any = None, vectorizer: Any = None, points: int = 200
 ) -> ContingencyTable:
     """Predict each row, then learn it: what a filter would have done from its first day.
+
+    Dawid (1984) for the word and the idea.
 
     Parameters
     ----------

@@ -28,6 +28,8 @@ __all__ = ["GLMProblem"]
 class GLMProblem:
     """The objective on given data.
 
+    The models are those of Nelder and Wedderburn (1972); the dual is Fenchel's (Rockafellar 1970, theorem 31.1).
+
     Parameters
     ----------
     design : Design
@@ -39,6 +41,14 @@ class GLMProblem:
     offset : array (n,) or (n, outputs)
         Added to the scores.
     l1, l2 : float
+
+    Examples
+    --------
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> problem.value(np.array([1.0])), problem.shape            # (0 + 1 + 0) / 6 + 1 / 4
+    (0.41666..., (1,))
     """
 
     design: Design
@@ -119,9 +129,11 @@ class GLMProblem:
 
     def hessian(self, curvature: np.ndarray) -> np.ndarray:
         """The Hessian of the smooth part, a matrix; parameters in the order of ``x.ravel()``."""
-        ridge = np.diag(self.ridge(np.ones(self.shape)).ravel())
+        ridge = self.ridge(np.ones(self.shape)).ravel()
         if curvature.ndim == 1:
-            return self.design.gram(self.weights * curvature) + ridge
+            out = self.design.gram(self.weights * curvature)
+            out.flat[:: len(out) + 1] += ridge
+            return out
         p, k = self.shape
         out = np.empty((p, k, p, k))
         for a in range(k):
@@ -132,7 +144,9 @@ class GLMProblem:
         if self.design.intercept:
             # Adding one number to all intercepts changes nothing: any curvature will do there, and makes this definite.
             out[-1, :, -1, :] += np.mean(np.diagonal(out[-1, :, -1, :])) / k
-        return out.reshape(p * k, p * k) + ridge
+        out = out.reshape(p * k, p * k)
+        out.flat[:: p * k + 1] += ridge
+        return out
 
     # Dual -------------------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,16 @@ class ProximalNewton(ByDuality):
     ----------
     tol : float
         The relative gap that is aimed at: how exactly models are minimised depends on it.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.glm import GLMProblem, design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), 0.5)
+    >>> result = optim.run(ProximalNewton(), problem, [0.0], tol=1e-8)
+    >>> result.status, result.x.round(6)
+    ('converged', array([1.083333]))
     """
 
     tol: float = 1e-4

@@ -64,8 +64,8 @@ class WorkingSet(ByDuality):
     """Minimise over a working set of columns, look at all of them, enlarge it, until the duality gap of all is small.
 
     New in the set are the columns whose slope ``|X_j^T (p s)|`` is largest, as many as there are weights that differ
-    from zero, and at least twice the root of the number of columns: their Gram matrix costs about as much as a look at
-    all columns. On the set the objective is minimised by proximal Newton steps, to a twentieth of the gap that is left;
+    from zero, and at least four times the root of the number of columns: their Gram matrix costs a few looks at all
+    columns. On the set the objective is minimised by proximal Newton steps, to a twentieth of the gap that is left;
     for a quadratic loss one step is all, and its Gram matrix grows with the set. Since few weights differ from zero at
     the minimum, nearly all work is on few columns; all are visited once a step, for the gap and the next set (Johnson
     and Guestrin 2015; Massias, Gramfort and Salmon 2018). The bound is that of the whole problem, whatever the set.
@@ -74,6 +74,16 @@ class WorkingSet(ByDuality):
     ----------
     tol : float
         The relative gap that is aimed at.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.glm import GLMProblem, design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), 0.5)
+    >>> result = optim.run(WorkingSet(), problem, [0.0], tol=1e-8)
+    >>> result.status, result.x.round(6)
+    ('converged', array([1.083333]))
     """
 
     tol: float = 1e-4

@@ -56,6 +56,13 @@ class SamplerState:
         The weights, as a sum tree or a max tree of `sum_tree_kernels`.
     seed, draws : int
         Draw number k uses the two uniforms of the counter-based generator at ``(seed, 0, k >> 32, k)``.
+
+    Examples
+    --------
+    >>> state = GapSampler().init(3, rng=0)
+    >>> state = GapSampler().update(state, 1, 0.5)
+    >>> state.weights
+    array([100. ,   0.5, 100. ])
     """
 
     n: int
@@ -71,7 +78,18 @@ class SamplerState:
 
 
 class BlockSampler(ABC):
-    """What all samplers share: `init`, `draw`, `update`, `probabilities`."""
+    """What all samplers share: `init`, `draw`, `update`, `probabilities`.
+
+    A share `nonuniformity` of the draws is by weight, the rest uniform, so that no block is forgotten (Le Priol 2021,
+    section 3.5).
+
+    >>> sampler = GapSampler(nonuniformity=0.5)
+    >>> state = sampler.init(2, rng=0)
+    >>> for i, gap in ((0, 3.0), (1, 1.0)):
+    ...     state = sampler.update(state, i, gap)
+    >>> sampler.probabilities(state)
+    array([0.625, 0.375])
+    """
 
     nonuniformity: float
 

@@ -32,6 +32,11 @@ class Checkpoint:
     seconds : float
         The least time between two saves while the run goes on (0: after every compiled call or host step). It is
         saved once more when it ends, also by Ctrl-C or by the clock.
+
+    Examples
+    --------
+    >>> Checkpoint("night", seconds=600).file.name
+    'night.npz'
     """
 
     path: str | os.PathLike

@@ -18,6 +18,8 @@ class Composite:
     The constants are those of the smooth part. There is no gradient: use `ProximalGradient` or
     `AcceleratedProximalGradient`.
 
+    The composite problems of Beck and Teboulle (2009).
+
     Parameters
     ----------
     smooth : problem
@@ -84,6 +86,8 @@ def parts(problem: Any) -> tuple[Any, Any]:
 
 def lambda_max(smooth: Any) -> float:
     """The smallest weight of an `L1` penalty for which zero is a solution: ``max_j |grad f(0)_j|``.
+
+    From the optimality conditions of the Lasso at zero (Osborne, Presnell and Turlach 2000).
 
     >>> from cumulant import optim
     >>> A, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0]

@@ -224,6 +224,8 @@ def primal_point(problem: Any, theta: Any) -> np.ndarray:
 
     With a regulariser ``r`` in place of ``|w|^2 / 2``: ``w = grad r*(-A^T theta / l2)``.
 
+    Shalev-Shwartz and Zhang (2013, equation 3).
+
     >>> from cumulant import optim
     >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)
     >>> primal_point(problem, problem.slopes([3 / 7])).round(6)           # at the solution: itself
@@ -258,6 +260,8 @@ def dual_value(problem: Any, theta: Any) -> float:
     """``D = -F*(theta) - |A^T theta|^2 / (2 l2)``; minus infinity off the domain.
 
     With a regulariser ``r``: ``D = -F*(theta) - l2 r*(-A^T theta / l2)`` (Fenchel and Rockafellar).
+
+    Shalev-Shwartz and Zhang (2013, equation 2).
 
     >>> from cumulant import optim
     >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)

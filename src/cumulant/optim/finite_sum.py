@@ -28,6 +28,8 @@ class FiniteSum:
     What `SGD`, `SGA`, `SAG`, `SAGA` and `SVRG` take besides the losses of rows that the package knows; every solver of
     smooth problems takes it too.
 
+    The finite sums of Peyré (2021, section 8.1).
+
     Parameters
     ----------
     term : callable

@@ -33,7 +33,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Flow:
-    """A solved flow: ``x[i]`` is the point at ``times[i]``; ``z`` are the coordinates it was integrated in."""
+    """A solved flow: ``x[i]`` is the point at ``times[i]``; ``z`` are the coordinates it was integrated in.
+
+    >>> Flow(np.array([0.0, 1.0]), np.array([[1.0], [0.5]]), np.array([[0.0], [-0.7]])).last
+    array([0.5])
+    """
 
     times: np.ndarray
     x: np.ndarray
@@ -46,7 +50,11 @@ class Flow:
 
 
 class FlowEntropy(NamedTuple):
-    """The flow of ``z`` at time ``t`` is the mirror flow of `entropy` at time ``time_factor * t``."""
+    """The flow of ``z`` at time ``t`` is the mirror flow of `entropy` at time ``time_factor * t``.
+
+    >>> equivalent_entropy(PowerMap(2.0))
+    FlowEntropy(entropy=Shannon(), time_factor=4.0)
+    """
 
     entropy: Any
     time_factor: float
@@ -59,6 +67,8 @@ class FlowEntropy(NamedTuple):
 @dataclass(frozen=True)
 class PowerMap:
     """``x = z^b``, ``z > 0``: the mirror flow of `Power(2/b)`, ``b^2`` times faster (b = 2: Shannon).
+
+    Peyré (2021, section 6.3).
 
     >>> PowerMap(2.0).start([4.0, 9.0])
     array([2., 3.])
@@ -85,6 +95,8 @@ class PowerMap:
 class Exponential:
     """``x = exp z``: the mirror flow of Burg's entropy.
 
+    Peyré (2021, section 6.3).
+
     >>> equivalent_entropy(Exponential())
     FlowEntropy(entropy=Burg(), time_factor=1.0)
     """
@@ -105,6 +117,11 @@ class Signed:
     """``x = u^2 - v^2``, ``z = (u, v)``: the mirror flow of `Hypentropy(2 |u_0 v_0|)`, four times faster.
 
     ``u v`` is conserved.
+
+    Woodworth et al. (2020); Peyré (2021, section 6.3).
+
+    >>> Signed().point([[2.0, 1.0], [1.0, 3.0]])
+    array([ 3., -8.])
     """
 
     pair: ClassVar[bool] = True
@@ -121,6 +138,11 @@ class Hadamard:
     """``x = u v``, ``z = (u, v)``: the mirror flow of `Hypentropy(|u_0^2 - v_0^2| / 2)`, twice as fast.
 
     ``u^2 - v^2`` is conserved.
+
+    Peyré (2021, section 6.3).
+
+    >>> Hadamard().point([[2.0, 1.0], [1.0, 3.0]])
+    array([2., 3.])
     """
 
     pair: ClassVar[bool] = True
@@ -134,7 +156,14 @@ class Hadamard:
 @pytree
 @dataclass(frozen=True)
 class PositiveSemidefinite:
-    """``X = Z Z^T``: ``X' = -(X S + S X)``, ``S = G + G^T``, ``G = grad f(X)``. Not a mirror flow in general."""
+    """``X = Z Z^T``: ``X' = -(X S + S X)``, ``S = G + G^T``, ``G = grad f(X)``. Not a mirror flow in general.
+
+    Gunasekar et al. (2017); Peyré (2021, section 6.3).
+
+    >>> PositiveSemidefinite().point([[1.0], [2.0]])
+    array([[1., 2.],
+           [2., 4.]])
+    """
 
     @precise
     def point(self, z):
@@ -203,6 +232,8 @@ def mirror_flow(
     """The mirror flow ``x' = -[hess psi(x)]^-1 grad f(x)``, integrated in the dual: ``u' = -grad f(grad psi*(u))``.
 
     With the objective itself as entropy it is the Newton flow, along which ``grad f(x(t)) = exp(-t) grad f(x_0)``.
+
+    Alvarez, Bolte and Brahic (2004); Peyré (2021, section 6.2).
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ class GradientDescent:
 
     The certificate is ``f(x) - f* <= |grad f(x)|^2 / (2 mu)``, which needs ``mu > 0`` and no knowledge of the run.
 
+    Cauchy (1847); the rates are those of Nesterov (2004, section 2.1).
+
     Parameters
     ----------
     step : str, float or line search

@@ -85,6 +85,8 @@ def implicit_bias(A: Any, y: Any, x0: Any, entropy: Entropy) -> ImplicitBias:
     The certificate is weak duality: whatever ``nu``, with ``v = grad psi(x0) + A^T nu`` and ``z = grad psi*(v)``,
     ``min D >= D(z|x0) - <nu, A z - y>``.
 
+    Gunasekar, Lee, Soudry and Srebro (2018); Peyré (2021, section 6.4).
+
     Examples
     --------
     >>> bias = implicit_bias([[1.0, 2.0]], [2.0], [0.1, 0.1], Shannon())

@@ -19,6 +19,8 @@ __all__ = ["lasso", "lasso_path", "soft_threshold"]
 def soft_threshold(v: Any, amount: Any) -> Any:
     """``sign(v) max(|v| - amount, 0)``, entry by entry: the minimiser of ``(x - v)^2 / 2 + amount |x|``.
 
+    Donoho and Johnstone (1994); Peyré (2021, section 7.4).
+
     >>> soft_threshold([3.0, -0.5, -2.0], 1.0)
     array([ 2.,  0., -1.])
     """
@@ -39,6 +41,8 @@ def lasso(
     """Minimise ``|A x - y|^2 / 2 + lam |x|_1``: scikit-learn's ``Lasso(alpha=lam / n, fit_intercept=False)``.
 
     Zero is the solution from ``lam = lambda_max(LeastSquares(A, y, reduction="sum")) = |A^T y|_inf`` on.
+
+    The Lasso of Tibshirani (1996) by the methods of Beck and Teboulle (2009).
 
     Parameters
     ----------
@@ -86,6 +90,8 @@ def lasso_path(A: Any, y: Any, lams: Any, **settings: Any) -> list[Result]:
 
     As ``lam -> 0`` the solutions approach those of ``A x = y`` with the least ``|x|_1``, if there are any:
     ``|A x_lam - y| <= sqrt(2 lam |x|_1)`` for each of them (`rates.penalised_residual`).
+
+    Warm starts as in Friedman, Hastie and Tibshirani (2010).
 
     Parameters
     ----------

@@ -29,6 +29,8 @@ class CumulantEntropy(Entropy):
 
     ``D(theta|other) = A(theta) - A(other) - <mu(other), theta - other> = KL(p_other || p_theta)``.
 
+    Banerjee, Merugu, Dhillon and Ghosh (2005); Le Priol (2021, section 5.2).
+
     >>> from cumulant.families import Poisson
     >>> psi = CumulantEntropy(Poisson())
     >>> psi.conjugate_gradient(psi.gradient([0.5]))
@@ -150,6 +152,8 @@ class NegativeLogLikelihood(_Likelihood):
 
     ``f(theta) - f* = KL(p* || p_theta)``. A finite minimiser exists when `mean` is in the interior of the mean domain.
 
+    Le Priol (2021, section 5.2, equation 5.12).
+
     Examples
     --------
     >>> from cumulant import optim
@@ -179,11 +183,20 @@ class SampleLikelihood(_Likelihood):
 
     ``f(theta) = (1/n) sum_i [A(theta) - <T(x_i), theta>]``.
 
+    The objective of stochastic mirror descent in Le Priol (2021, section 5.3).
+
     Parameters
     ----------
     family : ExponentialFamily
     statistics : array (n, dim)
         ``T(x_i)``, one row an observation; ``SampleLikelihood.of(family, x)`` computes them.
+
+    Examples
+    --------
+    >>> from cumulant.families import Poisson
+    >>> problem = SampleLikelihood.of(Poisson(), [1, 2, 6])
+    >>> problem.n_terms, problem.gradient([np.log(3.0)]).round(12)
+    (3, array([0.]))
     """
 
     family: Any

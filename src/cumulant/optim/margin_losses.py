@@ -20,7 +20,7 @@ __all__ = ["LogisticLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]
 class LogisticLoss:
     """``phi(m) = log(1 + exp(-m))``; ``phi* (u) = s log s + (1 - s) log(1 - s)`` at ``s = -u`` in [0, 1].
 
-    The loss of logistic regression (Peyré 2021, equation 5; its conjugate is the entropy of a coin).
+    The loss of logistic regression (Peyré 2021, section 3); its conjugate is minus the entropy of a coin.
 
     >>> LogisticLoss().value(0.0).round(5), LogisticLoss().slope(0.0)
     (np.float64(0.69315), np.float64(-0.5))
@@ -53,7 +53,13 @@ class LogisticLoss:
 
 @dataclasses.dataclass(frozen=True)
 class SquaredHingeLoss:
-    """``phi(m) = max(1 - m, 0)^2 / 2``; ``phi*(u) = u + u^2 / 2`` for ``u <= 0``."""
+    """``phi(m) = max(1 - m, 0)^2 / 2``; ``phi*(u) = u + u^2 / 2`` for ``u <= 0``.
+
+    The loss of the l2 support vector machine (Cortes and Vapnik 1995).
+
+    >>> SquaredHingeLoss().value([-1.0, 0.0, 2.0]), SquaredHingeLoss().slope(0.0)
+    (array([2. , 0.5, 0. ]), np.float64(-1.0))
+    """
 
     largest_curvature: ClassVar[float] = 1.0
     self_concordance: ClassVar[float | None] = None
@@ -86,6 +92,9 @@ class SmoothedHingeLoss:
     ``phi(m) = (1 - m)^2 / (2 width)`` for ``1 - width <= m <= 1``, zero above and ``1 - m - width / 2`` below: the
     Moreau envelope of the hinge (Shalev-Shwartz and Zhang 2013, equation 9). ``phi*(u) = u + width u^2 / 2`` on
     [-1, 0].
+
+    >>> SmoothedHingeLoss(0.5).value([-1.0, 0.75, 2.0])
+    array([1.75  , 0.0625, 0.    ])
     """
 
     width: float = 1.0

@@ -133,6 +133,8 @@ class MarginLoss(_Margin):
 
     ``L = sigma_max(A)^2 max(phi'') / n + l2``, ``mu = l2``.
 
+    Empirical risk of a convex surrogate of the 0-1 loss (Bartlett, Jordan and McAuliffe 2006).
+
     Parameters
     ----------
     A, y, l2, reduction

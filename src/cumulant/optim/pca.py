@@ -14,6 +14,8 @@ __all__ = ["PrincipalAxes", "level_axes", "pca"]
 class PrincipalAxes:
     """The axes of a cloud: ``covariance = axes^T diag(variances) axes``, largest variance first.
 
+    Pearson (1901); the links with least squares are in Peyré (2021, section 3.4).
+
     Attributes
     ----------
     axes : array (m, p)
@@ -26,6 +28,12 @@ class PrincipalAxes:
         The coordinates of the centred points.
     mean : array (p,)
         What was subtracted.
+
+    Examples
+    --------
+    >>> axes = pca([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]], 1)
+    >>> axes.project([[3.0, 1.0]]).round(12)
+    array([[2., 2.]])
     """
 
     axes: np.ndarray
@@ -46,6 +54,8 @@ def pca(A: Any, m: int | None = None) -> PrincipalAxes:
     The covariance is ``C / n``, ``C = (A - mean)^T (A - mean)``; ``C / n`` is also the Hessian of the mean squared
     error of a regression on the centred columns. So the condition number of gradient descent on it is the ratio of the
     extreme variances, and its level sets have the same axes with inverse widths: `level_axes`.
+
+    Pearson (1901); Peyré (2021, section 3.4, figure 7).
 
     Examples
     --------
@@ -74,6 +84,8 @@ def level_axes(A: Any) -> PrincipalAxes:
 
     Those of the cloud, with half-widths ``1 / sqrt(variance)``: long where the cloud is thin, infinite where it is
     flat.
+
+    Peyré (2021, section 3.4, figure 7).
 
     >>> level_axes([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 9.0]]).half_widths.round(8)
     array([0.29291242, 5.57502188])

@@ -267,6 +267,9 @@ def NonNegative() -> Box:
 
     Unbounded, so that without strong convexity the dual bound says little: if you know that no solution exceeds some
     ``upper``, give `Box` that.
+
+    >>> NonNegative().prox([-1.0, 2.0], 1.0)
+    array([0., 2.])
     """
     return Box(0.0, np.inf)
 
@@ -301,6 +304,8 @@ class _Ball:
 class Simplex(_Ball):
     """The set ``{x >= 0, sum x = radius}``.
 
+    The projection of Held, Wolfe and Crowder (1974).
+
     >>> Simplex().prox(np.array([0.9, 0.3, -1.0]), 1.0)
     array([0.8, 0.2, 0. ])
     """
@@ -319,6 +324,8 @@ class Simplex(_Ball):
 @dataclasses.dataclass(frozen=True)
 class L1Ball(_Ball):
     """The set ``|x|_1 <= radius``.
+
+    The projection of Duchi, Shalev-Shwartz, Singer and Chandra (2008).
 
     >>> L1Ball(1.0).prox(np.array([2.0, 0.5]), 1.0)
     array([1., 0.])

@@ -200,6 +200,8 @@ class Quadratic:
 
     ``grad f = C x - b``; ``L`` and ``mu`` are the extreme eigenvalues of ``C``. Minimised where ``C x = b``.
 
+    Peyré (2021, section 5, proposition 4).
+
     Examples
     --------
     >>> problem = Quadratic([[1.0, 0.0], [0.0, 10.0]], [1.0, 10.0])
@@ -356,6 +358,8 @@ class LeastSquares(RowSums):
     """``f(x) = |A x - y|^2 / (2 n) + l2 |x|^2 / 2``, ``A`` of shape ``(n, p)``.
 
     ``L`` and ``mu`` are the extreme squared singular values of ``A`` over ``n``, plus `l2`.
+
+    Legendre (1805); Peyré (2021, section 3).
 
     Parameters
     ----------

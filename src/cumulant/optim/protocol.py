@@ -45,6 +45,10 @@ class Problem(Protocol):
     What a solver needs to know are attributes: `smoothness`, `strong_convexity`, `convex`, `n_terms`, and `shape`,
     the shape of ``x``, where it is fixed. `constants_are` says how they are known: ``"checked"`` (computed from the
     data), ``"by construction"`` or ``"assumed"`` (your word).
+
+    >>> from cumulant import optim
+    >>> isinstance(optim.Quadratic([[1.0]], [0.0]), Problem), isinstance(3.0, Problem)
+    (True, False)
     """
 
     def value(self, x: Any) -> Any:
@@ -54,7 +58,12 @@ class Problem(Protocol):
 
 @runtime_checkable
 class Solver(Protocol):
-    """A method: settings, `init`, `step`, `certify`. No loop, no printing, no stopping rule, no timing: see `run`."""
+    """A method: settings, `init`, `step`, `certify`. No loop, no printing, no stopping rule, no timing: see `run`.
+
+    >>> from cumulant import optim
+    >>> isinstance(optim.SAGA(), Solver), optim.SAGA().backend
+    (True, 'host')
+    """
 
     backend: str
 

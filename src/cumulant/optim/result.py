@@ -48,6 +48,14 @@ class Result:
         What `tol` is relative to: ``max(|f(x)|, |f(x0)|)``.
     state : Any
         The solver's state at `x`: dual variables, for instance.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [1.0, 10.0])
+    >>> result = optim.run(optim.GradientDescent("2/(L+mu)"), problem, [0.0, 0.0], tol=1e-6)
+    >>> result.status, result.x.round(3), result.relative_bound <= 1e-6
+    ('converged', array([1., 1.]), True)
     """
 
     x: Any
@@ -89,6 +97,13 @@ class Snapshot:
     """What a callback sees at each record: where the run is, and all that its solver measured there.
 
     Returning True from the callback ends the run.
+
+    >>> from cumulant import optim
+    >>> def enough(snapshot):
+    ...     return snapshot.value < -5.0
+    >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [1.0, 10.0])
+    >>> optim.run(optim.GradientDescent("2/(L+mu)"), problem, [0.0, 0.0], callback=enough).status
+    'stopped'
     """
 
     step: int

@@ -20,7 +20,12 @@ Method = Literal["auto", "primal", "dual", "cg", "svd"]
 
 @dataclass(frozen=True)
 class RidgeSolution:
-    """The coefficients, the objective there, how far it can be from the minimum, and the method that was used."""
+    """The coefficients, the objective there, how far it can be from the minimum, and the method that was used.
+
+    >>> solution = ridge([[1.0], [1.0]], [1.0, 3.0], 2.0)
+    >>> solution.x, solution.method
+    (array([1.]), 'primal')
+    """
 
     x: np.ndarray
     value: float
@@ -104,6 +109,8 @@ def pinv_solution(A: Any, y: Any, *, cutoff: float | None = None) -> np.ndarray:
     """``A^+ y``: of the least-squares solutions the one of smallest norm, and the limit of `ridge` for ``lam -> 0``.
 
     Singular values below `cutoff` times the largest count as zero; ``max(n, p)`` units of rounding unless given.
+
+    The pseudo-inverse of Penrose (1955).
 
     >>> pinv_solution([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]], [1.0, 1.0]).round(8)
     array([-0.11764706,  0.41176471,  0.58823529])

@@ -106,7 +106,11 @@ class InverseCount:
 
 
 def as_schedule(step: Any, name: str = "step_size") -> Any:
-    """A schedule as it is; a number as a constant one."""
+    """A schedule as it is; a number as a constant one.
+
+    >>> as_schedule(0.5)
+    Constant(tau=0.5)
+    """
     if callable(step):
         return step
     if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:

@@ -19,6 +19,11 @@ def separating_direction(A: Any, y: Any) -> np.ndarray | None:
     linear programme ``max sum_i y_i <a_i, x>`` under these constraints and ``|x_j| <= 1``, on columns, then rows,
     scaled to largest entry one. Along such a direction the logistic loss decreases for ever, so it has a minimiser
     exactly when there is none and the columns of ``A`` are independent (Albert and Anderson 1984).
+
+    >>> separating_direction([[1.0, 0.0], [-1.0, 0.0]], [1, -1])
+    array([ 1., -1.])
+    >>> separating_direction([[1.0], [1.0]], [1, -1]) is None
+    True
     """
     from scipy.optimize import linprog  # here, because it takes long to import and few need it
 
@@ -62,6 +67,8 @@ def is_separable(A: Any, y: Any) -> bool:
     Complete and quasi-complete separation alike; add a constant column to ``A`` for hyperplanes that need not pass
     through zero. Independent columns do not prevent it, whatever the strict convexity of the loss suggests. Any
     ``l2 > 0`` restores a minimiser.
+
+    Albert and Anderson (1984).
 
     >>> is_separable([[1.0], [2.0], [-1.0]], [1, 1, -1]), is_separable([[1.0], [2.0], [1.0]], [1, 1, -1])
     (True, False)

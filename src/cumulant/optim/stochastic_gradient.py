@@ -150,6 +150,8 @@ class SGD(_StochasticGradient):
     Fast at first, slow in the end: for a precise answer see `SAGA` and `DualCoordinateAscent`. Descent with the whole
     gradient is `GradientDescent`.
 
+    Robbins and Monro (1951); Peyré (2021, section 8.3).
+
     Parameters
     ----------
     step_size : float or schedule, optional

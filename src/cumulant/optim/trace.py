@@ -25,6 +25,16 @@ class Trace:
         An upper bound on the distance to the optimum; infinity where the solver knows none.
     extra : mapping of str to array
         Whatever else the solver measures, by name. Also available as ``trace["name"]``.
+
+    Examples
+    --------
+    >>> trace = Trace(np.array([0, 1]), np.array([0.0, 0.1]), np.array([4.0, 1.0]), np.array([5.0, 2.0]))
+    >>> len(trace), trace["value"]
+    (2, array([4., 1.]))
+    >>> print(trace)
+           steps      seconds        value        bound
+               0            0            4            5
+               1          0.1            1            2
     """
 
     steps: np.ndarray

@@ -25,6 +25,13 @@ class Verification:
         Whether every record is within its bound, rounding allowed for.
     steps, measured, bound : array
         The records compared.
+
+    Examples
+    --------
+    >>> trace = Trace(np.array([1, 2]), np.zeros(2), np.array([0.5, 0.25]), np.full(2, np.inf))
+    >>> checked = verify(trace, lambda k: 1 / k)
+    >>> checked.holds, round(checked.worst_ratio, 6), checked.worst_step
+    (True, 0.5, 1)
     """
 
     worst_ratio: float

@@ -22,6 +22,12 @@ class LogBarrier:
 
     ``grad f_mu = grad f + mu J^T (1/s)`` and ``hess f_mu = hess f + mu sum_i hess c_i / s_i + mu J^T S^-2 J`` with the
     slacks ``s = -c(x)``. A smooth problem for `Newton`, say. See `log_barrier`.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds
+    >>> barrier = LogBarrier(ConstrainedProblem(optim.Quadratic([[1.0]], [0.0]), Bounds(0.0)), 4.0)
+    >>> barrier.gradient([2.0])                                    # x - mu / x
+    array([0.])
     """
 
     problem: Any
@@ -104,6 +110,8 @@ def log_barrier(problem: ConstrainedProblem, mu: float) -> LogBarrier:
 
     Its minimiser ``x_mu`` is on the central path, and ``f(x_mu) - f* <= m mu`` with ``m`` constraints.
 
+    Fiacco and McCormick (1968); Carbonetto (2009, equation 2.3).
+
     >>> from cumulant import optim
     >>> from cumulant.optim.interior_point import Bounds
     >>> barrier = log_barrier(ConstrainedProblem(optim.Quadratic([[1.0]], [0.0]), Bounds(1.0)), 2.0)
@@ -114,7 +122,14 @@ def log_barrier(problem: ConstrainedProblem, mu: float) -> LogBarrier:
 
 
 class CentralPath(NamedTuple):
-    """Points ``x`` and multipliers ``z`` of the path, a row for each of `mu`."""
+    """Points ``x`` and multipliers ``z`` of the path, a row for each of `mu`.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds
+    >>> path = central_path(ConstrainedProblem(optim.Quadratic([[1.0]], [0.0]), Bounds(0.0)), [4.0], [1.0])
+    >>> path.x.round(8), path.z.round(8), path.mu
+    (array([[2.]]), array([[2.]]), array([4.]))
+    """
 
     x: np.ndarray
     z: np.ndarray
@@ -212,6 +227,12 @@ def noisy_central_path(
     A primal-dual step taken from a point of this path at ``(mu, noise)`` towards ``(mu', noise')`` is the tangent of
     the path: it misses its end by the square of the displacement. Parameters as for `central_path`; `noise` is a number
     or a vector.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds
+    >>> problem = ConstrainedProblem(optim.Quadratic([[1.0]], [0.0]), Bounds(0.0))
+    >>> noisy_central_path(problem, [4.0], -3.0, [1.0]).x.round(8)      # x - 3 = 4 / x
+    array([[4.]])
     """
     mus = np.atleast_1d(np.asarray(mus, dtype=np.float64))
     if mus.ndim != 1 or not np.all((mus > 0) & np.isfinite(mus)):

@@ -91,7 +91,17 @@ class RobbinsMonro(_Noisy):
 @pytree
 @dataclasses.dataclass(frozen=True)
 class ProjectedSGD(_Noisy):
-    """``P(x - a_k g_k)`` with the Euclidean projection onto the constraints of a `ConstrainedProblem`."""
+    """``P(x - a_k g_k)`` with the Euclidean projection onto the constraints of a `ConstrainedProblem`.
+
+    Goldstein (1964); for noisy gradients, Kushner and Clark (1978).
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds, Exact
+    >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
+    >>> solver = ProjectedSGD(1.0, Exact())
+    >>> optim.run(solver, problem, [1.0, 1.0], max_steps=1, tol=None).x
+    array([0., 1.])
+    """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
     gradients: Any = dataclasses.field(default_factory=Rows)
@@ -132,6 +142,13 @@ class SubgradientSGD(_OnL1):
     part of ``g_j`` beyond ``weight``.
 
     With `truncate`, a coordinate that would change its sign is set to zero instead.
+
+    Shor (1985).
+
+    >>> from cumulant import optim
+    >>> problem = optim.Composite(optim.LeastSquares([[2.0]], [3.0]), optim.L1(1.0))
+    >>> optim.run(SubgradientSGD(0.25), problem, [1.0], max_steps=1, tol=None).x     # 1 - (2 (2 - 3) + 1) / 4
+    array([1.25])
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
@@ -155,6 +172,11 @@ class SubgradientSGD(_OnL1):
 class SmoothedL1SGD(_OnL1):
     """``w - a_k (g + weight tanh(sharpness w / 2))``: the gradient of ``|w|`` smoothed to
     ``(log(1 + e^(alpha w)) + log(1 + e^(-alpha w))) / alpha`` (Schmidt, Fung and Rosales 2007).
+
+    >>> from cumulant import optim
+    >>> problem = optim.Composite(optim.LeastSquares([[2.0]], [3.0]), optim.L1(1.0))
+    >>> optim.run(SmoothedL1SGD(0.25), problem, [0.0], max_steps=1, tol=None).x      # tanh 0 = 0: 6 / 4
+    array([1.5])
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
@@ -177,6 +199,13 @@ class AugmentedLagrangianSGD(_Noisy):
     ``q = max(0, z + r_k c(x))``; ``x - a_k (g_k + J^T q)``; ``z = max(0, z + r_k c(x_next))``, from ``z = 0``. The
     penalty is ``r_k = penalty / (k0 + k)^0.1`` (``k = 1, 2, ...``), or one over it where `inverted`: the description
     leaves open which of the two multiplies the constraints.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds, Exact
+    >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
+    >>> solver = AugmentedLagrangianSGD(0.1, Exact(), penalty=2.0)
+    >>> optim.run(solver, problem, [1.0, 1.0], max_steps=500, tol=None).x.round(3) + 0.0
+    array([0., 1.])
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)

@@ -26,6 +26,8 @@ def _number(value: Any, name: str, low: float, high: float) -> None:
 class ConstantSigma:
     """``sigma_k = sigma``.
 
+    Carbonetto (2009, section 2.2.3).
+
     >>> ConstantSigma(0.5)(7)
     0.5
     """
@@ -44,6 +46,8 @@ class ConstantSigma:
 @dataclasses.dataclass(frozen=True)
 class PowerSigma:
     """``sigma_k = (k + 1)^-power`` for ``k = 0, 1, 2, ...``: the first step only centres.
+
+    Carbonetto (2009, section 2.2.3).
 
     >>> PowerSigma(1.0)(3)
     0.25
@@ -67,6 +71,10 @@ class MehrotraSigma:
     A second linear system is solved for it. Mehrotra (1992) takes the exponent 3; with noisy gradients about 2 worked
     better for Carbonetto (2009, section 2.2.3), who doubts that the rule is worth its price there. Nothing makes the
     rule tend to zero on its own: that is what the ceiling is for.
+
+    >>> rule = MehrotraSigma(3.0)
+    >>> rule.sigma(2.0, 1.0), rule(0)
+    (np.float64(0.125), 1.0)
     """
 
     exponent: Any = 2.0

@@ -110,6 +110,15 @@ def certify_constrained(problem: ConstrainedProblem, x: Any) -> Certificate:
     """The smallest bound on ``f(x) - f*`` that a strictly feasible point and the problem allow.
 
     Refused where the objective is not convex, the point not feasible, or nothing bounds how far the minimiser can be.
+
+    The Lagrangian dual (Boyd and Vandenberghe 2004, section 5.2) at multipliers made from the point; with an l1
+    penalty, the duality gap of `certify_optimality`.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds
+    >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
+    >>> certify_constrained(problem, [1e-8, 1.0]).upper < 1e-6
+    True
     """
     if problem.loss is None:
         raise CertificateError("no certificate: the objective is a stream", assumption="the objective is known")

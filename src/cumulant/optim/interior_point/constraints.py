@@ -61,6 +61,11 @@ class Constraints:
     """What the sets of this file share. `affine` says whether ``c`` is affine, so that slacks can be carried along.
 
     A subclass gives `value` and, unless automatic differentiation will do, `jacobian` and the rest.
+
+    Carbonetto (2009, equation 2.2).
+
+    >>> isinstance(Bounds(0.0), Constraints), Bounds(0.0).affine
+    (True, True)
     """
 
     affine: ClassVar[bool] = False
@@ -164,6 +169,8 @@ class Bounds(Constraints):
     """``lower <= x <= upper``; a bound may be infinite, entry by entry, and is then no constraint at all.
 
     ``c(x) = (lower - x, x - upper)`` over the finite bounds, in this order; ``J^T S J`` is diagonal.
+
+    Carbonetto (2009, equation 2.2).
 
     >>> Bounds(0.0).value([1.0, 2.0])
     array([-1., -2.])
@@ -284,6 +291,8 @@ class Bounds(Constraints):
 class Linear(Constraints):
     """``A x <= b``: ``c(x) = A x - b``, ``J = A``.
 
+    Carbonetto (2009, equation 2.2).
+
     >>> Linear([[1.0, 1.0]], [1.0]).value([0.25, 0.25])
     array([-0.5])
     """
@@ -322,6 +331,8 @@ class Linear(Constraints):
 @constraint_type
 class Quadratic(Constraints):
     """``<P_i x, x> / 2 + <q_i, x> + r_i <= 0`` with positive semi-definite ``P_i``.
+
+    Carbonetto (2009, equation 2.2).
 
     Parameters
     ----------
@@ -389,6 +400,8 @@ class SmoothConvex(Constraints):
     """``function(x, data) <= 0``, entry by entry, for a module-level JAX function that returns a vector.
 
     Derivatives are automatic. That each entry is convex is your word: without it no bound of this package holds.
+
+    Carbonetto (2009, equation 2.2).
 
     >>> def disc(x, data):
     ...     return jnp.sum(x * x, keepdims=True) - data

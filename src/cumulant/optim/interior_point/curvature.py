@@ -10,7 +10,13 @@ __all__ = ["DampedBFGS", "damped_bb", "damped_bfgs"]
 
 
 class DampedBFGS(NamedTuple):
-    """The new matrix, its inverse (None where it was not given) and the damping ``t`` that was used."""
+    """The new matrix, its inverse (None where it was not given) and the damping ``t`` that was used.
+
+    Powell (1978).
+
+    >>> damped_bfgs([[1.0]], [1.0], [3.0])                          # the secant: B dx = dy
+    DampedBFGS(B=array([[3.]]), Binv=None, t=np.float64(1.0))
+    """
 
     B: Any
     Binv: Any

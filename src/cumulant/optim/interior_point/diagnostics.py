@@ -19,6 +19,11 @@ class Qualification:
     """The answer of `check_licq`: true as a condition where the gradients of the active constraints are independent.
 
     `strict_complementarity` and `second_order` are None where they cannot be told (no multipliers, no Hessian).
+
+    Nocedal and Wright (2006, definition 12.4).
+
+    >>> bool(Qualification(True, np.array([0]), 1)), bool(Qualification(False, np.array([0, 1]), 1))
+    (True, False)
     """
 
     licq: bool
@@ -46,6 +51,8 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
     ``z_i - c_i > 0`` (strict complementarity) and that the Hessian of the Lagrangian is positive definite where the
     active constraints do not move (second-order sufficiency): both are looked at where `z` is given. Linear constraints
     need no qualification for the optimality conditions to be necessary. A report, never an error.
+
+    Nocedal and Wright (2006, definition 12.4 and theorem 12.6).
 
     Examples
     --------
@@ -83,6 +90,9 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
 class Budget(NamedTuple):
     """Sums along a run: of the realised steps, of their squares, of step times the bias of the barrier, and of the
     steps that were allowed.
+
+    >>> Budget(3.2, 0.7, 0.1, 4.0).steps
+    3.2
     """
 
     steps: float
@@ -96,6 +106,14 @@ def rm_budget(state: InteriorPointSAState) -> Budget:
 
     The argument for convergence wants the first to diverge and the other two to converge (Carbonetto 2009, equations
     2.24 and 2.40). Conditions on the schedule do not give the first: steps that are cut for ever may have a finite sum.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds, Exact, InteriorPointSA
+    >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
+    >>> state = optim.run(InteriorPointSA(0.5, gradients=Exact()), problem, [1.0, 1.0], max_steps=100, tol=None).state
+    >>> budget = rm_budget(state)
+    >>> budget.steps <= budget.allowed, round(budget.allowed, 6)
+    (True, 50.0)
     """
     return Budget(*(float(each) for each in (state.total, state.squares, state.bias, state.allowed)))
 
@@ -103,6 +121,8 @@ def rm_budget(state: InteriorPointSAState) -> Budget:
 @dataclass(frozen=True)
 class Diagnostics:
     """Where a run stands.
+
+    Carbonetto (2009, section 2.3) for the sums that ought to diverge or converge.
 
     Attributes
     ----------
@@ -119,6 +139,13 @@ class Diagnostics:
     steps : int
     budget : Budget
     warnings : tuple of str
+
+    Examples
+    --------
+    >>> report = Diagnostics(0.1, 0.01, None, 0.9, 3, 0, 50, Budget(3.2, 0.7, 0.1, 4.0), ())
+    >>> print(report)
+    surrogate gap 0.1, mu 0.01, centrality 0.9, residual not known
+    3 of 50 steps cut; realised sum 3.2 of 4
     """
 
     gap: float
@@ -141,7 +168,16 @@ class Diagnostics:
 
 
 def diagnostics(problem: ConstrainedProblem, state: InteriorPointSAState) -> Diagnostics:
-    """How central the iterate of a stochastic run is, how far from stationary, and how many of its steps were cut."""
+    """How central the iterate of a stochastic run is, how far from stationary, and how many of its steps were cut.
+
+    >>> from cumulant import optim
+    >>> from cumulant.optim.interior_point import Bounds, Exact, InteriorPointSA
+    >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
+    >>> state = optim.run(InteriorPointSA(0.5, gradients=Exact()), problem, [1.0, 1.0], max_steps=100, tol=None).state
+    >>> found = diagnostics(problem, state)
+    >>> found.steps, found.warnings, found.gap < 0.1
+    (100, (), True)
+    """
     slack, z, x = (np.asarray(each, dtype=np.float64) for each in (state.slack, state.z, state.x))
     products = slack * z
     residual = None
@@ -173,6 +209,8 @@ def l1_violation(loss: Any, w: Any, weight: Any, zero: float = 0.0) -> float:
     """How far ``w`` is from satisfying the optimality conditions of ``loss(w) + weight |w|_1``, in the largest entry.
 
     They are ``grad_j = -weight sign(w_j)`` where ``|w_j| > zero`` and ``|grad_j| <= weight`` elsewhere.
+
+    Carbonetto (2009, section 2.5); Osborne, Presnell and Turlach (2000).
 
     >>> from cumulant import optim
     >>> l1_violation(optim.LeastSquares([[1.0]], [3.0]), [2.0], 1.0)

@@ -63,7 +63,13 @@ def solve_quasi_definite(W: Any, J: Any, weights: Any, right: Any) -> Any:
 
 
 class PrimalDualStep(NamedTuple):
-    """The direction of a primal-dual step."""
+    """The direction of a primal-dual step.
+
+    Carbonetto (2009, equation 2.16).
+
+    >>> PrimalDualStep(np.array([1.0]), np.array([0.5])).dx
+    array([1.])
+    """
 
     dx: np.ndarray
     dz: np.ndarray
@@ -129,6 +135,8 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
 
 def inertia(matrix: Any) -> tuple[int, int, int]:
     """How many eigenvalues of a symmetric matrix are positive, negative and zero, from its LDL^T factorisation.
+
+    Nocedal and Wright (2006, chapter 16).
 
     >>> inertia([[0.0, 1.0], [1.0, 0.0]])
     (1, 1, 0)

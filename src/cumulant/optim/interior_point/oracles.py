@@ -17,7 +17,13 @@ __all__ = ["Exact", "Gaussian", "Rows", "Sampled"]
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Exact:
-    """The gradient itself."""
+    """The gradient itself.
+
+    >>> from cumulant import optim
+    >>> loss = optim.Quadratic([[2.0]], [1.0])
+    >>> print(Exact()(loss, jnp.array([3.0]), 0, None))
+    [5.]
+    """
 
     def __call__(self, loss, w, step, key):
         """``grad loss(w)``."""
@@ -27,7 +33,15 @@ class Exact:
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
-    """The gradient plus independent normal errors of standard deviation `scale`."""
+    """The gradient plus independent normal errors of standard deviation `scale`.
+
+    A gradient observed with error, as in Robbins and Monro (1951).
+
+    >>> from cumulant import optim
+    >>> loss = optim.Quadratic([[2.0]], [1.0])
+    >>> print(Gaussian(0.0)(loss, jnp.array([3.0]), 0, jax.random.key(0)))
+    [5.]
+    """
 
     scale: Any = 1.0
 
@@ -45,12 +59,21 @@ class Gaussian:
 class Rows:
     """The gradient on some rows of `LeastSquares`, `Logistic` or `MarginLoss`, scaled to be unbiased.
 
+    Robbins and Monro (1951).
+
     Parameters
     ----------
     order : str
         ``"stream"``: in the order given, round again after the last. ``"random"``: drawn with replacement.
     batch : int
         How many rows at a time.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> loss = optim.LeastSquares([[1.0], [2.0]], [0.0, 0.0])
+    >>> print(Rows()(loss, jnp.array([1.0]), 0, None), Rows()(loss, jnp.array([1.0]), 1, None))
+    [1.] [4.]
     """
 
     order: str = dataclasses.field(default="stream", metadata={"static": True})
@@ -83,7 +106,15 @@ class Rows:
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Sampled:
-    """Your own: a module-level function of ``(w, data, step, key)`` that returns an unbiased gradient."""
+    """Your own: a module-level function of ``(w, data, step, key)`` that returns an unbiased gradient.
+
+    Robbins and Monro (1951).
+
+    >>> def pull(w, data, step, key):
+    ...     return w - data
+    >>> print(Sampled(pull, 2.0)(None, jnp.array([5.0]), 0, None))
+    [3.]
+    """
 
     function: Callable[[Any, Any, Any, Any], Any] = dataclasses.field(metadata={"static": True})
     data: Any = ()

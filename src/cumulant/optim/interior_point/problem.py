@@ -121,6 +121,8 @@ class ConstrainedProblem:
 def l1_regularize(loss: Any, weight: Any, formulation: str = "split") -> ConstrainedProblem:
     """``loss(w) + weight |w|_1`` for any smooth loss, as a smooth problem under bounds.
 
+    Carbonetto (2009, section 2.5).
+
     Parameters
     ----------
     loss : problem

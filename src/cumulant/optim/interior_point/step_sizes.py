@@ -17,6 +17,8 @@ __all__ = ["Harmonic", "RobbinsMonroReport", "check_robbins_monro"]
 class Harmonic:
     """``a_k = a0 / (k0 + k)^power`` for the steps ``k = 1, 2, ...``; called with ``k - 1``, as every schedule is.
 
+    Robbins and Monro (1951); Carbonetto (2009) takes ``k0 = 50``.
+
     >>> Harmonic(k0=50)(0), Harmonic(k0=1, power=0.5)(2)
     (0.0196..., 0.5)
     """
@@ -45,6 +47,12 @@ class RobbinsMonroReport:
     """Whether ``a_k -> 0``, ``sum a_k = inf`` and ``sum a_k^2 < inf``; true as a condition where all three hold.
 
     `power` is the ``r`` of ``a_k ~ k^-r``; `how` says whether it is known or was read off values up to ``k = 10^8``.
+
+    Robbins and Monro (1951).
+
+    >>> report = check_robbins_monro(Harmonic(1, power=0.5))
+    >>> report.sum_diverges, report.squares_converge, report.power
+    (True, False, 0.5)
     """
 
     vanishes: bool

@@ -211,7 +211,15 @@ def positive_start(z0: Any, slack: Any) -> Any:
 
 
 def ipsa_init(solver: InteriorPointSA, problem: ConstrainedProblem, x0: Any, rng: Any = 0) -> InteriorPointSAState:
-    """The state before the first gradient of a stream: for `ipsa_step`, on JAX arrays."""
+    """The state before the first gradient of a stream: for `ipsa_step`, on JAX arrays.
+
+    Carbonetto (2009, figure 2.1).
+
+    >>> from cumulant.optim.interior_point import l1_regularize
+    >>> problem = l1_regularize(None, 0.5)
+    >>> print(ipsa_init(InteriorPointSA(), problem, problem.start(1)).slack)
+    [1. 1.]
+    """
     return solver.init(problem, jnp.asarray(x0, dtype=float), rng)
 
 
@@ -225,6 +233,8 @@ def ipsa_step(
     previous: Any = None,
 ) -> InteriorPointSAState:
     """One step with a gradient of your own: pure, for `jit`, `scan` and `vmap`.
+
+    Carbonetto (2009, figure 2.1).
 
     Parameters
     ----------

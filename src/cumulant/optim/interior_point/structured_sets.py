@@ -20,6 +20,11 @@ class AbsoluteBounds(Constraints):
 
     ``J^T S J`` has two-by-two blocks, so that a step with diagonal curvature costs a few divisions for each
     coordinate; with a matrix for the curvature of ``w``, ``u`` is eliminated and one factorisation of size p is left.
+
+    Carbonetto (2009, section 2.5).
+
+    >>> AbsoluteBounds().value([0.5, -1.0, 2.0, 3.0])          # w = (0.5, -1), u = (2, 3)
+    array([-2.5, -2. , -1.5, -4. ])
     """
 
     affine: ClassVar[bool] = True
@@ -80,6 +85,9 @@ class Simplex(Constraints):
     """``x >= 0``, ``sum x <= total``: the simplex without its last coordinate, which is ``total - sum x``.
 
     ``c = (-x, sum x - total)``. With diagonal curvature a step is a diagonal plus a matrix of rank one.
+
+    >>> Simplex().value([0.25, 0.25]), Simplex().project([1.0, 1.0])
+    (array([-0.25, -0.25, -0.5 ]), array([0.5, 0.5]))
     """
 
     total: Any = 1.0
