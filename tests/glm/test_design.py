@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from cumulant.glm.design import DenseDesign, SparseDesign, design_of
 
 
-def pair(intercept, n=6000, p=40, density=0.1):
+def pair(intercept, n=6002, p=40, density=0.1):
     rng = np.random.default_rng(0)
     X = sp.random(n, p, density, format="csr", random_state=1, data_rvs=rng.standard_normal)
     full = np.column_stack([X.toarray(), np.ones(n)]) if intercept else X.toarray()
@@ -38,6 +38,14 @@ def test_products_are_those_of_the_matrix(kind, intercept):
     matrix = rng.normal(size=(p, p))
     assert_allclose(design.largest_image(matrix), ((full @ matrix.T) ** 2).sum(axis=1).max(), rtol=1e-12)
     assert_allclose(design.by_columns().toarray(), X.toarray())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_little_gram_matrix(intercept):
+    X, full = pair(intercept, n=31, p=5, density=0.9)
+    weights = np.random.default_rng(0).random(31)
+    expected = full.T @ (weights[:, None] * full)
+    assert_allclose(DenseDesign(X.toarray(), intercept).gram(weights), expected, atol=1e-13)
 
 
 def test_the_answer_does_not_depend_on_the_number_of_threads():

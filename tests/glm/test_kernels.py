@@ -118,3 +118,10 @@ def test_sums_of_products():
     a, b = np.random.default_rng(0).normal(size=(2, 5000))
     assert_allclose(dot(a, b), a @ b, rtol=1e-12)
     assert dot(a[:0], b[:0]) == 0
+
+
+def test_the_second_derivative_of_the_multiclass_loss():
+    rng = np.random.default_rng(0)
+    mean, change = rng.dirichlet(np.ones(5), size=7), rng.normal(size=(7, 5))
+    expected = [(np.diag(p) - np.outer(p, p)) @ v for p, v in zip(mean, change, strict=True)]
+    assert_allclose(loss_of("categorical", np.zeros(7), 5).apply(mean, change), expected, atol=1e-15)

@@ -124,7 +124,7 @@ def draw(
         )
         plain |= {"chains": chains, "burn_in": burn_in, "thin": thin}
         worth = _worth(model, draws)
-        plain |= worth
+        plain |= {name: _number(value) for name, value in worth.items()}  # R-hat is infinite where chains are frozen
         console.print(_told(worth, len(draws)), markup=False)
         if method == "random":
             needed = _needed(model)
@@ -335,8 +335,11 @@ def _proved(needed: int | None, done: int) -> str:
 # What JSON can hold ---------------------------------------------------------------------------------------------------
 
 
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _number(value: float | None) -> float | str | None:
+    """Infinities, for which JSON has no number, as the strings "-inf" and "inf"; null where there is none."""
+    if value is None or math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(float(value))
 
 
 def _plain_certificate(certificate: Any) -> dict[str, Any]:

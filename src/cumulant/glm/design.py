@@ -351,7 +351,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     """``<a, b>`` on one thread, in a fixed order. BLAS would wake all of its threads for vectors of this size, and wait
     for them, which on a busy machine takes longer than the sum.
     """
-    return float(kernels.dot_products(np.ascontiguousarray(a).ravel(), np.ascontiguousarray(b).ravel()))
+    return kernels.dot_products(a.ravel(), b.ravel())
 
 
 def unsigned(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["conjugates", "reach", "row_conjugate", "row_terms", "terms", "terms_softmax"]
+__all__ = ["bend_softmax", "conjugates", "reach", "row_conjugate", "row_terms", "terms", "terms_softmax"]
 
 _FAST = {"contract", "nsz"}
 _LARGEST = 700.0  # the exponential of anything larger counts as infinite
@@ -159,3 +159,15 @@ def terms_softmax(eta, y, value, mean):
         for j in range(k):
             mean[i, j] /= total
         value[i] = np.log(total) + top - eta[i, y[i]]
+
+
+@kernel(fastmath=_FAST)
+def bend_softmax(mean, change, out):
+    """The second derivative of the multiclass logistic loss times a change of scores, row by row, into `out`."""
+    n, k = mean.shape
+    for i in range(n):
+        average = 0.0
+        for j in range(k):
+            average += mean[i, j] * change[i, j]
+        for j in range(k):
+            out[i, j] = mean[i, j] * (change[i, j] - average)

@@ -15,7 +15,7 @@ from cumulant import families
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.glm.design import dot
-from cumulant.glm.loss_kernels import conjugates, reach, terms, terms_softmax
+from cumulant.glm.loss_kernels import bend_softmax, conjugates, reach, terms, terms_softmax
 from cumulant.precision import float64, to_numpy
 
 __all__ = ["FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
@@ -58,6 +58,10 @@ class Loss(Protocol):
         """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate."""
         ...
 
+    def cancelling(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """At least the size of what is added and subtracted in the value and the conjugate of each row (n,)."""
+        ...
+
     def mean(self, eta: np.ndarray) -> np.ndarray:
         """The mean of an observation with these scores."""
         ...
@@ -75,6 +79,10 @@ def _reach(distance: np.ndarray, change: np.ndarray) -> float:
     """The largest ``t <= 1`` with ``distance - t change >= 0`` for distances that are not negative."""
     beyond = change > distance
     return float(np.min(np.maximum(distance[beyond], 0.0) / change[beyond])) if beyond.any() else 1.0
+
+
+def _cancelling(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    return (np.abs(y) + np.abs(y + slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +125,14 @@ class NamedLoss:
     def reach(self, slope, change):
         """See `Loss`."""
         return float(reach(self.code, self.scale, slope, self.y, change))
+
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        if self.code == 2:
+            return np.abs(slope) * (np.abs(slope) + np.abs(self.y)) / self.scale
+        if self.code == 3:
+            return (1.0 + np.abs(1.0 - slope)) * (1.0 + np.abs(eta) + np.abs(self.constant))
+        return _cancelling(eta, slope, self.y, self.constant)
 
     def mean(self, eta):
         """See `Loss`."""
@@ -162,8 +178,9 @@ class SoftmaxLoss:
 
     def apply(self, curvature, change):
         """See `Loss`."""
-        weighted = curvature * change
-        return weighted - curvature * weighted.sum(axis=1, keepdims=True)
+        out = np.empty(change.shape)
+        bend_softmax(curvature, np.ascontiguousarray(change), out)
+        return out
 
     def _means(self, slope):
         means = slope.copy()
@@ -178,6 +195,10 @@ class SoftmaxLoss:
     def reach(self, slope, change):
         """See `Loss`."""
         return _reach(self._means(slope).ravel(), -change.ravel())
+
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        return 1.0 + np.abs(eta).max(axis=1)
 
     def mean(self, eta):
         """See `Loss`."""
@@ -244,6 +265,10 @@ class FamilyLoss:
             t *= 0.5
         return 0.0
 
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        return _cancelling(eta, slope, self.y, self.constant)
+
     def mean(self, eta):
         """The mean of ``T(y)``."""
         inside = np.asarray(self.family.in_domain(eta[:, None]))
@@ -285,7 +310,7 @@ def _by_chunks(function, family, values):
 def _support(y, inside, what: str) -> np.ndarray:
     if not np.all(inside):
         first = int(np.argmin(inside))
-        raise ValueError(f"y must be {what}; got {y[first]!r} at row {first}")
+        raise ValueError(f"y must be {what}; got {np.asarray(y)[first].item()!r} at row {first}")
     return np.ascontiguousarray(y, dtype=np.float64)
 
 

@@ -23,7 +23,7 @@ from cumulant.glm.dual_ascent import SAMPLINGS, DualAscent
 from cumulant.glm.losses import Loss, loss_of
 from cumulant.glm.model_files import load_model, save_model
 from cumulant.glm.newton import Newton, starting_point
-from cumulant.glm.newton_step import is_small
+from cumulant.glm.newton_step import held_back, is_small
 from cumulant.glm.partial_fits import PartialFits, weights_of
 from cumulant.glm.penalty_path import Paths
 from cumulant.glm.problem import GLMProblem
@@ -199,17 +199,18 @@ class GLM(PartialFits, Paths, BaseEstimator):
         constant = constant.reshape(problem.offset.shape) + problem.offset
         floor = 1e-9 * dot(problem.weights, problem.loss.terms(constant)[0])
         solver = self._choose(problem)
-        result = optim.run(
-            solver,
-            problem,
-            x0,
-            max_steps=self._max_iter(solver),
-            tol=None,
-            callback=lambda snapshot: self._watch(problem, snapshot, start, floor),
-            time_limit=self.time_limit,
-            rng=self._rng(),
-            progress=False,
-        )
+        with held_back(problem):
+            result = optim.run(
+                solver,
+                problem,
+                x0,
+                max_steps=self._max_iter(solver),
+                tol=None,
+                callback=lambda snapshot: self._watch(problem, snapshot, start, floor),
+                time_limit=self.time_limit,
+                rng=self._rng(),
+                progress=False,
+            )
         return result, floor
 
     def _rng(self):

@@ -1,5 +1,6 @@
 """Newton's method for generalised linear models with an l2 penalty, or none."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -53,11 +54,11 @@ class Newton:
 
     With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate
     gradients, which solve the equations of later steps as exactly as the gap needs, unless that takes longer than to
-    factorise again. With more parameters the preconditioner is the diagonal, until as much time has gone by as a
-    factorisation takes, and from there a factor: whichever of the two is better, this takes at most twice as long.
-    Times are predicted by counts of operations (`products_of_a_factor`). Each step gives a dual point of the accuracy of the step (`dual_slopes`), so
-    that the duality gap follows the distance to the minimum instead of the norm of the gradient. Inexact steps as in
-    Dembo, Eisenstat and Steihaug (1982).
+    factorise again. With more parameters the preconditioner is the diagonal, until products with the Hessian have taken
+    as long as a factorisation, and then a factor. Times are predicted by counts of operations
+    (`products_of_a_factor`). Each step gives a dual point of the accuracy of the step (`dual_slopes`), so that the
+    duality gap follows the distance to the minimum instead of the norm of the gradient. Inexact steps as in Dembo,
+    Eisenstat and Steihaug (1982).
 
     Parameters
     ----------
@@ -88,21 +89,9 @@ class Newton:
         losses, slope, curvature = problem.loss.terms(eta)
         value = dot(problem.weights, losses) + problem.penalty(x)
         return NewtonState(
-            x,
-            value,
-            eta,
-            slope,
-            curvature,
-            -np.inf,
-            slope,
-            problem.without_intercept(x),
-            np.inf,
-            0.0,
-            1,
-            False,
-            NO_FACTOR,
-            0,
-        )
+            x, value, eta, slope, curvature, -np.inf, slope, problem.without_intercept(x), np.inf, 0.0, 1, False,
+            NO_FACTOR, 0,
+        )  # fmt: skip
 
     def step(self, problem: GLMProblem, state: NewtonState) -> NewtonState:
         """One step."""
@@ -188,7 +177,7 @@ def starting_point(problem: GLMProblem) -> np.ndarray:
         x[-1] = (
             problem.loss.start(problem.weights) if problem.loss.outputs > 1 else problem.loss.start(problem.weights)[0]
         )
-    n, parameters = problem.n_terms, int(np.prod(problem.shape))
+    n, parameters = problem.n_terms, math.prod(problem.shape)
     if problem.l1 or not is_small(problem) or n < max(_MANY, _PER_PARAMETER * parameters):
         return x
     # Evenly spread, so that data sorted by class are fairly represented.

@@ -1,11 +1,12 @@
 """Newton's direction for a generalised linear model, and the dual slopes that come with it."""
 
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg import get_lapack_funcs
 
 from cumulant.glm.design import DenseDesign, dot
 from cumulant.glm.problem import GLMProblem
@@ -18,12 +19,16 @@ __all__ = [
     "by_factorisation",
     "common_factor",
     "dual_slopes",
+    "held_back",
     "is_small",
     "products_of_a_factor",
 ]
 
 SMALL = 500  # parameters: up to here the Hessian is formed and factorised
 _ITERATIONS = 500
+_potrf: Any
+_potrs: Any
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 _BLAS = 5.0  # operations of a product of matrices in the time of one of a product with a vector
 _ALONE = 64  # rows of a matrix that LAPACK factorises on one thread anyway
 NO_FACTOR = np.empty((0, 0))
@@ -42,7 +47,7 @@ class Direction:
 
 def is_small(problem: GLMProblem) -> bool:
     """Whether forming the Hessian is cheaper than some dozens of products with it."""
-    return int(np.prod(problem.shape)) <= SMALL
+    return math.prod(problem.shape) <= SMALL
 
 
 def products_of_a_factor(problem: GLMProblem) -> float:
@@ -64,9 +69,9 @@ def products_of_a_factor(problem: GLMProblem) -> float:
 def common_factor(problem: GLMProblem, curvature: np.ndarray) -> np.ndarray:
     """Cholesky's factor of the Hessian, or for several outputs of the mean of its diagonal blocks; else empty.
 
-    As a preconditioner it knows how columns are correlated, which the diagonal does not, and it keeps being one while
-    the curvatures of the rows change: they multiply its quality at worst by the ratio of the largest change to the
-    smallest.
+    As a preconditioner it knows how columns are correlated, which the diagonal does not. It keeps being one while the
+    curvatures of the rows change: for one output the condition number is at most the ratio of the largest factor by
+    which one changes to the smallest.
     """
     own = curvature if curvature.ndim == 1 else np.mean(curvature * (1.0 - curvature), axis=1)
     matrix = problem.design.gram(problem.weights * own)
@@ -88,6 +93,14 @@ def by_factorisation(problem: GLMProblem, curvature: np.ndarray, gradient: np.nd
     return found, NO_FACTOR if factor is None or gradient.ndim > 1 else factor
 
 
+def held_back(problem: GLMProblem) -> Any:
+    """A context in which BLAS stays on one thread, where products of the data with a vector for each output take less
+    time than waking the others.
+    """
+    few = problem.loss.outputs > 1 and len(problem.design.edges) == 2
+    return one_blas_thread() if few else nullcontext()
+
+
 def _alone(rows: int) -> Any:
     return nullcontext() if rows <= _ALONE else one_blas_thread()
 
@@ -101,7 +114,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
     with _alone(len(matrix)):
         factor = _factor(matrix, 0.0)
         if factor is not None:
-            return dpotrs(factor, right, lower=1)[0], factor
+            return _potrs(factor, right, lower=1)[0], factor
         values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * 2.0**-50 * max(values[-1], 0.0)
     return vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept]), None
@@ -114,7 +127,7 @@ def solve_damped(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     with _alone(len(matrix)):
         factor = _factor(matrix, 0.0)
         factor = _factor(matrix, 1e-10) if factor is None else factor
-        return None if factor is None else dpotrs(factor, right, lower=1)[0]
+        return None if factor is None else _potrs(factor, right, lower=1)[0]
 
 
 def _factor(matrix: np.ndarray, damping: float) -> np.ndarray | None:
@@ -124,7 +137,7 @@ def _factor(matrix: np.ndarray, damping: float) -> np.ndarray | None:
     scaled = matrix * scale[:, None] * scale
     if damping:
         scaled.flat[:: len(scaled) + 1] += damping
-    factor, failed = dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)  # in the order of LAPACK, which costs no copy
+    factor, failed = _potrf(scaled.T, lower=1, clean=0, overwrite_a=1)  # in the order of LAPACK, which costs no copy
     if failed:
         return None
     pivots = np.diagonal(factor)
@@ -149,23 +162,18 @@ def by_conjugate_gradients(
     direction promises a decrease of `enough` or less, the end is near: then go on until the residual costs the duality
     gap less than a quarter of `enough`.
     """
-    # Products of a small matrix with a few vectors take less time than waking the threads of BLAS.
-    few = gradient.ndim == 1 or len(problem.design.edges) == 2
-    with one_blas_thread() if few else nullcontext():
+    with one_blas_thread() if factor.size and gradient.ndim == 1 else held_back(problem):
         return _conjugate_gradients(problem, curvature, gradient, forcing, enough, factor, most)
 
 
 def _conjugate_gradients(problem, curvature, gradient, forcing, enough, factor, most):
-    if factor.size:
-
-        def precondition(r):
-            return dpotrs(factor, r, lower=1)[0]
-    else:
+    inverse = np.ones(())
+    if not factor.size:
         diagonal = problem.diagonal(curvature)
         inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
 
-        def precondition(r):
-            return inverse * r
+    def precondition(r):
+        return _potrs(factor, r, lower=1)[0] if factor.size else inverse * r
 
     step, residual = np.zeros_like(gradient), -gradient
     direction = z = precondition(residual)

@@ -248,6 +248,8 @@ class GLMProblem:
         weights = self.row_weights(slope)
         size = dot(self.weights, losses) + float(np.sum(weights * np.abs(slope) * (np.abs(eta) + 1.0)))
         slack = rounding(size, self.penalty(x), terms=544 + self.n_terms / 512)
+        # A loss near zero is a difference of numbers that are not: four roundings of each, in value and conjugate.
+        slack += rounding(dot(self.weights, self.loss.cancelling(eta, slope)), terms=8)
         error = self.gradient_error(slope)
         if self.design.intercept:  # slopes balance up to rounding, which the intercept multiplies
             intercept = 1.0 + float(np.abs(x[-1]).max())

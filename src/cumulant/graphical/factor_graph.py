@@ -90,6 +90,10 @@ class FactorGraph(DiscreteModel):
         >>> round(FactorGraph.from_pandas([frame]).log_partition(), 6)
         1.667224
         """
+        if hasattr(tables, "columns"):
+            raise TypeError(
+                "tables must be a list of data frames, one for each factor; got one data frame: use [frame]"
+            )
         read = [_table_of_frame(f, frame, value) for f, frame in enumerate(tables)]
         if cardinalities is None:
             n = max((v + 1 for scope, _, _ in read for v in scope), default=0)

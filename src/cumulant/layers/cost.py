@@ -25,6 +25,9 @@ class Operations(NamedTuple):
     """Multiplications of matrix products (each with its addition), operations entry by entry, and nodes of the graph.
 
     A call to ``exp`` counts as one operation, a sum as many as it has terms.
+
+    >>> Operations(products=12, elementwise=6, nodes=3).total
+    30
     """
 
     products: int
@@ -45,7 +48,14 @@ class Operations(NamedTuple):
 
 
 class DerivativeCost(NamedTuple):
-    """Operations of a function, and of it together with one derivative: forward (`jvp`) and backward (`vjp`)."""
+    """Operations of a function, and of it together with one derivative: forward (`jvp`) and backward (`vjp`).
+
+    Griewank and Walther (2008, chapter 4).
+
+    >>> cost = derivative_cost(lambda x: x * x, jnp.ones(3))
+    >>> cost.value.total
+    3
+    """
 
     value: Operations
     jvp: Operations
@@ -56,6 +66,8 @@ def operations(function: Callable, *arguments: Any) -> Operations:
     """Count the arithmetic of ``function(*arguments)`` on its jaxpr, without running it; dead code does not count.
 
     Loops of fixed length count as often as they run; a `while` loop has no count, and is refused.
+
+    The count of Griewank and Walther (2008, section 4.1).
 
     >>> operations(lambda x: jnp.sum(jnp.tanh(jnp.ones((3, 4)) @ x)), jnp.ones(4))
     Operations(products=12, elementwise=6, nodes=3)

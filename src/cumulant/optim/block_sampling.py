@@ -143,6 +143,8 @@ class BlockSampler(ABC):
 class UniformSampler(BlockSampler):
     """Every block with probability ``1/n`` (the rate is `rates.sdca_uniform`).
 
+    Shalev-Shwartz and Zhang (2013).
+
     >>> sampler = UniformSampler()
     >>> sampler.probabilities(sampler.init(4, rng=0))
     array([0.25, 0.25, 0.25, 0.25])
@@ -163,6 +165,8 @@ class ImportanceSampler(BlockSampler):
 
     With the block condition numbers ``c_i`` as weights and `nonuniformity` one, this is the scheme of
     `rates.sdca_importance`.
+
+    Zhao and Zhang (2015).
 
     Examples
     --------
@@ -192,6 +196,8 @@ class GapSampler(BlockSampler):
     With exact gaps and `nonuniformity` one this is the scheme of `rates.sdca_gap`; with stale gaps nothing is
     guaranteed, and the uniform part keeps every gap from growing too old.
 
+    Le Priol (2021, sections 3.5 and 3.6.3).
+
     Examples
     --------
     >>> sampler = GapSampler(nonuniformity=0.8)
@@ -220,6 +226,8 @@ class GapImportanceSampler(BlockSampler):
 
     With ``c_i`` as weights, exact gaps and `nonuniformity` one, this is the scheme of `rates.sdca_lipschitz_gap`.
 
+    Le Priol (2021, sections 3.5 and 3.6.3).
+
     >>> sampler = GapImportanceSampler([1.0, 3.0], nonuniformity=1.0)
     >>> state = sampler.update(sampler.init(2, rng=0), 0, 300.0)    # the other block still counts as 100
     >>> sampler.probabilities(state)
@@ -246,6 +254,8 @@ class MaxGapSampler(BlockSampler):
 
     Fast at first. A block whose gap has grown since its last visit is seen again only by chance, so late progress is
     slow and the mean of the recorded gaps far too optimistic.
+
+    Le Priol (2021, sections 3.5 and 3.6.3).
 
     >>> sampler = MaxGapSampler(nonuniformity=0.5)
     >>> sampler.probabilities(sampler.update(sampler.init(4, rng=0), 0, 1.0))
@@ -279,6 +289,8 @@ class ResidualSampler(BlockSampler):
 
     ``beta_i`` is the image of block i by the fixed-point map, ``c_i`` its condition number. With exact residuals,
     quadratic losses and `nonuniformity` one, this is the scheme of `rates.sdca_adaptive`.
+
+    Csiba, Qu and Richtárik (2015).
 
     >>> sampler = ResidualSampler([1.0, 9.0], nonuniformity=1.0)
     >>> sampler.probabilities(sampler.init(2, rng=0))

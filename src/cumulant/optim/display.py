@@ -4,7 +4,7 @@ import math
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 __all__ = ["Display"]
 
@@ -15,21 +15,14 @@ class Display:
     """Shows steps, value and certified distance of a run. `wanted` is None (if it lasts), a flag, or a rich console."""
 
     def __init__(self, wanted: bool | Console | None, title: str, total: int | None):
-        console = wanted if isinstance(wanted, Console) else Console(stderr=True)
+        self._console: Console | None = None  # and no bar: most runs are over before there is anything to show
+        if wanted is not False:
+            console = wanted if isinstance(wanted, Console) else Console(stderr=True)
+            self._console = console if console.is_terminal else None
         self._patience = _PATIENCE if wanted is None else 0.0
-        self._allowed = wanted is not False and console.is_terminal
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            auto_refresh=False,
-            transient=True,
-        )
         self._title, self._total = title, total
-        self._task = None
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
         self._shown = -math.inf
 
     def __enter__(self) -> "Display":
@@ -38,16 +31,30 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._task is not None:
+        if self._bar is not None:
             self._bar.stop()
 
     def update(self, steps: int, seconds: float, value: float, bound: float) -> None:
         """Show where the run is; at most ten times a second."""
-        if not self._allowed or seconds < self._patience or seconds - self._shown < 0.1:
+        if self._console is None or seconds < self._patience or seconds - self._shown < 0.1:
             return
         self._shown = seconds
         note = f"value {value:.6g}" + (f", within {bound:.2g}" if math.isfinite(bound) else "")
-        if self._task is None:
+        if self._bar is None:
+            self._bar = _bar_on(self._console)
             self._bar.start()
             self._task = self._bar.add_task(self._title, total=self._total, note=note)
         self._bar.update(self._task, completed=steps, note=note, refresh=True)
+
+
+def _bar_on(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        auto_refresh=False,
+        transient=True,
+    )

@@ -23,6 +23,7 @@ from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
 from cumulant.graphical.messages.structured_blocks import block_choices
 from cumulant.graphical.messages.structured_mean_field import Blocks
 from cumulant.graphical.structure import Structure
+from cumulant.randomness import generator
 
 __all__ = ["Memory", "Search"]
 
@@ -35,8 +36,10 @@ _CUT = 0.25  # of the strength of all factors that a cut may cost: beyond, trees
 _LARGE = 300  # variables from which cheap bounds come before the question whether an exact answer fits
 _MANY = 50_000  # variables from which blocks are not looked for: trees only
 _MINI = 2.0**20  # bytes of mini-buckets for a second of time, which lets them be evaluated some tens of times
+_DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
 _FITTING = 4e-4  # seconds to find them, for each table
 _SWEEPS = 25  # of mean field over one partition
+_EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start
 _VISITS = 2.0e5  # entries that naive mean field looks at between two looks at the clock
 _REPAIRS = 100_000  # in the search for a possible state
 _ESTIMATES, _ROUNDS = 128, 6  # of annealing
@@ -363,6 +366,11 @@ class Search:
         q = normalise(fields, starts) if self.memory.q is None else self.memory.q.copy()
         self.ascend(q, theta, layout)
         if self.lower > -np.inf:
+            # without fields equal probabilities are stationary, however strong the couplings
+            even = np.abs(q - normalise(np.zeros(fields.size), starts)) < 1e-3
+            if even.mean() > _EVEN and self.memory.q is None:
+                draws = generator(self.seed).standard_exponential(fields.size)
+                self.ascend(normalise(np.log(draws), starts), theta, layout)
             return
         self.ledger.more()
         start = np.array([int(np.argmax(each)) for each in layout.split(q)], dtype=np.int64)
@@ -389,8 +397,7 @@ class Search:
         """The bound of independent variables."""
         value, size = free_energy(q, theta, tuple(layout))
         terms = float(layout.table_starts[-1] + layout.node_starts[-1] + np.diff(layout.first).max(initial=0))
-        if np.isfinite(value):
-            self.offer_lower(value, why, rounding(size, terms=terms))
+        if np.isfinite(value) and (self.offer_lower(value, why, rounding(size, terms=terms)) or self.q is None):
             self.q = q.copy()
         return float(value)
 
@@ -402,7 +409,10 @@ class Search:
             self.structured([block.variables for block in cut.blocks], sweeps)
         if not cuts:
             if self.choices is None:
-                self.choices = block_choices(self.structure, self.theta, self.bytes, self.ledger.alive)
+                limit, memory = self.ledger.time_limit, self.bytes
+                if limit is not None:
+                    memory = int(min(memory, max(_DENSE * limit, _LEAST)))
+                self.choices = block_choices(self.structure, self.theta, memory, self.ledger.alive)
             for parts in self.memory.blocks:
                 self.structured(parts, sweeps)
             while sweeps == _SWEEPS or not self.memory.blocks:

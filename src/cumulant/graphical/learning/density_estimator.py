@@ -63,6 +63,8 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
             self.model_ = self._tree(x)
             self.certificate_, self.refusal_ = None, "a closed form: no tree has a larger (smoothed) likelihood"
         else:
+            if self.method == "mcmc" and self.radius is None:
+                raise ValueError("method='mcmc' needs a radius, that of the set in which Gibbs sampling is sure to mix")
             found = fit(
                 x,
                 self._empty(self._joined(x.shape[1])),

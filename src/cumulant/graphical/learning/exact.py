@@ -147,8 +147,10 @@ def _certificate(what: str, bound: float, l2: float, value: float, steps: int, r
 
 
 @verifier
-def gap_by_gradient(problem: LearningProblem, theta: np.ndarray) -> float:
-    """The bound of `fit_exact`, computed again from the problem."""
+def gap_by_gradient(problem: LearningProblem, theta: np.ndarray | Fit) -> float:
+    """The bound of `fit_exact`, computed again from the problem; `theta` are the learnt parameters, or the fit."""
+    if isinstance(theta, Fit):
+        theta = np.asarray(theta.model.theta)[problem.free]
     value, gradient = problem.value_and_gradient(theta)
     if problem.mixing is None:
         return float(gradient @ gradient) / (2.0 * problem.l2)
@@ -160,15 +162,23 @@ def gap_by_gradient(problem: LearningProblem, theta: np.ndarray) -> float:
 
 
 @verifier
-def gap_of_pseudo_likelihood(problem: LearningProblem, theta: np.ndarray) -> float:
-    """``|gradient|^2 / (2 l2)`` of the penalised pseudo-likelihood, from the data; `theta` are all parameters."""
+def gap_of_pseudo_likelihood(problem: LearningProblem, theta: np.ndarray | Fit) -> float:
+    """``|gradient|^2 / (2 l2)`` of the penalised pseudo-likelihood, from the data.
+
+    `theta` are all parameters, or the fit.
+    """
+    theta = np.asarray(theta.model.theta if isinstance(theta, Fit) else theta)
     gradient = _conditional(problem, "pseudo_likelihood")(theta[problem.free])[1]
     return float(gradient @ gradient) / (2.0 * problem.l2)
 
 
 @verifier
-def gap_of_composite_likelihood(problem: LearningProblem, theta: np.ndarray) -> float:
-    """``|gradient|^2 / (2 l2)`` of the penalised composite likelihood, from the data; `theta` are all parameters."""
+def gap_of_composite_likelihood(problem: LearningProblem, theta: np.ndarray | Fit) -> float:
+    """``|gradient|^2 / (2 l2)`` of the penalised composite likelihood, from the data.
+
+    `theta` are all parameters, or the fit.
+    """
+    theta = np.asarray(theta.model.theta if isinstance(theta, Fit) else theta)
     gradient = _conditional(problem, "composite")(theta[problem.free])[1]
     return float(gradient @ gradient) / (2.0 * problem.l2)
 

@@ -35,6 +35,11 @@ def approximate(model: Any, method: str, options: dict) -> tuple[float, list[np.
 
     Messages that did not settle are no answer: `NotConvergedError` says how far they were.
     """
+    if method == "generalised" and "regions" not in options:
+        raise ValueError(
+            "method='generalised' needs regions=, for example RegionGraph.of(model, plaquettes(rows, columns)); "
+            "without larger regions it is method='loopy'"
+        )
     found = METHODS[method](model, **options)
     if isinstance(found, Propagation):
         if not found.converged:

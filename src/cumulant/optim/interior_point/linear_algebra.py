@@ -78,6 +78,8 @@ class PrimalDualStep(NamedTuple):
 def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, method: Route = "auto") -> PrimalDualStep:
     """The primal-dual direction at a strictly feasible point, on the host in float64.
 
+    Carbonetto (2009, equation 2.16).
+
     Parameters
     ----------
     W : number, array (n,), array (n, n) or sparse matrix

@@ -73,7 +73,11 @@ def block_conditions(squared_radii: Any, l2: float, loss_smoothness: float = 1.0
 
 
 class SafeSteps(NamedTuple):
-    """Three means of the steps ``1/c_i``, smallest first: ``uniform <= lipschitz_gap <= importance``."""
+    """Three means of the steps ``1/c_i``, smallest first: ``uniform <= lipschitz_gap <= importance``.
+
+    >>> safe_steps([1.0, 1.0])
+    SafeSteps(uniform=1.0, lipschitz_gap=1.0, importance=1.0)
+    """
 
     uniform: float
     lipschitz_gap: float

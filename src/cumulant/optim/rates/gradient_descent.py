@@ -119,6 +119,8 @@ def gd_exact_line_search(L: float, mu: float, k: Any, gap: float = 1.0) -> Any:
 def armijo_step(L: float, alpha: float, beta: float, initial: float) -> float:
     """The accepted step is at least ``min(initial, 2 beta (1 - alpha) / L)`` on an ``L``-smooth function.
 
+    Armijo (1966).
+
     >>> round(armijo_step(10.0, 0.3, 0.5, 1.0), 12)
     0.07
     """
@@ -128,6 +130,8 @@ def armijo_step(L: float, alpha: float, beta: float, initial: float) -> float:
 
 def armijo_reductions(L: float, alpha: float, beta: float, initial: float) -> int:
     """At most ``ceil(log(initial L / (2 (1 - alpha))) / log(1/beta))`` reductions, and none if that is negative.
+
+    Armijo (1966).
 
     >>> armijo_reductions(10.0, 0.3, 0.5, 1.0)
     3

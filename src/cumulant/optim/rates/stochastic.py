@@ -27,6 +27,11 @@ def smd_gap(n: Any, gamma: Any, C: float, D0: float) -> Any:
         Numbers of steps.
     gamma : float or array
         A constant step, or the sizes of steps 1, 2, ...
+
+    Examples
+    --------
+    >>> float(smd_gap(1, 0.5, 1.0, 3.0))                            # (3 + 1) / 2
+    2.0
     """
     constants(C=C, D0=D0)
     n, gamma = steps(n), np.asarray(gamma, dtype=np.float64)
@@ -66,6 +71,11 @@ def smd_optimum_variance(N: Any, C: float, D0: float, start: int, relative_stron
         ``D_A(theta*; theta)`` at the start.
     start : int
         ``N0``, at least `smd_optimum_variance_start`.
+
+    Examples
+    --------
+    >>> float(smd_optimum_variance(2, 1.0, 4.0, 1))                 # (4 + 4) / 4
+    2.0
     """
     constants(C=C, D0=D0)
     alpha = relative_strong_convexity

@@ -142,6 +142,8 @@ def saga(L: float, mu: float, n: int, k: Any, distance_squared: float, gap: floa
 def svrg_contraction(L: float, mu: float, tau: float, inner: int) -> float:
     """``1 / (mu tau (1 - 2 L tau) inner) + 2 L tau / (1 - 2 L tau)``: by how much a stage of SVRG contracts.
 
+    Johnson and Zhang (2013, theorem 1).
+
     >>> round(svrg_contraction(L=1.0, mu=0.1, tau=0.1, inner=1000), 6)
     0.375
     """
