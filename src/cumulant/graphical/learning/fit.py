@@ -151,13 +151,13 @@ def learning_problem(
     model = _model(structure, x)
     if model.evidence:
         raise ValueError("structure must be a model without evidence")
+    if model.n_variables < model.structure.n_variables:
+        raise TypeError(f"structure must be a model without hidden variables; got a {type(model).__name__}")
     if np.isneginf(model.theta).any():
         raise ValueError(
             "structure has impossible states, and learning would forget them, as it does all parameters of structure: "
             "give it finite tables"
         )
-    if model.n_variables < model.structure.n_variables:
-        raise TypeError(f"structure must be a model without hidden variables; got a {type(model).__name__}")
     free = np.arange(model.family.dim)
     if isinstance(model, Ising | Potts | BoltzmannMachine):
         edges = np.sort(model.edges, axis=1)
