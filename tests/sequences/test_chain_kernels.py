@@ -9,14 +9,13 @@ from cumulant.sequences.chain_kernels import (
     _log_passes,
     _range_of,
     _scaled_passes,
-    best_labels,
     chain_marginals,
     chain_scores,
     negative_entropy,
-    sample_labels,
     soft,
     sparse_scores,
 )
+from cumulant.sequences.labelling_kernels import best_labels, sample_labels
 from tests.reference import chains
 
 SHAPES = [(t, k) for t in (1, 2, 3, 4) for k in (2, 3)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainProblem, DualAscent, SequenceData
-from cumulant.sequences.chain_kernels import decode
+from cumulant.sequences.labelling_kernels import decode
 from cumulant.sequences.stochastic import SAG
 
 __all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks", "verdict"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
-from cumulant.sequences import chain_kernels as kernels
+from cumulant.sequences import labelling_kernels as kernels
 from cumulant.sequences.batch import LBFGS
 from cumulant.sequences.data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF

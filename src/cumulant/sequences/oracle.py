@@ -17,7 +17,8 @@ from scipy.special import xlogy
 
 from cumulant import randomness
 from cumulant.errors import DomainError
-from cumulant.sequences.chain_kernels import best_labels, chain_marginals, negative_entropy
+from cumulant.sequences.chain_kernels import chain_marginals, negative_entropy
+from cumulant.sequences.labelling_kernels import best_labels
 from cumulant.sequences.oracle_kernels import best_lists, sample_many
 
 __all__ = ["joint_log_prob", "k_best", "sample", "sum_product", "tree_entropy", "tree_kl", "viterbi"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cumulant.kernels import kernel
-from cumulant.sequences.chain_kernels import sample_labels
+from cumulant.sequences.labelling_kernels import sample_labels
 
 __all__ = ["best_lists", "sample_many"]
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from cumulant import randomness
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
@@ -208,7 +206,12 @@ def _descend(problem, schedule, L, seed, n_jobs, progress) -> tuple[np.ndarray, 
 
 def iterations_shown(n: int, progress: bool) -> Iterable[int]:
     """``range(n)``, with a bar on standard error where that is a terminal and `progress` is asked for."""
+    if not progress:
+        return range(n)
+    from rich.console import Console
+    from rich.progress import track
+
     console = Console(stderr=True)
-    if not (progress and console.is_terminal):
+    if not console.is_terminal:
         return range(n)
     return track(range(n), description="learning", console=console, transient=True)
