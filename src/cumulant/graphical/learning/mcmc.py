@@ -104,7 +104,7 @@ def bound_of_run(problem: LearningProblem, fit: Fit) -> float:
     assert problem.mixing is not None
     largest = max(problem.fast_set.size(theta) for theta in path)
     check(
-        largest <= problem.mixing.radius * (1.0 + 1e-4),
+        largest <= problem.mixing.radius * (1.0 + 1e-9),
         "every iterate lies in the set",
         f"the largest norm is {largest:.9g}, the radius {problem.mixing.radius:g}",
     )
