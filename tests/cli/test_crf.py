@@ -12,10 +12,10 @@ import pytest
 from cumulant import files
 from cumulant.cli import main
 from cumulant.sequences import ChainCRF, DualAscent
-from cumulant.sequences.conll import read_conll, write_conll
-from cumulant.sequences.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.conll import read_conll, write_conll
+from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.templates import template
 from cumulant.sequences.evaluation import chunk_scores, token_accuracy
-from cumulant.sequences.templates import template
 
 TEMPLATE = "U0:%x[0,0]\nU1:%x[-1,0]\nU2:%x[0,1]\n"
 NOUNS, ADJECTIVES, VERBS = ("dog", "cat", "house", "idea"), ("old", "green", "loud"), ("sees", "has", "likes", "builds")

@@ -17,7 +17,7 @@ from cumulant.glm import (
     gap_certificate,
     loss_of,
 )
-from cumulant.glm.newton_step import newton_slopes
+from cumulant.glm.solvers.newton_step import newton_slopes
 from tests.glm.cases import FAMILIES, features, observations
 from tests.reference import glm as reference
 

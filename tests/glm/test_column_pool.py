@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from cumulant.glm import design_of
-from cumulant.glm.column_pool import ColumnPool
+from cumulant.glm.solvers.column_pool import ColumnPool
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(50, 40)) * (RNG.random((50, 40)) < 0.15)

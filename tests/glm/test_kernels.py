@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from cumulant.glm.coordinate_kernels import descend_dense, descend_gram, descend_model, descend_sparse
-from cumulant.glm.design import dot, unsigned
-from cumulant.glm.dual_ascent_kernels import ascend
-from cumulant.glm.loss_kernels import row_conjugate, row_terms
-from cumulant.glm.losses import loss_of
-from cumulant.glm.quadratic_model import polish
+from cumulant.glm.batch.design import dot, unsigned
+from cumulant.glm.batch.loss_kernels import row_conjugate, row_terms
+from cumulant.glm.batch.losses import loss_of
+from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_gram, descend_model, descend_sparse
+from cumulant.glm.solvers.dual_ascent_kernels import ascend
+from cumulant.glm.solvers.quadratic_model import polish
 from cumulant.randomness_kernels import uniform_pair
 from tests.glm.cases import FAMILIES, features, observations
 from tests.reference import glm as reference

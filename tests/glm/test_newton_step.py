@@ -5,11 +5,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.glm import GLM
-from cumulant.glm.design import design_of
-from cumulant.glm.losses import loss_of
-from cumulant.glm.newton import Newton
-from cumulant.glm.newton_step import by_conjugate_gradients, by_factorisation, common_factor, products_of_a_factor
-from cumulant.glm.problem import GLMProblem
+from cumulant.glm.batch.design import design_of
+from cumulant.glm.batch.losses import loss_of
+from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.solvers.newton import Newton
+from cumulant.glm.solvers.newton_step import (
+    by_conjugate_gradients,
+    by_factorisation,
+    common_factor,
+    products_of_a_factor,
+)
 from tests.glm.cases import FAMILIES, features, observations, sparse_features
 from tests.reference import glm as reference
 

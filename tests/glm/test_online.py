@@ -17,9 +17,10 @@ from sklearn.utils.estimator_checks import check_estimator
 from cumulant import files
 from cumulant.errors import FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
-from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso, online_base
-from cumulant.glm.loss_kernels import row_terms
-from cumulant.glm.online_kernels import direction, implicit_slope
+from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
+from cumulant.glm.batch.loss_kernels import row_terms
+from cumulant.glm.online import base as online_base
+from cumulant.glm.online.online_kernels import direction, implicit_slope
 from tests.reference import online as reference
 
 PUBLISHED = {"formulation": "split", "curvature": "identity", "fit_intercept": False, "shuffle": False}

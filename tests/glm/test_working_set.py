@@ -6,10 +6,11 @@ import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet
 
 from cumulant import optim
-from cumulant.glm import GLM, working_set
-from cumulant.glm.newton import starting_point
-from cumulant.glm.proximal_newton import ProximalNewton
-from cumulant.glm.working_set import WorkingSet
+from cumulant.glm import GLM
+from cumulant.glm.solvers import working_set
+from cumulant.glm.solvers.newton import starting_point
+from cumulant.glm.solvers.proximal_newton import ProximalNewton
+from cumulant.glm.solvers.working_set import WorkingSet
 from tests.glm.test_certificates import problem_of
 
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import ElasticNet
 from cumulant import optim
 from cumulant.geometry import Burg, Hypentropy
 from cumulant.optim import rates
-from cumulant.optim.finite_sum_kernels import draws
+from cumulant.optim.finite_sums.finite_sum_kernels import draws
 from cumulant.pytrees import pytree
 from tests.optim.cases import poisson_fit
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from cumulant.optim.block_sampling import (
+from cumulant.optim.finite_sums.block_sampling import (
     GapImportanceSampler,
     GapSampler,
     ImportanceSampler,

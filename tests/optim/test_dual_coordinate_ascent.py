@@ -11,7 +11,7 @@ from scipy import sparse
 
 from cumulant import optim
 from cumulant.errors import CertificateError
-from cumulant.optim.dual_coordinate_kernels import coins
+from cumulant.optim.finite_sums.dual_coordinate_kernels import coins
 from tests.optim.test_finite_sums import CLASSES, SIGNS, A, MyLoss, N, P, problems
 from tests.reference import dual_coordinate as plain
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from cumulant import optim
 from cumulant.geometry import Burg, Hypentropy, Shannon
-from cumulant.optim.fingerprint import fingerprint
+from cumulant.optim.driver.fingerprint import fingerprint
 from tests.optim.cases import RIDGE, A, Y, log_sum_exp
 
 
@@ -64,9 +64,8 @@ def test_closures_count_by_what_they_hold():
 
 def test_it_is_the_same_in_another_process():
     make = "optim.LeastSquares([[1.0, 2.0], [0.5, 3.0]], [1.0, 2.0], 0.1)"
-    script = (
-        f"from cumulant import optim; from cumulant.optim.fingerprint import fingerprint; print(fingerprint({make}))"
-    )
+    imports = "from cumulant import optim; from cumulant.optim.driver.fingerprint import fingerprint"
+    script = f"{imports}; print(fingerprint({make}))"
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
     assert other == fingerprint(optim.LeastSquares([[1.0, 2.0], [0.5, 3.0]], [1.0, 2.0], 0.1))
 

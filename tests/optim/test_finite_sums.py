@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from cumulant import optim
-from cumulant.optim.finite_sum_kernels import draws
+from cumulant.optim.finite_sums.finite_sum_kernels import draws
 from tests.reference import stochastic_gradient as plain
 
 N, P = 11, 4

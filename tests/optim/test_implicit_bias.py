@@ -70,7 +70,7 @@ def test_the_certificate_bounds_the_excess_of_any_point():
     bias = optim.implicit_bias(A, y, x0, Shannon())
     lowest = float(Shannon().divergence(bias.x, x0))
     kernel = np.linalg.svd(A)[2][2:]
-    from cumulant.optim.implicit_bias import projection_gap
+    from cumulant.optim.analysis.implicit_bias import projection_gap
 
     for _ in range(20):
         x = bias.x + kernel.T @ rng.normal(size=2) * 0.02  # feasible, not nearest

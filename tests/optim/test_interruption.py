@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cumulant import optim
-from cumulant.optim.interruption import Interruption
+from cumulant.optim.driver.interruption import Interruption
 from tests.optim.cases import RIDGE
 from tests.optim.host import CoordinateDescent
 

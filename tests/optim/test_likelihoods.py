@@ -7,7 +7,7 @@ import pytest
 
 from cumulant import families, optim
 from cumulant.errors import CertificateError
-from cumulant.optim.likelihoods import certify_likelihood
+from cumulant.optim.problems.likelihoods import certify_likelihood
 
 FAMILIES = {
     "exponential": (families.Exponential(), np.array([-0.7]), np.array([-2.0])),

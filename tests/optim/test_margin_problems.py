@@ -95,7 +95,7 @@ def test_sparse_data_give_the_same_problem(make):
 
 
 def test_a_matrix_too_large_to_write_out_gets_an_upper_bound(monkeypatch):
-    from cumulant.optim import sparse_matrix
+    from cumulant.optim.problems import sparse_matrix
 
     monkeypatch.setattr(sparse_matrix, "_DENSE", 10)
     thin = optim.LeastSquares(sparse.csr_array(WIDE), LABELS, l2=0.3, reduction="sum")

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from cumulant import optim
 from cumulant.errors import CertificateError, DomainError
 from cumulant.geometry import Burg, Euclidean, Hypentropy, LogDet, Power, Shannon, VonNeumann
-from cumulant.optim.mirror_descent import certify_relative, certify_simplex, relative_constants
+from cumulant.optim.solvers.mirror_descent import certify_relative, certify_simplex, relative_constants
 from tests.optim.cases import A, Y, poisson_fit
 
 TARGET = optim.Quadratic(np.eye(2), np.array([2.0, 1.0]))  # |x - (2, 1)|^2 / 2, up to a constant

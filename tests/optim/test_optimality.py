@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from cumulant import optim
 from cumulant.errors import CertificateError
-from cumulant.optim.self_concordance import certify_self_concordance
+from cumulant.optim.certify.self_concordance import certify_self_concordance
 
 RNG = np.random.default_rng(11)
 A = RNG.normal(size=(15, 8))

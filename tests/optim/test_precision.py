@@ -7,8 +7,8 @@ import pytest
 
 from cumulant import optim
 from cumulant.optim import interior_point as ip
-from cumulant.optim.flows import Exponential, Hadamard, PositiveSemidefinite, PowerMap, Signed
-from cumulant.optim.penalties import NoPenalty
+from cumulant.optim.analysis.flows import Exponential, Hadamard, PositiveSemidefinite, PowerMap, Signed
+from cumulant.optim.problems.penalties import NoPenalty
 
 V, U = np.array([0.7, 0.1, 0.4]), np.array([0.2, -0.3, 0.1])
 PENALTIES = [

@@ -9,9 +9,9 @@ import pytest
 from cumulant import optim
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
-from cumulant.optim.engines import engine_for
+from cumulant.optim.driver.engines import engine_for
+from cumulant.optim.driver.window import Window
 from cumulant.optim.protocol import Problem, Solver
-from cumulant.optim.window import Window
 from tests.optim.cases import CASES
 
 NAMES = list(CASES)

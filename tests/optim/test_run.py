@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cumulant import optim
 from cumulant.errors import CertificateError, DomainError
-from cumulant.optim.compiled_engine import _advance
+from cumulant.optim.driver.compiled_engine import _advance
 from cumulant.pytrees import pytree
 from tests.optim.cases import RIDGE, A, BareDescent, NoisyDescent, Y, log_sum_exp
 from tests.optim.host import CoordinateDescent
@@ -197,7 +197,7 @@ def test_the_clock_ends_a_run_and_max_work_replays_it(solver):
 
 def test_the_records_do_not_depend_on_how_the_run_is_cut_into_calls(monkeypatch):
     whole = optim.run(optim.GradientDescent(), RIDGE, ZERO, tol=None, max_steps=300, every=7)
-    monkeypatch.setattr(sys.modules["cumulant.optim.run"], "_CALL", 1e-9)  # one step a call
+    monkeypatch.setattr(sys.modules["cumulant.optim.driver.run"], "_CALL", 1e-9)  # one step a call
     cut = optim.run(optim.GradientDescent(), RIDGE, ZERO, tol=None, max_steps=300, every=7)
     np.testing.assert_array_equal(whole.trace.steps, cut.trace.steps)
     np.testing.assert_array_equal(whole.trace.value, cut.trace.value)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cumulant.optim.sum_tree_kernels import (
+from cumulant.optim.finite_sums.sum_tree_kernels import (
     max_tree_argmax,
     max_tree_build,
     max_tree_update,

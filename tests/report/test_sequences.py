@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cumulant.cli import main
 from cumulant.report import sequences
-from cumulant.sequences import digit_words
+from cumulant.sequences.data import digit_words
 
 N = 60
 

@@ -35,7 +35,7 @@ def ragged(rng, n=8, labels=3, attributes=4, longest=6, scale=1.0) -> SequenceDa
 
 def random_marginals(problem, rng):
     """Consistent marginals: those of random weights."""
-    from cumulant.sequences.problem import Marginals
+    from cumulant.sequences.chain.problem import Marginals
 
     w = rng.normal(size=problem.shape)
     nodes, pairs = [], []

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cumulant.sequences import ChainProblem, SequenceData
-from cumulant.sequences.chain_kernels import (
+from cumulant.sequences.chain.chain_kernels import (
     _log_passes,
     _range_of,
     _scaled_passes,
@@ -15,7 +15,7 @@ from cumulant.sequences.chain_kernels import (
     soft,
     sparse_scores,
 )
-from cumulant.sequences.labelling_kernels import best_labels, sample_labels
+from cumulant.sequences.chain.labelling_kernels import best_labels, sample_labels
 from tests.reference import chains
 
 SHAPES = [(t, k) for t in (1, 2, 3, 4) for k in (2, 3)]

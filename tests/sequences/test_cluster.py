@@ -14,10 +14,10 @@ from numpy.testing import assert_allclose
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainCRF, ChainProblem, DualAscent, Marginals
-from cumulant.sequences import cluster_ascent as module
-from cumulant.sequences.cluster import ClusterError, LostShardWarning, ShardedProblem
-from cumulant.sequences.cluster_ascent import ClusterAscent
-from cumulant.sequences.sdca import duality_gap
+from cumulant.sequences.cluster import ascent as module
+from cumulant.sequences.cluster.ascent import ClusterAscent
+from cumulant.sequences.cluster.workers import ClusterError, LostShardWarning, ShardedProblem
+from cumulant.sequences.solvers.dual_ascent import duality_gap
 from tests.sequences.cases import ragged
 
 distributed = pytest.importorskip("distributed")
@@ -255,7 +255,7 @@ def test_no_worker_is_left(monkeypatch, interrupt):
 
 
 def test_a_shard_that_kills_every_worker_is_given_up(monkeypatch):
-    monkeypatch.setattr("cumulant.sequences.cluster._GRACE", 0.0)
+    monkeypatch.setattr("cumulant.sequences.cluster.workers._GRACE", 0.0)
     with (
         running(n_workers=1, processes=False) as client,
         ShardedProblem(client, ChainProblem(data_of(8), 3, L2)) as problem,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cumulant.errors import FileFormatError
-from cumulant.sequences.conll import read_conll, read_text, write_conll
+from cumulant.sequences.data.conll import read_conll, read_text, write_conll
 
 TWO = [[("London", "JJ", "B-NP"), ("shares", "NNS", "I-NP")], [("At", "IN", "B-PP")]]
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cumulant.errors import FileFormatError
-from cumulant.sequences.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

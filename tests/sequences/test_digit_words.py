@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 
-from cumulant.sequences import digit_words
+from cumulant.sequences.data import digit_words
 
 
 def test_the_same_seed_makes_the_same_words():

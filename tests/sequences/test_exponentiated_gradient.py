@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainProblem, SequenceData
-from cumulant.sequences.exponentiated_gradient import OEG
+from cumulant.sequences.solvers.exponentiated_gradient import OEG
 from tests.reference.chains import labellings, scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, feature_map, inconsistency, ragged, tiny
 

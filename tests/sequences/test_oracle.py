@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from cumulant.errors import DomainError
-from cumulant.sequences.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
+from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from tests.reference import chains
 
 SHAPES = [(t, k) for t in (1, 2, 3, 4) for k in (2, 3)]

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cumulant.errors import DomainError
-from cumulant.sequences import oracle
-from cumulant.sequences.oracle_jax import entropy, log_partition, marginals, viterbi
+from cumulant.sequences.chain import oracle
+from cumulant.sequences.chain.oracle_jax import entropy, log_partition, marginals, viterbi
 from tests.reference import chains
 
 STEPS, LABELS = 4, 3

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.sequences import ChainProblem, DualAscent
-from cumulant.sequences.sdca import certify_gap, certify_gradient, gradient_gap
+from cumulant.sequences.solvers.dual_ascent import certify_gap, certify_gradient, gradient_gap
 from tests.sequences.cases import (
     TINY_OPTIMUM,
     TINY_WEIGHTS,

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cumulant.sequences import ChainProblem, SequenceData
-from cumulant.sequences.radius import feature_radii
+from cumulant.sequences.chain.radius import feature_radii
 from tests.reference import chains
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from cumulant import optim
-from cumulant.optim.sum_tree_kernels import tree_build
+from cumulant.optim.finite_sums.sum_tree_kernels import tree_build
 from cumulant.sequences import LBFGS, ChainProblem, DualAscent
-from cumulant.sequences.sdca_kernels import ascend
+from cumulant.sequences.solvers.dual_ascent_kernels import ascend
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, inconsistency, ragged, tiny
 
 

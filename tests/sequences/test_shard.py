@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from cumulant.sequences import ChainProblem, DualAscent, Marginals, SequenceData
-from cumulant.sequences.sdca import deal
-from cumulant.sequences.shard import Shard, marginals_at
+from cumulant.sequences.cluster.shard import Shard, marginals_at
+from cumulant.sequences.solvers.dual_ascent import deal
 from tests.sequences.cases import joint_law, ragged
 
 

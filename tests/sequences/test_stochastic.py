@@ -9,9 +9,9 @@ from scipy.special import logsumexp
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainProblem, SequenceData
-from cumulant.sequences.chain_gradient_kernels import log_partition
-from cumulant.sequences.radius import feature_radii
-from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.chain.chain_gradient_kernels import log_partition
+from cumulant.sequences.chain.radius import feature_radii
+from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
 from tests.reference import stochastic_chains as reference
 from tests.reference.chains import scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, ragged, tiny

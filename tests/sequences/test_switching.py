@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainCRF, ChainProblem, DualAscent, GraphData, Switching, TreeProblem
-from cumulant.sequences.switching import _left
+from cumulant.sequences.solvers.switching import _left
 from tests.sequences.cases import ragged
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cumulant.errors import FileFormatError
-from cumulant.sequences.templates import CHUNKING, NER, Template, template
+from cumulant.sequences.data.templates import CHUNKING, NER, Template, template
 
 # The example of the manual of CRF++ (section "Preparing feature templates"); the current token is the third.
 SENTENCE = [("He", "PRP"), ("reckons", "VBZ"), ("the", "DT"), ("current", "JJ"), ("account", "NN")]

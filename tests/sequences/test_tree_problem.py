@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from cumulant import optim
 from cumulant.errors import TooWide
-from cumulant.optim.sum_tree_kernels import tree_build
+from cumulant.optim.finite_sums.sum_tree_kernels import tree_build
 from cumulant.sequences import (
     LBFGS,
     ChainProblem,
@@ -24,7 +24,7 @@ from cumulant.sequences import (
     TreeMarginals,
     TreeProblem,
 )
-from cumulant.sequences.sdca import certify_gap, certify_gradient, gradient_gap
+from cumulant.sequences.solvers.dual_ascent import certify_gap, certify_gradient, gradient_gap
 from tests.reference.chains import entropy, kl
 from tests.reference.graphs import Enumeration, markov_joint
 from tests.sequences.cases import ragged

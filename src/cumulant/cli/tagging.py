@@ -14,10 +14,10 @@ from rich.padding import Padding
 from rich.table import Table
 
 from cumulant.sequences import ChainCRF
-from cumulant.sequences.conll import read_conll, read_text, write_conll
-from cumulant.sequences.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.conll import read_conll, read_text, write_conll
+from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.templates import Template, template
 from cumulant.sequences.evaluation import ChunkScores, chunk_scores, confusion, token_accuracy
-from cumulant.sequences.templates import Template, template
 
 __all__ = ["evaluate", "show", "tag", "train"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from cumulant import optim
 from cumulant.sequences import LBFGS, ChainProblem, DualAscent, SequenceData
-from cumulant.sequences.labelling_kernels import decode
-from cumulant.sequences.stochastic import SAG
+from cumulant.sequences.chain.labelling_kernels import decode
+from cumulant.sequences.solvers.stochastic import SAG
 
 __all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks", "verdict"]
 

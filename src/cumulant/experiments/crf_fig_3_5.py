@@ -7,8 +7,8 @@ import numpy as np
 
 from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks, verdict
 from cumulant.experiments.base import Claim, Report
-from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.stochastic import SAG
+from cumulant.sequences.solvers.exponentiated_gradient import OEG
+from cumulant.sequences.solvers.stochastic import SAG
 
 TITLE = "Dual coordinate ascent, exponentiated gradient and SAG with non-uniform sampling"
 SOURCE = "Le Priol (2021), thesis, figures 3.5 and 3.7"

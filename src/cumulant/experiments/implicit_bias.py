@@ -10,7 +10,7 @@ from cumulant.experiments.base import Claim, Report
 from cumulant.geometry import Burg, Euclidean, Hypentropy, Power, Shannon
 from cumulant.optim import GradientDescent, LeastSquares, implicit_bias, small_start_limit
 from cumulant.optim import run as descend
-from cumulant.optim.flows import (
+from cumulant.optim.analysis.flows import (
     Exponential,
     Hadamard,
     PowerMap,

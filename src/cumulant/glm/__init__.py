@@ -5,20 +5,20 @@ behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1L
 penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
 """
 
-from cumulant.glm.certify import concordance_bound, concordance_certificate, duality_gap, gap_certificate
-from cumulant.glm.design import DenseDesign, SparseDesign, design_of
-from cumulant.glm.dual_ascent import DualAscent
-from cumulant.glm.losses import loss_of
-from cumulant.glm.model import GLM
-from cumulant.glm.newton import Newton
-from cumulant.glm.online_base import Pruning, RegularizationPath
-from cumulant.glm.online_lasso import OnlineLasso
-from cumulant.glm.online_logistic import OnlineL1Logistic
-from cumulant.glm.penalty_path import PenaltyPath
-from cumulant.glm.prequential import ContingencyTable, hashing, prequential
-from cumulant.glm.problem import GLMProblem
-from cumulant.glm.proximal_newton import ProximalNewton
-from cumulant.glm.working_set import WorkingSet
+from cumulant.glm.batch.certify import concordance_bound, concordance_certificate, duality_gap, gap_certificate
+from cumulant.glm.batch.design import DenseDesign, SparseDesign, design_of
+from cumulant.glm.batch.losses import loss_of
+from cumulant.glm.batch.model import GLM
+from cumulant.glm.batch.penalty_path import PenaltyPath
+from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.online.base import Pruning, RegularizationPath
+from cumulant.glm.online.lasso import OnlineLasso
+from cumulant.glm.online.logistic import OnlineL1Logistic
+from cumulant.glm.online.prequential import ContingencyTable, hashing, prequential
+from cumulant.glm.solvers.dual_ascent import DualAscent
+from cumulant.glm.solvers.newton import Newton
+from cumulant.glm.solvers.proximal_newton import ProximalNewton
+from cumulant.glm.solvers.working_set import WorkingSet
 
 __all__ = [
     "GLM",

@@ -4,10 +4,22 @@
 bound on how far it can be from the optimum.
 """
 
-from cumulant.optim import flows, interior_point, rates, schedules
-from cumulant.optim.accelerated_gradient import AcceleratedGradient
-from cumulant.optim.accelerated_proximal_gradient import AcceleratedProximalGradient
-from cumulant.optim.block_sampling import (
+from cumulant.optim import interior_point, rates, schedules
+from cumulant.optim.analysis import flows
+from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, reparametrised_flow
+from cumulant.optim.analysis.implicit_bias import implicit_bias, small_start_limit
+from cumulant.optim.analysis.lasso import lasso, lasso_path, soft_threshold
+from cumulant.optim.analysis.nesterov_flow import nesterov_flow
+from cumulant.optim.analysis.pca import PrincipalAxes, level_axes, pca
+from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
+from cumulant.optim.analysis.separability import is_separable, separating_direction
+from cumulant.optim.certify.optimality import certify_optimality
+from cumulant.optim.driver.checkpoints import Checkpoint
+from cumulant.optim.driver.result import Result, Snapshot
+from cumulant.optim.driver.run import run
+from cumulant.optim.driver.trace import Trace
+from cumulant.optim.driver.verification import Verification, verify
+from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
     GapImportanceSampler,
     GapSampler,
@@ -17,43 +29,32 @@ from cumulant.optim.block_sampling import (
     SamplerState,
     UniformSampler,
 )
-from cumulant.optim.checkpoint import Checkpoint
-from cumulant.optim.composite import Composite, lambda_max
-from cumulant.optim.conjugate_gradient import ConjugateGradient
-from cumulant.optim.dual_coordinate_ascent import DualCoordinateAscent, conditions_of
-from cumulant.optim.dual_problem import DualProblem, certify_duality, dual_value, primal_point
-from cumulant.optim.finite_sum import FiniteSum
-from cumulant.optim.flows import equivalent_entropy, mirror_flow, reparametrised_flow
-from cumulant.optim.gradient_descent import GradientDescent
-from cumulant.optim.heavy_ball import HeavyBall
-from cumulant.optim.implicit_bias import implicit_bias, small_start_limit
-from cumulant.optim.lasso import lasso, lasso_path, soft_threshold
-from cumulant.optim.lbfgs import LBFGS
-from cumulant.optim.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
-from cumulant.optim.line_search import Armijo, ExactLineSearch
-from cumulant.optim.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
-from cumulant.optim.margin_problems import Logistic, MarginLoss
-from cumulant.optim.mirror_descent import MirrorDescent, relative_constants
-from cumulant.optim.multinomial import MultinomialLogistic
-from cumulant.optim.nesterov_flow import nesterov_flow
-from cumulant.optim.newton import Newton
-from cumulant.optim.optimality import certify_optimality
-from cumulant.optim.pca import PrincipalAxes, level_axes, pca
-from cumulant.optim.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, NonNegative, Simplex
-from cumulant.optim.preconditioned_gradient import PreconditionedGradient
-from cumulant.optim.problems import LeastSquares, Objective, Quadratic
+from cumulant.optim.finite_sums.dual_coordinate_ascent import DualCoordinateAscent, conditions_of
+from cumulant.optim.finite_sums.dual_problem import DualProblem, certify_duality, dual_value, primal_point
+from cumulant.optim.finite_sums.finite_sum import FiniteSum
+from cumulant.optim.finite_sums.stochastic_gradient import SGA, SGD
+from cumulant.optim.finite_sums.variance_reduced import SAG, SAGA, SVRG
+from cumulant.optim.problems.composite import Composite, lambda_max
+from cumulant.optim.problems.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
+from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
+from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
+from cumulant.optim.problems.multinomial import MultinomialLogistic
+from cumulant.optim.problems.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, NonNegative, Simplex
+from cumulant.optim.problems.smooth import LeastSquares, Objective, Quadratic
 from cumulant.optim.protocol import Problem, Solver
-from cumulant.optim.proximal_gradient import ProximalGradient
-from cumulant.optim.result import Result, Snapshot
-from cumulant.optim.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
-from cumulant.optim.run import run
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
-from cumulant.optim.separability import is_separable, separating_direction
-from cumulant.optim.stochastic_gradient import SGA, SGD
-from cumulant.optim.stochastic_mirror_descent import StochasticMirrorDescent
-from cumulant.optim.trace import Trace
-from cumulant.optim.variance_reduced import SAG, SAGA, SVRG
-from cumulant.optim.verification import Verification, verify
+from cumulant.optim.solvers.accelerated_gradient import AcceleratedGradient
+from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
+from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
+from cumulant.optim.solvers.gradient_descent import GradientDescent
+from cumulant.optim.solvers.heavy_ball import HeavyBall
+from cumulant.optim.solvers.lbfgs import LBFGS
+from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
+from cumulant.optim.solvers.mirror_descent import MirrorDescent, relative_constants
+from cumulant.optim.solvers.newton import Newton
+from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
+from cumulant.optim.solvers.proximal_gradient import ProximalGradient
+from cumulant.optim.solvers.stochastic_mirror_descent import StochasticMirrorDescent
 
 __all__ = [
     "L1",

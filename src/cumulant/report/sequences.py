@@ -13,7 +13,8 @@ from cumulant import plotting
 from cumulant.plotting import sequences as pictures
 from cumulant.report.fits import with_error
 from cumulant.report.section import Section, Table
-from cumulant.sequences import ChainCRF, digit_words
+from cumulant.sequences import ChainCRF
+from cumulant.sequences.data import digit_words
 
 __all__ = ["LEAD", "TITLE", "Study", "sections", "study", "words"]
 

@@ -5,24 +5,24 @@ data as arrays; `TreeCRF`, `TreeProblem` and `GraphData` are the same for graphs
 `viterbi` and their kin answer for one chain, `oracle_jax` for batches on any device.
 """
 
-from cumulant.sequences.batch import LBFGS
+from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
+from cumulant.sequences.chain.problem import ChainProblem, Marginals
+from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.chain_crf import ChainCRF
-from cumulant.sequences.conll import read_conll, write_conll
-from cumulant.sequences.crfsuite_text import read_crfsuite, write_crfsuite
-from cumulant.sequences.data import SequenceData, Vocabulary
+from cumulant.sequences.data.conll import read_conll, write_conll
+from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
+from cumulant.sequences.data.graph_data import Factors, GraphData
+from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
+from cumulant.sequences.data.templates import Template, template
 from cumulant.sequences.evaluation import chunk_scores, chunks, confusion, token_accuracy
-from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.graph_data import Factors, GraphData
-from cumulant.sequences.junction_tree import JunctionTree
-from cumulant.sequences.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
-from cumulant.sequences.problem import ChainProblem, Marginals
-from cumulant.sequences.radius import feature_radii
-from cumulant.sequences.sdca import DualAscent
-from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
-from cumulant.sequences.switching import Switching
-from cumulant.sequences.templates import Template, template
+from cumulant.sequences.solvers.dual_ascent import DualAscent
+from cumulant.sequences.solvers.exponentiated_gradient import OEG
+from cumulant.sequences.solvers.lbfgs import LBFGS
+from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.solvers.switching import Switching
+from cumulant.sequences.tree.junction_tree import JunctionTree
+from cumulant.sequences.tree.problem import TreeInference, TreeMarginals, TreeProblem
 from cumulant.sequences.tree_crf import TreeCRF
-from cumulant.sequences.tree_problem import TreeInference, TreeMarginals, TreeProblem
 
 __all__ = [
     "LBFGS",

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
-from cumulant.sequences import labelling_kernels as kernels
-from cumulant.sequences.batch import LBFGS
-from cumulant.sequences.data import SequenceData, Vocabulary
+from cumulant.sequences.chain import labelling_kernels as kernels
+from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
+from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.exponentiated_gradient import OEG
-from cumulant.sequences.problem import ChainProblem, expectations_of, token_arrays
-from cumulant.sequences.sdca import DualAscent
-from cumulant.sequences.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
-from cumulant.sequences.switching import Switching
+from cumulant.sequences.solvers.dual_ascent import DualAscent
+from cumulant.sequences.solvers.exponentiated_gradient import OEG
+from cumulant.sequences.solvers.lbfgs import LBFGS
+from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.solvers.switching import Switching
 from cumulant.sequences.training import Watch, free_memory
 from cumulant.threads import in_parts
 
@@ -161,7 +161,7 @@ class ChainCRF(CRF):
         problem = self._prepare(X, y)
         solver = self._choose()
         if self.engine == "dask":
-            from cumulant.sequences.cluster_ascent import fit
+            from cumulant.sequences.cluster.ascent import fit
 
             fit(self, problem, solver, start, X_dev, y_dev)
             return self
@@ -180,7 +180,7 @@ class ChainCRF(CRF):
         if self.engine == "dask" and self.solver not in ("auto", "sdca"):
             raise ValueError(f"engine='dask' trains by dual ascent: solver must be auto or sdca; got {self.solver!r}")
         if self.engine == "dask":
-            from cumulant.sequences.cluster import current_client
+            from cumulant.sequences.cluster.workers import current_client
 
             current_client()  # refuses before the data are looked at
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from cumulant import optim
 from cumulant.certificates import Certificate
-from cumulant.sequences.sdca import DualAscent
+from cumulant.sequences.solvers.dual_ascent import DualAscent
 from cumulant.sequences.training import Watch
 
 __all__ = ["CRF"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.sequences.sdca import certify_gradient
+from cumulant.sequences.solvers.dual_ascent import certify_gradient
 
 __all__ = ["Watch", "free_memory"]
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
-from cumulant.sequences.batch import LBFGS
+from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.graph_data import GraphData
-from cumulant.sequences.sdca import DualAscent
-from cumulant.sequences.switching import Switching
+from cumulant.sequences.solvers.dual_ascent import DualAscent
+from cumulant.sequences.solvers.lbfgs import LBFGS
+from cumulant.sequences.solvers.switching import Switching
 from cumulant.sequences.training import Watch, free_memory
-from cumulant.sequences.tree_problem import MAX_TABLE, TreeInference, TreeProblem
+from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
 __all__ = ["TreeCRF"]
 

@@ -8,7 +8,7 @@ from scipy.special import eval_chebyu
 
 from cumulant import optim
 from cumulant.optim import rates
-from cumulant.optim.optimality import Knowledge
+from cumulant.optim.certify.optimality import Knowledge
 from tests.optim.rates.test_gradient_descent import gaps, pseudo_huber, quadratics
 
 K = 60

@@ -9,7 +9,7 @@ import pytest
 
 from cumulant import optim
 from cumulant.optim import rates
-from cumulant.optim.gradient_descent import GradientDescentState
+from cumulant.optim.solvers.gradient_descent import GradientDescentState
 
 K = 40
 

@@ -8,7 +8,7 @@ import pytest
 from cumulant import families, optim
 from cumulant.families.risk import gap_constant
 from cumulant.optim import rates
-from cumulant.optim.stochastic_mirror_descent import StochasticMirrorDescentState
+from cumulant.optim.solvers.stochastic_mirror_descent import StochasticMirrorDescentState
 
 STREAMS = 4000
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import NotConvergedError
-from cumulant.optim.composite import Composite
+from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.interior_point.certify import certify_constrained
 from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.step_sizes import Harmonic
-from cumulant.optim.optimality import certify_optimality
-from cumulant.optim.penalties import L1
+from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.penalties import L1
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 

@@ -8,7 +8,7 @@ J(x)^T z``, convexity bounds that infimum from below by ``f(x) + <z, c(x)>`` min
 * ``|r|`` times a distance to the minimiser that the user vouches for.
 
 So ``f(x) - f* <= -<z, c(x)>`` plus the smallest of these: the duality gap where ``r = 0``. An l1 penalty has a gap of
-its own, from `cumulant.optim.optimality`.
+its own, from `cumulant.optim.certify.optimality`.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, rounding, verifier
 from cumulant.errors import CertificateError
-from cumulant.optim.composite import Composite
+from cumulant.optim.certify.optimality import Knowledge, certify_optimality, running_bound
 from cumulant.optim.interior_point.constraints import SmoothConvex
 from cumulant.optim.interior_point.lifted import BoundL1, SplitL1
 from cumulant.optim.interior_point.problem import ConstrainedProblem
-from cumulant.optim.optimality import Knowledge, certify_optimality, running_bound
-from cumulant.optim.penalties import L1
-from cumulant.optim.problems import widen
+from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.penalties import L1
+from cumulant.optim.problems.smooth import widen
 from cumulant.precision import any_tracer, precise
 
 __all__ = ["certify_constrained", "constrained_gap", "known", "l1_gap", "relative_accuracy", "running_gap"]

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.newton import _hessian
-from cumulant.optim.problems import is_concrete, not_negative, problem_type
+from cumulant.optim.problems.smooth import is_concrete, not_negative, problem_type
+from cumulant.optim.solvers.newton import _hessian
 
 __all__ = ["BoundL1", "OnSimplex", "Plain", "SplitL1"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cumulant.optim.problems import RowSums
-from cumulant.optim.sparse_matrix import SparseMatrix
+from cumulant.optim.problems.smooth import RowSums
+from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
 
 __all__ = ["Exact", "Gaussian", "Rows", "Sampled"]

@@ -1,0 +1,1 @@
+"""The estimator `GLM`: objective, dual, certificates, data, standard errors, penalty paths, streams of batches."""

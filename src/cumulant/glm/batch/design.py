@@ -1,0 +1,378 @@
+"""The matrix of features, dense or sparse: products with it, and its weighted Gram matrix.
+
+A column of ones for the intercept, last, is understood where `intercept` is set: it is never stored.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import get_blas_funcs
+
+from cumulant.glm.batch import design_kernels as kernels
+from cumulant.threads import cores, one_blas_thread, side_by_side
+
+__all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigned"]
+
+_syrk: Any = get_blas_funcs("syrk", dtype=np.float64)
+_ROWS = 4096  # of a dense matrix that are weighted at once: they stay in the cache
+_LITTLE = 100_000  # products of a Gram matrix that take less time than a call of BLAS with its threads held back
+_FEW = 16  # columns of a dense matrix for one that is used: single entries are then read, not all
+_DENSE_PART = 1_000_000  # entries of a dense matrix that are worth a thread
+_PART = 200_000  # entries of a sparse matrix that are worth a thread
+
+
+@dataclass(frozen=True, eq=False)
+class DenseDesign:
+    """Rows of numbers, row after row in memory.
+
+    Products with vectors are compiled loops, limited by memory as BLAS would be but without its threads, whose waking
+    takes longer than a product of moderate size; products with matrices are BLAS.
+
+    >>> design = DenseDesign(np.array([[1.0, 2.0], [3.0, 4.0]]), True)
+    >>> design.shape, design.times(np.array([1.0, 1.0, 10.0]))     # the last parameter is the intercept
+    ((2, 3), array([13., 17.]))
+    """
+
+    X: np.ndarray
+    intercept: bool
+    n_jobs: int | None = None
+    edges: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        parts = int(np.clip(self.X.size // _DENSE_PART, 1, 8))
+        object.__setattr__(self, "edges", np.linspace(0, len(self.X), parts + 1).astype(np.int64))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns with that of the intercept."""
+        return self.X.shape[0], self.X.shape[1] + self.intercept
+
+    @property
+    def size(self) -> int:
+        """Entries that are stored."""
+        return self.X.size
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
+        weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
+        if v.ndim == 2:
+            return self.X @ weights + shift
+        weights, out = np.ascontiguousarray(weights), np.empty(len(self.X))
+        some = np.flatnonzero(weights)
+        if _FEW * len(some) < len(weights):
+            few = weights[some]
+            _over_parts(self.edges, lambda a, b: kernels.rows_times_some(self.X, some, few, a, b, out), self.n_jobs)
+        else:
+            _over_parts(self.edges, lambda a, b: kernels.rows_times(self.X, weights, a, b, out), self.n_jobs)
+        return out + shift if self.intercept else out
+
+    def transposed(self, u: np.ndarray) -> np.ndarray:
+        """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
+        out = self.X.T @ u if u.ndim == 2 else self._summed(np.ascontiguousarray(u))
+        return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
+
+    def _summed(self, u: np.ndarray) -> np.ndarray:
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            kernels.rows_transposed(self.X, u, a, b, out)
+            return out
+
+        return _total(_over_parts(self.edges, part, self.n_jobs))
+
+    def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """``X^T (weights * X v)``, in one pass over the entries."""
+        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
+        slopes = np.ascontiguousarray(slopes)
+
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            return out, kernels.rows_weighted(self.X, weights, slopes, shift, a, b, out)
+
+        found = _over_parts(self.edges, part, self.n_jobs)
+        out = _total([vector for vector, _ in found])
+        return np.append(out, sum(total for _, total in found)) if self.intercept else out
+
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        """The diagonal of ``X^T diag(weights) X``."""
+        out = np.zeros(self.X.shape[1])
+        for i in range(0, len(self.X), _ROWS):
+            rows = self.X[i : i + _ROWS]
+            out += np.einsum("i,ij,ij->j", weights[i : i + _ROWS], rows, rows)
+        return np.append(out, weights.sum()) if self.intercept else out
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """``X^T diag(weights) X`` for weights that are not negative."""
+        p = self.X.shape[1]
+        if self.X.size * p <= _LITTLE:
+            out = np.zeros((p, p))
+            kernels.rows_gram(self.X, weights, out)
+            return _bordered(self, out, weights)
+        roots = np.sqrt(weights)[:, None]
+
+        def part(a, b):
+            out, buffer = np.zeros((p, p), order="F"), np.empty((min(_ROWS, b - a), p))
+            for i in range(a, b, _ROWS):
+                rows = self.X[i : min(i + _ROWS, b)]
+                scaled = np.multiply(rows, roots[i : i + len(rows)], out=buffer[: len(rows)])
+                out = _syrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
+            return out
+
+        # Threads of our own, so that scaling is shared too; BLAS on top of them would only be in the way.
+        with one_blas_thread():
+            out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
+        return _bordered(self, out + np.triu(out, 1).T, weights)
+
+    def cross_gram(self, weights: np.ndarray) -> np.ndarray:
+        """``X^T diag(weights) X`` for weights of any sign."""
+        with one_blas_thread():
+            return _bordered(self, self.X.T @ (weights[:, None] * self.X), weights)
+
+    def norms(self) -> np.ndarray:
+        """The squared Euclidean norm of each row, the one of the intercept not counted."""
+        return np.einsum("ij,ij->i", self.X, self.X)
+
+    @functools.cached_property
+    def _squared_norm(self) -> float:
+        def part(a, b):
+            return dot(self.X[a:b], self.X[a:b])
+
+        return float(sum(_over_parts(self.edges, part, self.n_jobs)))
+
+    def squared_norm(self) -> float:
+        """The sum of all squares, the ones of the intercept not counted."""
+        return self._squared_norm
+
+    def largest_image(self, matrix: np.ndarray) -> float:
+        """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
+        largest = 0.0
+        for i in range(0, len(self.X), _ROWS):
+            image = self.X[i : i + _ROWS] @ matrix[:, : self.X.shape[1]].T
+            image = image + matrix[:, -1] if self.intercept else image
+            largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
+        return largest
+
+    def take(self, rows: Any) -> "DenseDesign":
+        """Some of the rows."""
+        return DenseDesign(np.ascontiguousarray(self.X[rows]), self.intercept, self.n_jobs)
+
+    def columns(self, columns: np.ndarray) -> "DenseDesign":
+        """Some of the columns; that of the intercept stays."""
+        return DenseDesign(np.take(self.X, columns, axis=1), self.intercept, self.n_jobs)
+
+    @functools.cached_property
+    def _rows(self) -> Any:
+        return sp.csr_matrix(self.X)
+
+    def sparse(self) -> Any:
+        """As a sparse matrix by rows, without the intercept."""
+        return self._rows
+
+    @functools.cached_property
+    def _columns(self) -> Any:
+        n, p = self.X.shape  # zeros are kept: finding them takes longer than passing over them
+        entries = np.ascontiguousarray(self.X.T).ravel(), np.tile(np.arange(n, dtype=np.int32), p)
+        return sp.csc_matrix((*entries, n * np.arange(p + 1)), shape=(n, p))
+
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
+        return self._columns
+
+
+@dataclass(frozen=True, eq=False)
+class SparseDesign:
+    """A CSR matrix; rows are shared between threads in parts that the data decide, added up in order.
+
+    >>> design = SparseDesign(sp.csr_matrix(np.array([[1.0, 0.0], [0.0, 4.0]])), False)
+    >>> design.times(np.array([1.0, 1.0])), design.transposed(np.array([1.0, 2.0]))
+    (array([1., 4.]), array([1., 8.]))
+    """
+
+    X: Any  # scipy.sparse.csr_matrix
+    intercept: bool
+    n_jobs: int | None = None
+    edges: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        n, p = self.X.shape
+        # Each part adds to a vector of its own, which must be small beside its share of the entries.
+        parts = int(np.clip(min(self.X.nnz // _PART, self.X.nnz // (2 * max(p, 1))), 1, 8))
+        shares = self.X.nnz * np.arange(1, parts) / parts
+        edges = np.concatenate([[0], np.searchsorted(self.X.indptr, shares), [n]]).astype(np.int64)
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns with that of the intercept."""
+        return self.X.shape[0], self.X.shape[1] + self.intercept
+
+    @property
+    def size(self) -> int:
+        """Entries that are stored."""
+        return self.X.nnz
+
+    @functools.cached_property
+    def _arrays(self):
+        return unsigned(self.X)
+
+    def _over_parts(self, work) -> list:
+        return _over_parts(self.edges, work, self.n_jobs)
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
+        weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
+        if v.ndim == 2:
+            return self.X @ weights + shift
+        weights, out = np.ascontiguousarray(weights), np.empty(self.X.shape[0])
+        self._over_parts(lambda a, b: kernels.times(*self._arrays, weights, a, b, out))
+        return out + shift
+
+    def transposed(self, u: np.ndarray) -> np.ndarray:
+        """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
+        if "_columns" in self.__dict__ and u.ndim == 1:  # by columns, each a sum of its own
+            out = self._by_columns.times(u)
+        else:
+            out = self.X.T @ u if u.ndim == 2 else self._summed(kernels.add_transposed, np.ascontiguousarray(u))
+        return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
+
+    def _summed(self, add, *arguments) -> np.ndarray:
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            add(*self._arrays, *arguments, a, b, out)
+            return out
+
+        return _total(self._over_parts(part))
+
+    def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """``X^T (weights * X v)``, in one pass over the entries."""
+        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
+        slopes = np.ascontiguousarray(slopes)
+
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            return out, kernels.add_weighted(*self._arrays, weights, slopes, shift, a, b, out)
+
+        found = self._over_parts(part)
+        out = _total([vector for vector, _ in found])
+        return np.append(out, sum(total for _, total in found)) if self.intercept else out
+
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        """The diagonal of ``X^T diag(weights) X``."""
+        out = self._summed(kernels.add_squares, weights)
+        return np.append(out, weights.sum()) if self.intercept else out
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """``X^T diag(weights) X``."""
+
+        def part(a, b):
+            out = np.zeros((self.X.shape[1], self.X.shape[1]))
+            kernels.add_gram(*self._arrays, weights, a, b, out)
+            return out
+
+        return _bordered(self, _total(self._over_parts(part)), weights)
+
+    cross_gram = gram
+
+    def norms(self) -> np.ndarray:
+        """The squared Euclidean norm of each row, the one of the intercept not counted."""
+        return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+
+    def squared_norm(self) -> float:
+        """The sum of all squares, the ones of the intercept not counted."""
+        return dot(self.X.data, self.X.data)
+
+    def largest_image(self, matrix: np.ndarray) -> float:
+        """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
+        largest = 0.0
+        for i in range(0, self.X.shape[0], _ROWS):
+            image = self.X[i : i + _ROWS] @ matrix[:, : self.X.shape[1]].T
+            image = image + matrix[:, -1] if self.intercept else image
+            largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
+        return largest
+
+    def take(self, rows: Any) -> "SparseDesign":
+        """Some of the rows."""
+        return SparseDesign(self.X[rows], self.intercept, self.n_jobs)
+
+    def columns(self, columns: np.ndarray) -> "Design":
+        """Some of the columns; that of the intercept stays."""
+        return design_of(self._columns[:, columns], self.intercept, self.n_jobs)
+
+    def sparse(self) -> Any:
+        """As a sparse matrix by rows, without the intercept."""
+        return self.X
+
+    @functools.cached_property
+    def _columns(self) -> Any:
+        return sp.csc_matrix(self.X)
+
+    @functools.cached_property
+    def _by_columns(self) -> "SparseDesign":
+        return SparseDesign(self._columns.T, False, self.n_jobs)
+
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
+        return self._columns
+
+
+Design = DenseDesign | SparseDesign
+
+
+def _over_parts(edges: np.ndarray, work: Callable[[int, int], Any], n_jobs: int | None) -> list:
+    """``work(first, last)`` on each part, by several threads; the answers in order."""
+    spans = list(itertools.pairwise(edges.tolist()))
+    if len(spans) == 1 or cores(n_jobs) == 1:
+        return [work(*span) for span in spans]
+    return side_by_side(lambda k: work(*spans[k]), len(spans), n_jobs)
+
+
+def _total(parts: list[np.ndarray]) -> np.ndarray:
+    """The sum of arrays, in order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _bordered(design: Design, gram: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    if not design.intercept:
+        return gram
+    border = design.transposed(weights)
+    out = np.empty((len(gram) + 1, len(gram) + 1))
+    out[:-1, :-1], out[-1], out[:, -1] = gram, border, border
+    return out
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """``<a, b>`` on one thread, in a fixed order. BLAS would wake all of its threads for vectors of this size, and wait
+    for them, which on a busy machine takes longer than the sum.
+    """
+    return kernels.dot_products(a.ravel(), b.ravel())
+
+
+def unsigned(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays of a sparse matrix for compiled loops: an unsigned index needs no test for counting from the end."""
+    kind = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+    return X.indptr.astype(np.int64).view(np.uint64), X.indices.view(kind), X.data
+
+
+def design_of(X: Any, intercept: bool, n_jobs: int | None = None) -> Design:
+    """A design of validated data: a float64 array or a sparse matrix.
+
+    A sparse matrix with more than a fifth of its entries is made dense: BLAS is then faster.
+
+    >>> type(design_of(sp.csr_matrix(np.eye(10)), False)).__name__, type(design_of(np.eye(2), False)).__name__
+    ('SparseDesign', 'DenseDesign')
+    """
+    if not sp.issparse(X):
+        return DenseDesign(np.ascontiguousarray(X), intercept, n_jobs)
+    if X.nnz > 0.2 * X.shape[0] * X.shape[1]:
+        return DenseDesign(np.ascontiguousarray(X.toarray()), intercept, n_jobs)
+    X = sp.csr_matrix(X)
+    if X.indices.dtype != np.int32 and X.nnz < 2**31:
+        X = sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    return SparseDesign(X, intercept, n_jobs)

@@ -1,0 +1,367 @@
+"""The loss of a row as a function of its score: half a deviance, which is the Fenchel-Young loss of a family.
+
+With the natural link, the score ``eta`` of a row is the natural parameter of its observation ``y`` and the loss is
+``A(eta) + A*(T(y)) - eta T(y) = KL(y || eta)``: half the unit deviance. Its conjugate is ``phi*(s) = A*(T(y) + s)
+- A*(T(y))``, which is all that duality needs. A slope ``s`` is a mean less an observation.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import expit, xlog1py, xlogy
+
+from cumulant import families
+from cumulant.errors import DomainError
+from cumulant.families import ExponentialFamily
+from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.loss_kernels import bend_softmax, conjugates, reach, terms, terms_softmax
+from cumulant.precision import float64, to_numpy
+
+__all__ = ["FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
+
+_CODES = {"bernoulli": 0, "binomial": 0, "poisson": 1, "normal": 2, "gamma": 3}
+_CHUNK = 4096  # rows that a compiled family takes at once: one shape, one compilation
+
+
+class Loss(Protocol):
+    """What a solver asks of a loss. `y` is the observations as the loss keeps them; all arrays have one row each."""
+
+    @property
+    def outputs(self) -> int:
+        """Scores per row."""
+        ...
+
+    @property
+    def y(self) -> np.ndarray:
+        """The observations."""
+        ...
+
+    @property
+    def concordance(self) -> float | None:
+        """``c`` with ``|phi'''| <= c phi''`` everywhere, or None where no such number is known."""
+        ...
+
+    def terms(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Value (n,), slope and curvature; for several outputs the curvature is the means."""
+        ...
+
+    def apply(self, curvature: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """The second derivative times a change of scores."""
+        ...
+
+    def conjugate(self, slope: np.ndarray) -> np.ndarray:
+        """``phi*(slope)`` of each row."""
+        ...
+
+    def reach(self, slope: np.ndarray, change: np.ndarray) -> float:
+        """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate."""
+        ...
+
+    def cancelling(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """At least the size of what is added and subtracted in the value and the conjugate of each row (n,)."""
+        ...
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """The mean of an observation with these scores."""
+        ...
+
+    def start(self, weights: np.ndarray) -> np.ndarray:
+        """The best scores (outputs,) that are the same for all rows, near enough."""
+        ...
+
+    def take(self, rows: Any) -> "Loss":
+        """The same loss on some of the rows."""
+        ...
+
+
+def _reach(distance: np.ndarray, change: np.ndarray) -> float:
+    """The largest ``t <= 1`` with ``distance - t change >= 0`` for distances that are not negative."""
+    beyond = change > distance
+    return float(np.min(np.maximum(distance[beyond], 0.0) / change[beyond])) if beyond.any() else 1.0
+
+
+def _cancelling(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    return (np.abs(y) + np.abs(y + slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedLoss:
+    """A loss with compiled loops: Bernoulli and binomial (logit), Poisson (log), normal (identity), gamma (log).
+
+    The gamma loss ``eta + y exp(-eta) - log y - 1`` has the log link: its natural parameter, minus the inverse of
+    the mean, would confine scores to a half-line. It is convex in ``eta`` all the same, with conjugate
+    ``r log(r / y) - r + log y + 1``, ``r = 1 - s``.
+    """
+
+    code: int
+    scale: float
+    y: np.ndarray
+    constant: np.ndarray
+
+    outputs = 1
+
+    @property
+    def concordance(self):
+        """Normal losses are quadratic; of the others the third derivative is at most the second."""
+        return 0.0 if self.code == 2 else 1.0
+
+    def terms(self, eta):
+        """See `Loss`."""
+        value, slope, curvature = np.empty(len(eta)), np.empty(len(eta)), np.empty(len(eta))
+        terms(self.code, self.scale, eta, self.y, self.constant, value, slope, curvature)
+        return value, slope, curvature
+
+    def apply(self, curvature, change):
+        """See `Loss`."""
+        return curvature * change
+
+    def conjugate(self, slope):
+        """See `Loss`."""
+        out = np.empty(len(slope))
+        conjugates(self.code, self.scale, slope, self.y, self.constant, out)
+        return out
+
+    def reach(self, slope, change):
+        """See `Loss`."""
+        return float(reach(self.code, self.scale, slope, self.y, change))
+
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        if self.code == 2:
+            return np.abs(slope) * (np.abs(slope) + np.abs(self.y)) / self.scale
+        if self.code == 3:
+            return (1.0 + np.abs(1.0 - slope)) * (1.0 + np.abs(eta) + np.abs(self.constant))
+        return _cancelling(eta, slope, self.y, self.constant)
+
+    def mean(self, eta):
+        """See `Loss`."""
+        if self.code == 0:
+            return self.scale * expit(eta)
+        return self.scale * eta if self.code == 2 else np.exp(eta)
+
+    def start(self, weights):
+        """See `Loss`."""
+        mean = dot(weights, self.y)
+        if self.code == 2:
+            return np.array([mean / self.scale])
+        if self.code == 0:
+            share = min(max(mean / self.scale, 1e-3), 1 - 1e-3)
+            return np.array([np.log(share / (1 - share))])
+        return np.array([np.log(max(mean, 1e-8))])
+
+    def take(self, rows):
+        """See `Loss`."""
+        return replace(self, y=np.ascontiguousarray(self.y[rows]), constant=np.ascontiguousarray(self.constant[rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxLoss:
+    """The categorical family with one score per class: ``log sum_k exp(eta_k) - eta_y``.
+
+    All `outputs` classes have scores of their own, as in scikit-learn: a penalty then treats them alike. `y` holds the
+    numbers of the classes.
+    """
+
+    y: np.ndarray
+    outputs: int
+
+    concordance = None
+
+    def terms(self, eta):
+        """See `Loss`."""
+        value, mean = np.empty(len(eta)), np.empty(eta.shape)
+        terms_softmax(eta, self.y, value, mean)
+        slope = mean.copy()
+        slope[np.arange(len(eta)), self.y] -= 1.0
+        return value, slope, mean
+
+    def apply(self, curvature, change):
+        """See `Loss`."""
+        out = np.empty(change.shape)
+        bend_softmax(curvature, np.ascontiguousarray(change), out)
+        return out
+
+    def _means(self, slope):
+        means = slope.copy()
+        means[np.arange(len(slope)), self.y] += 1.0
+        return means
+
+    def conjugate(self, slope):
+        """See `Loss`."""
+        means = np.maximum(self._means(slope), 0.0)  # beyond zero by rounding
+        return xlogy(means, means).sum(axis=1)
+
+    def reach(self, slope, change):
+        """See `Loss`."""
+        return _reach(self._means(slope).ravel(), -change.ravel())
+
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        return 1.0 + np.abs(eta).max(axis=1)
+
+    def mean(self, eta):
+        """See `Loss`."""
+        shifted = np.exp(eta - eta.max(axis=1, keepdims=True))
+        return shifted / shifted.sum(axis=1, keepdims=True)
+
+    def start(self, weights):
+        """See `Loss`."""
+        logs = np.log(np.maximum(np.bincount(self.y, weights=weights, minlength=self.outputs), 1e-3))
+        return logs - logs.mean()
+
+    def take(self, rows):
+        """See `Loss`."""
+        return replace(self, y=np.ascontiguousarray(self.y[rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyLoss:
+    """Any family with one natural parameter, by its own `log_partition`, `to_mean`, `fisher` and `conjugate`.
+
+    Scores are natural parameters. Where these fill only a half-line, scores outside have infinite loss.
+    """
+
+    family: ExponentialFamily
+    y: np.ndarray  # T(y)
+    constant: np.ndarray  # A*(T(y))
+
+    outputs = 1
+    concordance = None
+
+    def terms(self, eta):
+        """See `Loss`."""
+        inside = np.asarray(self.family.in_domain(eta[:, None]))
+        safe = np.where(inside, eta, self.start(np.full(len(eta), 1 / len(eta)))[0])
+        log_partition, mean, curvature = _by_chunks(_three, self.family, safe)
+        value = np.where(inside, log_partition - eta * self.y + self.constant, np.inf)
+        return value, mean - self.y, curvature
+
+    def apply(self, curvature, change):
+        """See `Loss`."""
+        return curvature * change
+
+    def conjugate(self, slope):
+        """See `Loss`."""
+        mean = slope + self.y
+        inside = np.asarray(self.family.in_mean_domain(mean[:, None]))
+        safe = np.where(inside, mean, self._some_mean())
+        value = _by_chunks(_conjugate, self.family, safe)[0] - self.constant
+        untouched = ~inside & (slope == 0)  # an observation on the boundary that is its own mean
+        return np.where(inside, value, np.where(untouched, 0.0, np.inf))
+
+    def _some_mean(self):
+        return float(self.family.to_mean(self._anywhere()[None])[0, 0])
+
+    def _anywhere(self):
+        return np.array([0.0]) if bool(self.family.in_domain(np.array([0.0]))) else np.array([-1.0])
+
+    def reach(self, slope, change):
+        """See `Loss`."""
+        t = 1.0
+        while t > 1e-3:
+            if np.all(self.family.in_mean_domain((slope + t * change + self.y)[:, None])):
+                return t
+            t *= 0.5
+        return 0.0
+
+    def cancelling(self, eta, slope):
+        """See `Loss`."""
+        return _cancelling(eta, slope, self.y, self.constant)
+
+    def mean(self, eta):
+        """The mean of ``T(y)``."""
+        inside = np.asarray(self.family.in_domain(eta[:, None]))
+        if not inside.all():
+            raise DomainError(
+                f"the scores of {type(self.family).__name__} are its natural parameters: {self.family.domain}; "
+                f"got {eta[np.argmin(inside)]:.6g} for row {int(np.argmin(inside))}"
+            )
+        return _by_chunks(_three, self.family, eta)[1]
+
+    def start(self, weights):
+        """See `Loss`."""
+        mean = np.array([weights @ self.y])
+        if bool(self.family.in_mean_domain(mean)):
+            return np.asarray(self.family.to_natural(mean))
+        return self._anywhere()
+
+    def take(self, rows):
+        """See `Loss`."""
+        return replace(self, y=self.y[rows], constant=self.constant[rows])
+
+
+def _three(family, values):
+    theta = values[:, None]
+    return family.log_partition(theta), family.to_mean(theta)[:, 0], family.fisher(theta)[:, 0, 0]
+
+
+def _conjugate(family, values):
+    return (family.conjugate(values[:, None]),)
+
+
+def _by_chunks(function, family, values):
+    padded = np.pad(values, (0, -len(values) % _CHUNK), mode="edge")
+    with float64():
+        parts = [to_numpy(function(family, padded[i : i + _CHUNK])) for i in range(0, len(padded), _CHUNK)]
+    return [np.concatenate(column)[: len(values)] for column in zip(*parts, strict=True)]
+
+
+def _support(y, inside, what: str) -> np.ndarray:
+    if not np.all(inside):
+        first = int(np.argmin(inside))
+        raise ValueError(f"y must be {what}; got {np.asarray(y)[first].item()!r} at row {first}")
+    return np.ascontiguousarray(y, dtype=np.float64)
+
+
+def loss_of(family: str | ExponentialFamily, y: np.ndarray, classes: int = 0) -> Loss:
+    """The loss of a family, by name or as an object, on observations `y` (numbers of classes for the categorical).
+
+    Half deviances of the models of Nelder and Wedderburn (1972).
+
+    >>> loss = loss_of("poisson", np.array([2.0]))
+    >>> loss.terms(np.array([0.0]))[1]                              # the slope is mean minus observation: 1 - 2
+    array([-1.])
+    """
+    if isinstance(family, families.Categorical) or family == "categorical":
+        return SoftmaxLoss(np.ascontiguousarray(y, dtype=np.int64), classes)
+    scale, name = 1.0, family
+    if isinstance(family, families.Binomial | families.Bernoulli):
+        name, scale = "bernoulli", float(family.trials)
+    elif isinstance(family, families.Poisson):
+        name = "poisson"
+    elif isinstance(family, families.NormalKnownVariance):
+        name, scale = "normal", float(family.variance)
+    if isinstance(name, str):
+        return _named(name, scale, y)
+    if not (isinstance(family, ExponentialFamily) and family.dim == 1 and family.event_shape == ()):
+        raise ValueError(f"family must be a name or a family of numbers with one natural parameter; got {family!r}")
+    y = _support(y, np.asarray(family.in_support(np.asarray(y, dtype=np.float64))), family.support)
+    statistic = np.asarray(family.statistics(y))[:, 0]
+    inside = np.asarray(family.in_mean_domain(statistic[:, None]))
+    # On the boundary of the mean domain A* has a limit that its formula may not give: the loss is then that much off
+    # half a deviance, a constant that no minimiser feels.
+    constant = np.zeros(len(y))
+    constant[inside] = np.asarray(family.conjugate(statistic[inside][:, None]))
+    return FamilyLoss(family, statistic, constant)
+
+
+def _named(name: str, scale: float, y: np.ndarray) -> NamedLoss:
+    if name not in _CODES:
+        raise ValueError(f"family must be one of {', '.join([*_CODES, 'categorical'])} or a family; got {name!r}")
+    code = _CODES[name]
+    if code == 0:
+        y = _support(y, (y >= 0) & (y <= scale), f"between 0 and {scale:g}")
+        constant, inside = np.zeros(len(y)), (y > 0) & (y < scale)
+        if inside.any():
+            share = y[inside] / scale
+            constant[inside] = scale * (xlogy(share, share) + xlog1py(1 - share, -share))
+    elif code == 1:
+        y = _support(y, y >= 0, "at least 0 for the Poisson family")
+        constant = xlogy(y, y) - y
+    elif code == 2:
+        y, constant = np.ascontiguousarray(y, dtype=np.float64), np.zeros(len(y))
+    else:
+        y = _support(y, y > 0, "positive for the gamma family")
+        constant = -np.log(y) - 1.0
+    return NamedLoss(code, scale, y, constant)

@@ -1,0 +1,176 @@
+"""Logistic regression with an l1 penalty on a stream, by interior-point steps."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import type_of_target
+
+from cumulant.glm.online.base import OnlineL1
+
+__all__ = ["OnlineL1Logistic"]
+
+
+class OnlineL1Logistic(ClassifierMixin, OnlineL1):
+    """Logistic regression with an l1 penalty, learned one row at a time by interior-point steps: two classes.
+
+    The weights approach the minimum of ``(1/n) sum_i log(1 + exp(-t_i (x_i . w + b))) + l1 |w|_1``, ``t = +-1``, by the
+    steps of `OnlineLasso` with the gradient ``-x (y - d)`` and the curvature ``x^2 d (1 - d)`` of a row, ``d`` its
+    probability. What is said there about convergence, deferral and exact zeros holds here.
+
+    The averaged curvature is needed for confident probabilities: with that of single rows, few pass 0.98. Unlike the
+    published filter this one takes implicit steps, a step of its own for each feature, by default: settled on
+    streams that the benchmark does not use. `x0`, `z0` and `step_delay` were settled on synthetic streams and on orders
+    of Spambase other than those of the benchmark.
+
+    Parameters
+    ----------
+    l1, formulation, curvature, x0, z0, step, step_delay, step_power : see `OnlineLasso`
+    centring, centring_power, separate_steps, implicit, deferral : see `OnlineLasso`
+    fit_intercept, passes, shuffle, time_limit, random_state : see `OnlineLasso`
+
+    Attributes
+    ----------
+    classes_ : array (2,)
+    coef_ : array (1, features)
+    intercept_ : array (1,)
+    certificate_ : Certificate or None
+        Of `fit`, on its rows; None after `partial_fit`.
+    status_, n_iter_, n_rows_ : see `OnlineLasso`
+
+    References
+    ----------
+    Carbonetto (2009), thesis, section 2.5.8 and table 2.1 (a spam filter).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 5))
+    >>> y = np.where(X[:, 0] - X[:, 1] > 0, "spam", "ham")
+    >>> model = OnlineL1Logistic()
+    >>> early = model.progressive(X[:200], y[:200], classes=["ham", "spam"])
+    >>> model.partial_fit(X[200:], y[200:]).score(X, y) > 0.97
+    True
+    >>> model.certificate_ is None, bool(model.certify(X, y).upper < 0.2)
+    (True, True)
+    """
+
+    _family, _code = "bernoulli", 0
+
+    def __init__(
+        self,
+        l1=1e-5,
+        formulation="bound",
+        curvature="averaged",
+        x0=1.0,
+        z0=0.1,
+        step=1.0,
+        step_delay=1.0,
+        step_power=1.0,
+        centring=1.0,
+        centring_power=0.9,
+        separate_steps=True,
+        implicit=True,
+        deferral=0.05,
+        fit_intercept=True,
+        passes=5,
+        shuffle=True,
+        time_limit=None,
+        random_state=None,
+    ):
+        super().__init__(
+            l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
+            separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
+        )  # fmt: skip
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights: of the second class."""
+        return self._weights()[None]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The intercept."""
+        return np.array([self._state.intercept])
+
+    # Labels -----------------------------------------------------------------------------------------------------------
+
+    def _first_targets(self, y, classes=None):
+        labels = np.unique(y if classes is None else np.asarray(classes))
+        if labels.dtype.kind == "f" and classes is None:
+            type_of_target(y, raise_unknown=True)
+        if len(labels) == 1:
+            raise ValueError(f"y has one class only, {labels.tolist()[0]!r}: two classes are needed")
+        if len(labels) > 2:
+            kind = type_of_target(y, input_name="y", raise_unknown=True)
+            if kind == "continuous":
+                raise ValueError(f"Unknown label type: {kind}. y must hold the labels of two classes")
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        self.classes_ = labels
+        return self._targets(y)
+
+    def _more_targets(self, y, classes):
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes must be the same in every call: {self.classes_.tolist()}; got {list(classes)!r}")
+        return self._targets(y)
+
+    def _targets(self, y):
+        second = y == self.classes_[1]
+        known = second | (y == self.classes_[0])
+        if not np.all(known):
+            label = np.asarray(y)[np.argmin(known)].tolist()
+            raise ValueError(f"label {label!r} is not among classes {self.classes_.tolist()}")
+        return np.asarray(second, dtype=np.float64)
+
+    def _labels(self):
+        names = self.classes_
+        return {"classes": np.asarray(names.tolist()) if names.dtype.hasobject else names}
+
+    def _predictions(self, scores):
+        return expit(scores)
+
+    # Learning and using -----------------------------------------------------------------------------------------------
+
+    def _absorb(self, X, y, classes=None, sample_weight=None):
+        if classes is None and not hasattr(self, "_state"):
+            raise ValueError("classes must be given in the first call of partial_fit: both labels that may come")
+        return super()._absorb(X, y, classes, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from the rows of a batch, in order; the first call needs both `classes`.
+
+        How a stream is cut into batches makes no difference, and the time is that of the entries of the rows. The loss
+        of a row counts `sample_weight` times; a row of weight 0 changes nothing.
+        """
+        self._absorb(X, y, classes, sample_weight)
+        return self
+
+    def progressive(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """As `partial_fit`; returns the probability of the second class for each row before it was learned."""
+        return expit(self._absorb(X, y, classes, sample_weight))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The log odds of the second class."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The more probable class of each row."""
+        scores = self._scores(X)
+        return self.classes_[(scores > 0).astype(int)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, in the order of `classes_`."""
+        scores = self._scores(X)
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithms of `predict_proba`, without underflow."""
+        scores = self._scores(X)
+        return -np.column_stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)])

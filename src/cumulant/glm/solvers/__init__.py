@@ -1,0 +1,1 @@
+"""Solvers of generalised linear models: Newton, proximal Newton, working sets, dual ascent."""

@@ -1,0 +1,191 @@
+"""Newton's method for generalised linear models with an l2 penalty, or none."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from cumulant.certificates import Certificate
+from cumulant.glm.batch.certify import concordance_bound, concordance_certificate, gap_certificate
+from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.solvers.newton_step import (
+    NO_FACTOR,
+    Direction,
+    by_conjugate_gradients,
+    by_factorisation,
+    common_factor,
+    dual_slopes,
+    is_small,
+    newton_slopes,
+    products_of_a_factor,
+)
+
+__all__ = ["Newton", "NewtonState", "starting_point"]
+
+_ARMIJO = 1e-4
+_WORTH = 3.0  # products in the time of a factorisation from which an old factor is tried first
+_MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
+
+
+class NewtonState(NamedTuple):
+    """The iterate with its scores, losses' slopes and curvatures; the best lower bound so far and its dual slopes."""
+
+    x: np.ndarray
+    value: float
+    eta: np.ndarray
+    slope: np.ndarray
+    curvature: np.ndarray
+    lower: float
+    dual: np.ndarray  # feasible where `lower` is finite
+    pull: np.ndarray  # their X^T (p s)
+    decrement: float
+    first: float  # the size of the gradient at the start
+    passes: int  # over the data: products with the matrix, forming the Hessian
+    stuck: bool
+    factor: np.ndarray  # Cholesky's, of an earlier Hessian; empty where there is none
+    spent: int  # products since it was formed
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
+
+    With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate
+    gradients, which solve the equations of later steps as exactly as the gap needs, unless that takes longer than to
+    factorise again. With more parameters the preconditioner is the diagonal, until products with the Hessian have taken
+    as long as a factorisation, and then a factor. Times are predicted by counts of operations
+    (`products_of_a_factor`). Each step gives a dual point of the accuracy of the step (`dual_slopes`), so that the
+    duality gap follows the distance to the minimum instead of the norm of the gradient. Inexact steps as in Dembo,
+    Eisenstat and Steihaug (1982).
+
+    Parameters
+    ----------
+    tol : float
+        The relative gap that is aimed at: how exactly equations are solved near the end depends on it.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.glm import design_of, loss_of
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
+    >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
+    >>> result = optim.run(Newton(), problem, [0.0], tol=1e-8)
+    >>> result.status, result.x.round(6)
+    ('converged', array([1.066667]))
+    """
+
+    tol: float = 1e-4
+
+    backend: ClassVar[str] = "host"
+
+    def init(self, problem: GLMProblem, x0: Any, rng: Any) -> NewtonState:
+        """Losses at `x0`."""
+        if problem.l1:
+            raise ValueError("Newton's method needs a differentiable objective: l1 must be 0")
+        x = np.array(x0, dtype=np.float64)
+        eta = problem.scores(x)
+        losses, slope, curvature = problem.loss.terms(eta)
+        value = dot(problem.weights, losses) + problem.penalty(x)
+        return NewtonState(
+            x, value, eta, slope, curvature, -np.inf, slope, problem.without_intercept(x), np.inf, 0.0, 1, False,
+            NO_FACTOR, 0,
+        )  # fmt: skip
+
+    def step(self, problem: GLMProblem, state: NewtonState) -> NewtonState:
+        """One step."""
+        gradient = problem.loss_gradient(state.slope) + problem.ridge(state.x)
+        size = float(np.abs(gradient).max())
+        first = state.first or size
+        forcing = min(0.5, np.sqrt(size / first)) if first else 0.5  # superlinear: Dembo, Eisenstat, Steihaug 1982
+        found, factor, spent = self._direction(problem, state, gradient, forcing)
+        decline = -dot(gradient, found.step)
+        length, trial = 1.0, None
+        while decline > 0 and length > 1e-10:
+            x = state.x + length * found.step
+            eta = state.eta + length * found.change
+            losses, slope, curvature = problem.loss.terms(eta)
+            value = dot(problem.weights, losses) + problem.penalty(x)
+            if value <= state.value - _ARMIJO * length * decline:
+                trial = (x, value, eta, slope, curvature)
+                break
+            length *= 0.5
+        passes = state.passes + 3 + 2 * found.products
+        moved = (state.x, state.value, state.eta, state.slope, state.curvature) if trial is None else trial
+        lower, dual, pull = state.lower, state.dual, state.pull
+        if problem.l2 > 0 and decline <= 0.1 * moved[1]:  # before, it says nothing yet
+            slopes, promise = dual_slopes(problem, state.x, state.slope, state.curvature, gradient, found)
+            # The promise costs no product with the matrix; it is made true, by one, when it looks good enough.
+            if promise > lower and (moved[1] - promise <= self.tol * moved[1] or trial is None):
+                slopes, gradient = problem.feasible(slopes)
+                promise = problem.dual_value(slopes, gradient)
+                passes += 1
+                if promise > lower:
+                    lower, dual, pull = promise, slopes, gradient
+        decrement = float(np.sqrt(max(decline, 0.0)))
+        return NewtonState(*moved, lower, dual, pull, decrement, first, passes, trial is None, factor, spent)
+
+    def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:
+        """The direction, the factor that is kept, and the products since it was formed."""
+        enough, worth = self.tol * state.value, products_of_a_factor(problem)
+        factor, spent = state.factor, state.spent
+        if is_small(problem):
+            if factor.size and worth >= _WORTH and problem.l2 > 0:
+                found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor, worth)
+                if found.solved:
+                    return found, factor, spent + found.products
+            return *by_factorisation(problem, state.curvature, gradient), 0
+        if spent >= worth:
+            factor, spent = common_factor(problem, state.curvature), 0
+        found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor)
+        return found, factor, spent + found.products
+
+    def measure(self, problem: GLMProblem, state: NewtonState) -> dict[str, float]:
+        """The objective and the bound on its distance to the minimum."""
+        return {
+            "value": state.value,
+            "bound": self._bound(problem, state),
+            "decrement": state.decrement,
+            "passes": float(state.passes),
+            "stuck": float(state.stuck),
+        }
+
+    def _bound(self, problem, state):
+        if problem.l2 > 0:
+            return state.value - state.lower
+        small = state.decrement**2 <= max(self.tol * abs(state.value), 1e-14) or state.stuck
+        return concordance_bound(problem, state.x) if small and is_small(problem) else np.inf
+
+    def certify(self, problem: GLMProblem, state: NewtonState) -> Certificate:
+        """By duality where there is a penalty, else by self-concordance; the better one where both speak."""
+        if problem.l2 == 0:
+            return concordance_certificate(problem, state.x)
+        if not np.isfinite(state.lower):  # the run ended before its bound was worth a look
+            return gap_certificate(problem, state.x, newton_slopes(problem, state.x))
+        return gap_certificate(problem, state.x, state.dual, state.pull)
+
+
+def starting_point(problem: GLMProblem) -> np.ndarray:
+    """Where to begin: no weights and the best intercept; with many rows for each parameter, the minimiser for a part.
+
+    The minimiser for one row in eight is as far from that of all rows as sampling makes it, which Newton's method
+    mends in two steps; its steps cost an eighth.
+    """
+    x = np.zeros(problem.shape)
+    if problem.design.intercept:
+        x[-1] = (
+            problem.loss.start(problem.weights) if problem.loss.outputs > 1 else problem.loss.start(problem.weights)[0]
+        )
+    n, parameters = problem.n_terms, math.prod(problem.shape)
+    if problem.l1 or not is_small(problem) or n < max(_MANY, _PER_PARAMETER * parameters):
+        return x
+    # Evenly spread, so that data sorted by class are fairly represented.
+    part = problem.take(slice(None, None, _SHARE))
+    solver = Newton(tol=1e-2)
+    state = solver.init(part, x, None)
+    for _ in range(12):
+        previous, state = state, solver.step(part, state)
+        if state.stuck or previous.value - state.value <= 1e-2 * abs(state.value):
+            break
+    return state.x if np.all(np.isfinite(state.x)) else x

@@ -1,0 +1,118 @@
+"""The Lasso in one call, with its duality gap."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from cumulant.geometry.proximal import l1 as _prox_l1
+from cumulant.optim.driver.result import Result
+from cumulant.optim.driver.run import run
+from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.penalties import L1
+from cumulant.optim.problems.smooth import LeastSquares
+from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
+from cumulant.optim.solvers.proximal_gradient import ProximalGradient
+
+__all__ = ["lasso", "lasso_path", "soft_threshold"]
+
+
+def soft_threshold(v: Any, amount: Any) -> Any:
+    """``sign(v) max(|v| - amount, 0)``, entry by entry: the minimiser of ``(x - v)^2 / 2 + amount |x|``.
+
+    Donoho and Johnstone (1994); Peyré (2021, section 7.4).
+
+    >>> soft_threshold([3.0, -0.5, -2.0], 1.0)
+    array([ 2.,  0., -1.])
+    """
+    return _prox_l1(v, 1.0, amount)
+
+
+def lasso(
+    A: Any,
+    y: Any,
+    lam: float,
+    *,
+    x0: Any = None,
+    method: Literal["fista", "ista"] = "fista",
+    tol: float = 1e-8,
+    max_steps: int = 100_000,
+    **settings: Any,
+) -> Result:
+    """Minimise ``|A x - y|^2 / 2 + lam |x|_1``: scikit-learn's ``Lasso(alpha=lam / n, fit_intercept=False)``.
+
+    Zero is the solution from ``lam = lambda_max(LeastSquares(A, y, reduction="sum")) = |A^T y|_inf`` on.
+
+    The Lasso of Tibshirani (1996) by the methods of Beck and Teboulle (2009).
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix (n, p)
+    y : array (n,)
+    lam : float
+        Not negative.
+    x0 : array, optional
+        Where to start, zero by default; the solution for a larger `lam`, say.
+    method : str
+        ``"fista"``: `AcceleratedProximalGradient` with restarts; ``"ista"``: `ProximalGradient`.
+    tol : float
+        The run stops when the certified gap is at most `tol` times the larger of the values at `x0` and at the end.
+    max_steps, **settings
+        For `run`.
+
+    Returns
+    -------
+    Result
+        Its certificate is the duality gap, or the bound from strong convexity where that is smaller.
+
+    Examples
+    --------
+    >>> result = lasso([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], 1.0)
+    >>> result.status, result.x.round(6), result.certificate.upper < 1e-6
+    ('converged', array([0.      , 0.482143]), True)
+    """
+    smooth = LeastSquares(A, y, reduction="sum")
+    return _solve(smooth, lam, x0, method, tol=tol, max_steps=max_steps, **settings)
+
+
+def _solve(smooth: LeastSquares, lam: float, x0: Any = None, method: str = "fista", **settings: Any) -> Result:
+    if not (np.isfinite(lam) and lam >= 0):
+        raise ValueError(f"lam must be finite and not negative; got {lam}")
+    if method not in ("fista", "ista"):
+        raise ValueError(f"method must be 'fista' or 'ista'; got {method!r}")
+    problem = Composite(smooth, L1(float(lam)))
+    solver = AcceleratedProximalGradient(restart=True) if method == "fista" else ProximalGradient()
+    start = np.zeros(problem.shape) if x0 is None else x0
+    return run(solver, problem, start, **({"tol": 1e-8, "max_steps": 100_000} | settings))
+
+
+def lasso_path(A: Any, y: Any, lams: Any, **settings: Any) -> list[Result]:
+    """The Lasso for many penalties, largest first, each started from the solution before it.
+
+    As ``lam -> 0`` the solutions approach those of ``A x = y`` with the least ``|x|_1``, if there are any:
+    ``|A x_lam - y| <= sqrt(2 lam |x|_1)`` for each of them (`rates.penalised_residual`).
+
+    Warm starts as in Friedman, Hastie and Tibshirani (2010).
+
+    Parameters
+    ----------
+    lams : array
+        In any order; the results come in the same.
+    **settings
+        For `lasso`.
+
+    Examples
+    --------
+    >>> path = lasso_path([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], [28.0, 10.0, 1.0])
+    >>> [result.x.round(4).tolist() for result in path]
+    [[0.0, 0.0], [0.0, 0.3214], [0.0, 0.4821]]
+    """
+    lams = np.asarray(lams, dtype=np.float64)
+    if lams.ndim != 1:
+        raise ValueError(f"lams must be a list of penalties; got shape {lams.shape}")
+    smooth = LeastSquares(A, y, reduction="sum")  # once: it keeps the singular values
+    found: dict[int, Result] = {}
+    x = settings.pop("x0", None)
+    for i in np.argsort(-lams, kind="stable"):
+        found[int(i)] = _solve(smooth, float(lams[i]), x, **settings)
+        x = found[int(i)].x
+    return [found[i] for i in range(lams.size)]

@@ -1,0 +1,379 @@
+"""The one loop: stopping, tracing, progress, checkpoints, Ctrl-C and the clock live here, once for all solvers."""
+
+import math
+import time
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from cumulant.certificates import Certificate
+from cumulant.errors import CertificateError, DomainError
+from cumulant.optim.driver import checkpoints
+from cumulant.optim.driver.checkpoints import Checkpoint, Position
+from cumulant.optim.driver.display import Display
+from cumulant.optim.driver.engines import engine_for
+from cumulant.optim.driver.fingerprint import fingerprint
+from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.driver.result import Result, Snapshot, Status
+from cumulant.optim.driver.trace import Recorder, Trace
+from cumulant.optim.driver.window import Window
+from cumulant.precision import any_tracer
+
+__all__ = ["run"]
+
+_CALL = 0.1  # seconds one compiled call should last: short enough for Ctrl-C, the clock and the progress bar
+_DEFAULT_STEPS = 1000
+
+
+def run(
+    solver: Any,
+    problem: Any,
+    x0: Any,
+    *,
+    max_steps: int | None = None,
+    tol: float | None = 1e-6,
+    callback: Callable[[Snapshot], Any] | None = None,
+    progress: bool | Console | None = None,
+    time_limit: float | None = None,
+    checkpoint: str | PathLike | Checkpoint | None = None,
+    rng: Any = None,
+    every: int | None = None,
+    max_work: int | None = None,
+) -> Result:
+    """Run a solver on a problem until it is certified to be close enough, or until a budget is spent.
+
+    Parameters
+    ----------
+    solver, problem
+        See `cumulant.optim.protocol` for what they are. Running the same kind of solver on problems of the same shape
+        compiles once.
+    x0 : array
+        The starting point. NumPy or Python numbers: everything is computed in float64 and `result.x` is NumPy. A JAX
+        array (or a problem made of them): the caller's own precision.
+    max_steps : int, optional
+        1000 unless `time_limit` or `max_work` says when to end.
+    tol : float or None
+        The run has converged when the certified bound is at most ``tol * max(|f(x)|, |f(x0)|)``: a *relative*
+        distance to the optimum, unchanged when the objective is multiplied by a constant. Looked at every `every`
+        steps, and confirmed in float64 from the data before it is believed. None: never.
+    callback : callable, optional
+        Called with a `Snapshot` at each record. Returning True ends the run.
+    progress : bool or rich console, optional
+        A bar on the terminal. By default it appears once a run has lasted a second; never where there is no terminal.
+    time_limit : float, optional
+        Seconds, in this sitting. Checked between compiled calls of about a tenth of a second; compiling is not
+        interrupted, and at least one step is taken.
+    checkpoint : path or Checkpoint, optional
+        Where the run is saved as it goes. If the file is there, the run is taken up where it stands, and ends in the
+        same answer as if it had never stopped, bit for bit. A checkpoint of another problem, solver, start or seed is
+        refused.
+    rng : int, numpy.random.Generator or None
+        For solvers that draw.
+    every : int, optional
+        Steps between two records of the trace; what the solver suggests, else 1.
+    max_work : int, optional
+        Take exactly this many steps, whatever `tol` says: `Result.work` of a run that the clock, Ctrl-C or a callback
+        ended gives its answer again.
+
+    Returns
+    -------
+    Result
+        Also when the run is interrupted, and when it diverges (status ``"diverged"``, with the best iterate it
+        recorded).
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [1.0, 10.0])
+    >>> result = optim.run(optim.GradientDescent(), problem, [0.0, 0.0], tol=1e-10)
+    >>> result.status, result.x.round(4)
+    ('converged', array([1., 1.]))
+    >>> result.certificate.verify(problem, result.x).bound <= 1e-10 * result.scale
+    True
+    """
+    budget, ending = _budget(max_steps, max_work, time_limit)
+    x0 = _starting_point(x0)
+    shape = getattr(problem, "shape", None)
+    if shape is not None and x0.shape != shape:
+        raise ValueError(f"x0 must have shape {shape} for this {type(problem).__name__}; got {x0.shape}")
+    every = _positive_int("every", every if every is not None else getattr(solver, "every", 1))
+    if tol is not None and not (math.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol must be a finite number, not negative, or None; got {tol}")
+    if isinstance(checkpoint, str | PathLike):
+        checkpoint = Checkpoint(checkpoint)
+    tol = None if max_work is not None else tol
+    loop = _Loop(solver, problem, x0, rng, every, tol, budget, time_limit, callback, checkpoint)
+    with Interruption() as interruption, Display(progress, loop.name, budget) as display:
+        try:
+            loop.start()
+            status = loop.go(interruption, display) or ending
+        except KeyboardInterrupt:
+            if not loop.started:
+                raise
+            loop.roll_back()
+            status = "interrupted"
+        loop.save()
+        return loop.result(status)
+
+
+class _Loop:
+    """The position of a run and the settings it goes by."""
+
+    def __init__(self, solver, problem, x0, rng, every, tol, budget, time_limit, callback, checkpoint):
+        self.solver, self.x0, self.rng, self.every, self.tol = solver, x0, rng, every, tol
+        self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
+        self.name = f"{type(solver).__name__} on {type(problem).__name__}"
+        self.engine = engine_for(solver, problem, x0)
+        self.identity = {} if checkpoint is None else self._identity(problem)
+        self.recorder = Recorder()
+        self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
+        self.measures: dict[str, float] = {}  # all of that record
+        self.before_call: tuple | None = None  # what to go back to if a call is torn
+        self.steps = 0
+        self.scale = 0.0
+        self.patience = 1.0
+        self.certificate: Certificate | None = None
+        self.started = self.healthy = False
+        self.call_steps = 1.0
+        self.clock = time.perf_counter()
+        self.sitting = self.clock  # when this sitting began; `clock` is moved back by what earlier ones took
+        self.saved_at = self.clock
+
+    def _identity(self, problem: Any) -> dict[str, str]:
+        seed = str(int(self.rng)) if isinstance(self.rng, int | np.integer) else "left open"
+        parts = {"solver": self.solver, "problem": problem, "starting point": self.x0}
+        digests = {name: fingerprint(part) for name, part in parts.items()}
+        return digests | {"seed": seed, "precision": self.engine.precision_name, "interval of records": str(self.every)}
+
+    # Going ------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """From the checkpoint if there is one, else from `x0`."""
+        self.engine.start(self.x0, self.rng)
+        position = None if self.checkpoint is None else checkpoints.load(self.checkpoint, self.identity)
+        if position is None:
+            out = self.engine.advance(Window(0, 0, self.every, -1.0, 0.0, fresh=True), lambda: False)
+            if out.diverged or not np.isfinite(out.rows["value"][0]):
+                raise DomainError(
+                    f"the objective or its gradient is not finite at x0 = {_short(self.x0)}: start inside the domain"
+                )
+            self.scale = abs(float(out.rows["value"][0]))
+            self._keep(out.rows, 0.0, 0)
+        else:
+            self.engine.restore(position.state, position.best)
+            self.recorder = Recorder(position.trace)
+            self.latest = tuple(position.trace[name][-1] for name in ("steps", "value", "bound"))
+            self.steps, self.scale, self.patience = position.steps, position.scale, position.patience
+            self.clock -= position.seconds
+            if self.budget is not None and self.steps > self.budget:
+                raise ValueError(
+                    f"the checkpoint is at step {self.steps} already, beyond the {self.budget} asked for: "
+                    "ask for more steps, delete it or choose another path"
+                )
+        self.started = self.healthy = True
+
+    def go(self, interruption: Interruption, display: Display) -> Status | None:
+        """Until something ends the run; None when the budget did."""
+        if self._at_target() and self._confirmed():
+            return "converged"
+        first = True  # one call is made in every sitting, however long compiling took
+        while self.budget is None or self.steps < self.budget:
+            if interruption.requested:
+                return "interrupted"
+            if self._time_left() <= 0 and not first:
+                return "time_limit"
+            first = False
+            deadline = time.perf_counter() + min(_CALL, self._time_left())
+            before = self.seconds
+            self.before_call = (self.engine.state, self.engine.best)
+            window = Window(self.steps, self._call_size(), self.every, self._target(), self.scale)
+            out = self.engine.advance(window, lambda at=deadline: interruption.requested or time.perf_counter() > at)
+            self._keep(out.rows, before, out.done)
+            self._pace(out.done, self.seconds - before)
+            if out.diverged:
+                self.healthy = False
+                return "diverged"
+            if len(out.rows["steps"]):
+                display.update(self.steps, self.seconds, *self.latest[1:])
+                if self.callback is not None and self._called_back():
+                    return "stopped"
+                if out.reached and self._confirmed():
+                    return "converged"
+            if self.checkpoint is not None and time.perf_counter() - self.saved_at >= self.checkpoint.seconds:
+                self.save()
+        return None
+
+    @property
+    def seconds(self) -> float:
+        """Since the start, over all sittings."""
+        return time.perf_counter() - self.clock
+
+    def _time_left(self) -> float:
+        return math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - self.sitting)
+
+    def _target(self) -> float:
+        return -1.0 if self.tol is None else self.tol * self.patience
+
+    def _call_size(self) -> int:
+        size = int(self.call_steps)
+        if self.budget is not None:
+            size = min(size, self.budget - self.steps)
+        if self.callback is not None:  # it wants the iterate of each record
+            size = min(size, self.every - self.steps % self.every)
+        return max(size, 1)
+
+    def _pace(self, done: int, seconds: float) -> None:
+        """Steps for the next call, so that it lasts about `_CALL`. The answer does not depend on it."""
+        ratio = min(_CALL, max(self._time_left(), 0.0)) / max(seconds, 1e-9)
+        self.call_steps = min(max(done, 1) * min(max(ratio, 0.5), 8.0), 2.0**23)
+
+    def _keep(self, rows: dict[str, np.ndarray], before: float, done: int) -> None:
+        share = (rows["steps"] - self.steps) / max(done, 1)
+        self.recorder.add(rows | {"seconds": before + (self.seconds - before) * share})
+        if len(rows["steps"]):
+            self.latest = (int(rows["steps"][-1]), float(rows["value"][-1]), float(rows["bound"][-1]))
+            self.measures = {name: float(column[-1]) for name, column in rows.items() if name != "steps"}
+        self.steps += done
+        self.before_call = None
+
+    def roll_back(self) -> None:
+        """After a Ctrl-C that tore a call: to where the run stood before it, or to nothing if that was consumed."""
+        if self.before_call is not None:
+            state, best = self.before_call
+            self.engine.state, self.engine.best = (None if self.engine.consumes else state), best
+            self.recorder.forget_after(self.steps)
+
+    def _called_back(self) -> bool:
+        assert self.callback is not None
+        x = self.engine.solution(self.engine.state)
+        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x, self.measures)
+        return self.callback(snapshot) is True
+
+    def _at_target(self) -> bool:
+        """Whether the last record, if it is where the run stands, is good enough."""
+        steps, value, bound = self.latest
+        return steps == self.steps and self._target() >= 0 and bound <= self._target() * max(abs(value), self.scale)
+
+    def _confirmed(self) -> bool:
+        """Whether the certificate, computed in float64 from the data, agrees that the target is reached.
+
+        The bound watched inside the loop may be lower than the certified one, by rounding or by the precision of the
+        run. Then the loop goes on and has to do better by half before it is certified again.
+        """
+        try:
+            certificate = self.engine.certify(self.engine.state)
+        except CertificateError:
+            self.patience = -1.0  # it will not be certified however small the bound
+            return False
+        assert self.tol is not None
+        if certificate.upper <= self.tol * max(abs(self.latest[1]), self.scale):
+            self.certificate = certificate
+            return True
+        self.patience *= 0.5
+        return False
+
+    def save(self) -> None:
+        """Write the checkpoint. A run that diverged keeps the last one, from before it did."""
+        if self.checkpoint is None or not self.healthy or (self.engine.consumes and self.engine.state is None):
+            return
+        state, best = self.engine.export()
+        trace = self.recorder.table()
+        position = Position(state, best, trace, self.steps, self.seconds, self.scale, self.patience)
+        checkpoints.save(self.checkpoint, position, self.identity)
+        self.saved_at = time.perf_counter()
+
+    # Ending -----------------------------------------------------------------------------------------------------------
+
+    def result(self, status: Status) -> Result:
+        """What the run has to show."""
+        engine = self.engine
+        table = self.recorder.table()
+        state = engine.state
+        if status != "diverged" and state is not None and table["steps"][-1] != self.steps:
+            row = engine.measure_now()
+            if len(row["steps"]):
+                row |= {"steps": np.array([self.steps]), "seconds": np.array([self.seconds])}
+                table = {name: np.append(table[name], row[name]) for name in table}
+            else:
+                status = "diverged"
+        x = None if state is None else engine.solution(state)
+        value = float(table["value"][-1])
+        if status != "diverged" and x is not None and not np.all(np.isfinite(x)):
+            status = "diverged"
+        wants_best = getattr(self.solver, "returns", "last") == "best" and status != "converged"  # else it is certified
+        if status == "diverged" or x is None or wants_best:
+            state, x, value = engine.best_record()
+        certificate, refusal = self._certificate(state)
+        scale = max(abs(value), self.scale)
+        if (
+            status == "max_steps"
+            and certificate is not None
+            and self.tol is not None
+            and certificate.upper <= self.tol * scale
+        ):
+            status = "converged"
+        return Result(
+            x=x,
+            value=value,
+            trace=Trace.from_columns(table),
+            certificate=certificate,
+            status=status,
+            refusal=refusal,
+            work=self.steps,
+            seconds=self.seconds,
+            scale=scale,
+            name=self.name,
+            state=None if state is None else engine.public(state),
+        )
+
+    def _certificate(self, state: Any) -> tuple[Certificate | None, str]:
+        if state is None:
+            return None, "no certificate: the state it needs was consumed by a step that did not end well"
+        if self.certificate is not None and state is self.engine.state:
+            return self.certificate, ""
+        try:
+            return self.engine.certify(state), ""
+        except CertificateError as refusal:
+            return None, str(refusal)
+
+
+def _budget(max_steps: int | None, max_work: int | None, time_limit: float | None) -> tuple[int | None, Status]:
+    """How many steps at most, and what to call it when they are spent."""
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit}")
+    if max_work is not None:
+        if max_steps is not None:
+            raise ValueError("max_work takes exactly that many steps: leave max_steps out")
+        return _positive_int("max_work", max_work, zero=True), "max_work"
+    if max_steps is not None:
+        return _positive_int("max_steps", max_steps, zero=True), "max_steps"
+    return (_DEFAULT_STEPS if time_limit is None else None), "max_steps"
+
+
+def _positive_int(name: str, value: Any, zero: bool = False) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (0 if zero else 1):
+        raise ValueError(f"{name} must be a whole number, at least {0 if zero else 1}; got {value!r}")
+    return int(value)
+
+
+def _starting_point(x0: Any) -> Any:
+    if any_tracer(x0):
+        raise TypeError("run has a loop of its own and cannot be traced: call solver.step inside jit instead")
+    if isinstance(x0, jax.Array):
+        array = np.asarray(x0)
+    else:
+        array = x0 = np.asarray(x0)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"x0 must be an array of real numbers; got dtype {array.dtype}")
+        array = x0 = array.astype(np.float64)
+    if not np.all(np.isfinite(array)):
+        raise DomainError(f"x0 must be finite; got {_short(array)}")
+    return x0
+
+
+def _short(x: Any) -> str:
+    return np.array2string(np.asarray(x), threshold=6)

@@ -1,0 +1,1 @@
+"""Sums of many terms: stochastic gradients, variance reduction, dual coordinate ascent and how blocks are drawn."""

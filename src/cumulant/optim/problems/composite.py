@@ -1,0 +1,98 @@
+"""A smooth function plus a penalty or a set: what proximal methods minimise."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cumulant.optim.problems.penalties import NoPenalty
+from cumulant.optim.problems.smooth import problem_type, widen
+from cumulant.precision import precise
+
+__all__ = ["Composite", "lambda_max", "parts"]
+
+
+@problem_type
+class Composite:
+    """``F(x) = f(x) + R(x)``: `smooth` with a gradient, `penalty` with a proximal map.
+
+    The constants are those of the smooth part. There is no gradient: use `ProximalGradient` or
+    `AcceleratedProximalGradient`.
+
+    The composite problems of Beck and Teboulle (2009).
+
+    Parameters
+    ----------
+    smooth : problem
+        `LeastSquares`, `Logistic`, `MarginLoss`, `MultinomialLogistic`, `Quadratic` or an `Objective`.
+    penalty : object
+        `L1`, `ElasticNet`, `GroupLasso`, `Box`, `NonNegative`, `Simplex`, `L1Ball` or `L2Ball`.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> smooth = optim.LeastSquares([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], reduction="sum")
+    >>> problem = Composite(smooth, optim.L1(1.0))
+    >>> float(problem.value([0.0, 27 / 56]).round(12))
+    0.491071428571
+    """
+
+    smooth: Any
+    penalty: Any
+
+    quadratic: ClassVar[bool] = False
+
+    def __post_init__(self):
+        if isinstance(self.smooth, Composite):
+            raise TypeError("smooth must be a problem with a gradient; got a Composite: add up the penalties instead")
+        for need in ("prox", "value"):
+            if not hasattr(self.penalty, need):
+                raise TypeError(f"penalty must have a method {need}, as L1(0.1) has; got {type(self.penalty).__name__}")
+
+    @property
+    def shape(self) -> Any:
+        """The shape of ``x``; None where any will do."""
+        return getattr(self.smooth, "shape", None)
+
+    @property
+    def smoothness(self) -> float | None:
+        """``L`` of the smooth part."""
+        return self.smooth.smoothness
+
+    @property
+    def strong_convexity(self) -> float:
+        """``mu`` of the smooth part."""
+        return self.smooth.strong_convexity
+
+    @property
+    def convex(self) -> bool:
+        """Whether the smooth part is convex; the penalties all are."""
+        return bool(self.smooth.convex)
+
+    @property
+    def constants_are(self) -> str:
+        """How the constants of the smooth part are known."""
+        return self.smooth.constants_are
+
+    @precise
+    def value(self, x):
+        """``f(x) + R(x)``; infinite outside a set."""
+        return self.smooth.value(x) + self.penalty.value(x)
+
+
+def parts(problem: Any) -> tuple[Any, Any]:
+    """The smooth part and the penalty of any problem."""
+    return (problem.smooth, problem.penalty) if isinstance(problem, Composite) else (problem, NoPenalty())
+
+
+def lambda_max(smooth: Any) -> float:
+    """The smallest weight of an `L1` penalty for which zero is a solution: ``max_j |grad f(0)_j|``.
+
+    From the optimality conditions of the Lasso at zero (Osborne, Presnell and Turlach 2000).
+
+    >>> from cumulant import optim
+    >>> A, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0]
+    >>> lambda_max(optim.LeastSquares(A, y, reduction="sum"))
+    28.0
+    """
+    smooth = widen(smooth)
+    return float(np.max(np.abs(smooth.gradient(np.zeros(smooth.shape)))))

@@ -1,0 +1,46 @@
+"""What the methods for ``F = f + R`` share: the step size, the forward-backward step, and what they refuse."""
+
+from typing import Any
+
+import numpy as np
+
+from cumulant.optim.problems.composite import parts
+
+__all__ = ["check_step_size", "forward_backward", "start", "step_length"]
+
+
+def check_step_size(step_size: Any) -> None:
+    """Refuse a step size that is neither ``"1/L"`` nor a positive number."""
+    if isinstance(step_size, str) and step_size != "1/L":
+        raise ValueError(f"step_size must be '1/L' or a positive number; got {step_size!r}")
+    if isinstance(step_size, int | float) and not (np.isfinite(step_size) and step_size > 0):
+        raise ValueError(f"step_size must be positive and finite; got {step_size}")
+
+
+def step_length(problem: Any, step_size: Any, solver: str, most: float = 1.0) -> float:
+    """The number meant by `step_size`; refused where it is beyond ``most / L``, at which the guarantee ends."""
+    smooth, _ = parts(problem)
+    if not hasattr(smooth, "value_and_gradient"):
+        raise TypeError(
+            f"{solver} needs a problem with value_and_gradient, which {type(smooth).__name__} does not have"
+        )
+    L = smooth.smoothness
+    if isinstance(step_size, str):
+        if L is None:
+            raise ValueError(f"step_size='1/L' needs the smoothness constant of the problem: give {solver} a number")
+        return 1.0 if not L > 0 else 1.0 / float(L)  # an affine function: any step
+    if L is not None and float(step_size) * float(L) > most * (1 + 1e-9):
+        raise ValueError(f"step_size of {solver} must be at most {most:g}/L = {most / float(L):.6g}; got {step_size}")
+    return float(step_size)
+
+
+def start(problem: Any, x0: Any) -> Any:
+    """``x0``, or the nearest point of the set."""
+    _, penalty = parts(problem)
+    return penalty.prox(x0, 1.0) if penalty.is_set else x0
+
+
+def forward_backward(problem: Any, x: Any, tau: Any) -> Any:
+    """``prox_{tau R}(x - tau grad f(x))``: a gradient step on ``f``, then a proximal step on ``R``."""
+    smooth, penalty = parts(problem)
+    return penalty.prox(x - tau * smooth.gradient(x), tau)

@@ -1,0 +1,150 @@
+"""Gradient descent, with fixed steps or a line search."""
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
+from cumulant.optim.problems.smooth import widen
+from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
+from cumulant.pytrees import pytree
+
+__all__ = ["GradientDescent", "certify_strong_convexity", "strong_convexity_bound"]
+
+
+class GradientDescentState(NamedTuple):
+    """The iterate with the value and gradient there, and the step to try next."""
+
+    x: Any
+    value: Any
+    gradient: Any
+    step_size: Any
+    strong_convexity: Any
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class GradientDescent:
+    """``x_next = x - tau grad f(x)``.
+
+    With ``f`` convex and ``L``-smooth and ``tau = 1/L``: ``f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2)``
+    (`rates.gd_convex`); if it is also ``mu``-strongly convex, ``|x_k - x*| <= (1 - mu/L)^k |x_0 - x*|``
+    (`rates.gd_strongly_convex`).
+
+    The certificate is ``f(x) - f* <= |grad f(x)|^2 / (2 mu)``, which needs ``mu > 0`` and no knowledge of the run.
+
+    Cauchy (1847); the rates are those of Nesterov (2004, section 2.1).
+
+    Parameters
+    ----------
+    step : str, float or line search
+        ``"1/L"``; ``"2/(L+mu)"``, the best fixed step for quadratics; a number; `ExactLineSearch()`; or
+        `Armijo(alpha, beta, initial)`.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.LeastSquares([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], l2=0.1)
+    >>> result = optim.run(GradientDescent(), problem, [0.0, 0.0], tol=1e-8, max_steps=5000)
+    >>> result.status
+    'converged'
+    """
+
+    step_size: Any = "1/L"
+
+    backend: ClassVar[str] = "jax"
+
+    def __post_init__(self):
+        step = self.step_size
+        if isinstance(step, str) and step not in ("1/L", "2/(L+mu)"):
+            raise ValueError(f"step_size must be '1/L', '2/(L+mu)', a positive number or a line search; got {step!r}")
+        if isinstance(step, int | float) and not (np.isfinite(step) and step > 0):
+            raise ValueError(f"step_size must be positive and finite; got {step}")
+
+    def init(self, problem, x0, rng):
+        """The value and gradient at ``x0``, and the step size from the problem's constants."""
+        for need in ("value", "value_and_gradient"):
+            if not hasattr(problem, need):
+                raise TypeError(f"GradientDescent needs problem.{need}, which {type(problem).__name__} does not have")
+        value, gradient = problem.value_and_gradient(x0)
+        mu = float(problem.strong_convexity)
+        step = jnp.asarray(self._first_step(problem, mu), dtype=value.dtype)
+        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype))
+
+    def _first_step(self, problem, mu: float):
+        if isinstance(self.step_size, Armijo):
+            return self.step_size.initial
+        if not isinstance(self.step_size, str | ExactLineSearch):
+            return self.step_size
+        smoothness = problem.smoothness
+        if isinstance(self.step_size, ExactLineSearch):
+            return 1.0 if not smoothness else 1.0 / float(smoothness)
+        if smoothness is None:
+            raise ValueError(
+                f"step_size={self.step_size!r} needs the smoothness constant of the problem: give it, or use a number "
+                "or Armijo()"
+            )
+        if not smoothness > 0:
+            return 1.0  # an affine function: any step
+        return 1.0 / float(smoothness) if self.step_size == "1/L" else 2.0 / (float(smoothness) + mu)
+
+    def step(self, problem, state):
+        """One gradient step."""
+        size, following = state.step_size, state.step_size
+        if isinstance(self.step_size, ExactLineSearch | Armijo):
+            size, _ = self.step_size.search(problem, state.x, state.value, state.gradient, state.step_size)
+            if isinstance(self.step_size, Armijo):
+                following = self.step_size.first_trial(size)
+        x = state.x - size * state.gradient
+        value, gradient = problem.value_and_gradient(x)
+        return GradientDescentState(x, value, gradient, following, state.strong_convexity)
+
+    def measure(self, problem, state):
+        """The value, the norm of the gradient and, under strong convexity, the distance to the optimum they imply."""
+        squared = jnp.vdot(state.gradient, state.gradient)
+        mu = state.strong_convexity
+        bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
+        return {"value": state.value, "bound": bound, "gradient_norm": jnp.sqrt(squared), "step_size": state.step_size}
+
+    def certify(self, problem, state):
+        """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""
+        return certify_strong_convexity(problem, state.x)
+
+
+@verifier
+def strong_convexity_bound(problem: Any, x: Any) -> float:
+    """``|grad f(x)|^2 / (2 mu)``, in float64 from the data."""
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    return float(np.sum(np.asarray(problem.gradient(x)) ** 2) / (2 * float(problem.strong_convexity)))
+
+
+def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
+    """The certificate ``f(x) - f* <= |grad f(x)|^2 / (2 mu)`` of a ``mu``-strongly convex function (Polyak 1963).
+
+    Minimising both sides of ``f(y) >= f(x) + <grad f(x), y - x> + mu/2 |y - x|^2`` over ``y`` gives it. The slack
+    allows for the rounding of the gradient and of ``mu``. Refused where ``mu`` is zero or cannot be told from it.
+    """
+    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
+    mu = float(wide.strong_convexity)
+    doubt = float(getattr(wide, "constant_rounding", 0.0))
+    text = "the objective is strongly convex"
+    convexity = check(mu > doubt, text, f"mu = {mu:.6g}")
+    accurate = by_construction("the gradient is computed from the data in float64")
+    if wide.constants_are != "checked":
+        convexity = Assumption(text, wide.constants_are, f"mu = {mu:.6g}, as given with the problem")
+        accurate = assume("the rounding of the gradient is within the slack", "the function is yours")
+    bound = strong_convexity_bound(wide, x)
+    norm = float(np.sqrt(2 * mu * bound))
+    rounding = float(wide.gradient_rounding(x))
+    slack = (norm + rounding) ** 2 / (2 * (mu - doubt)) * (1 + 1e-12) - bound
+    return Certificate(
+        "f(x) - f*",
+        bound,
+        "strong convexity: |grad f(x)|^2 / (2 mu), Polyak 1963",
+        (convexity, accurate),
+        slack=max(slack, 0.0),
+        recipe=recipe_of(strong_convexity_bound),
+        details={"gradient norm": norm, "mu": mu},
+    )

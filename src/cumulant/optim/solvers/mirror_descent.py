@@ -1,0 +1,358 @@
+"""Mirror descent: a gradient step taken in the coordinates of an entropy."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant.certificates import Assumption, Certificate, assume, check, recipe_of, rounding, verifier
+from cumulant.errors import CertificateError, DomainError
+from cumulant.geometry import Entropy, Euclidean, Shannon
+from cumulant.optim.driver.fingerprint import fingerprint
+from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
+from cumulant.optim.problems.smooth import widen
+from cumulant.optim.schedules import as_schedule
+from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.solvers.implicit_step import implicit_step
+from cumulant.pytrees import pytree
+
+__all__ = ["MirrorDescent", "relative_constants", "relative_gap", "simplex_gap"]
+
+
+class MirrorDescentState(NamedTuple):
+    """The iterate in both coordinates, with what the certificates need."""
+
+    x: Any
+    dual: Any
+    value: Any
+    gradient: Any
+    step: Any  # steps taken
+    shrink: Any  # by how much the step size was reduced so far to stay inside the domain
+    travelled: Any  # the sum of the step sizes
+    longest: Any  # the largest of them
+    relative_strong_convexity: Any
+    radius: Any  # negative where unknown
+    convex: Any
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class MirrorDescent:
+    """``grad psi(x_next) = grad psi(x) - tau grad f(x)``, iterated in the dual variable ``u = grad psi(x)``.
+
+    If ``f`` is convex and ``L``-smooth relative to ``psi`` and every ``tau <= 1/L``:
+    ``f(x_k) - f(x) <= D(x|x_0) / sum tau`` for every ``x`` (`rates.mirror`; Lu, Freund and Nesterov 2018, theorem 3.1).
+
+    Certificates, of which the smallest is given:
+
+    * ``mu D(x | grad psi*(u - grad f(x) / mu))`` where ``f`` is ``mu``-strongly convex relative to ``psi``: for the
+      Euclidean entropy ``|grad f|^2 / (2 mu)``, for a likelihood the exact KL divergence;
+    * on the simplex, for convex ``f``: ``<grad f(x), x> - min_i grad f(x)_i`` (Frank and Wolfe 1956);
+    * the rate above, where `radius` bounds ``D(x*|x_0)`` (on the simplex ``max_i -log x0_i`` does).
+
+    Parameters
+    ----------
+    entropy : Entropy
+        From `cumulant.geometry`, or `CumulantEntropy(family)`.
+    step_size : float, schedule or None
+        None is one over the relative smoothness of the problem. A step that would leave the domain of ``grad psi*``
+        is halved.
+    implicit : bool
+        Take ``x_next = argmin f(x) + D(x|x_k) / tau`` instead, by Newton's method: any ``tau`` will do.
+    constraint : None or "simplex"
+        With the Shannon entropy, iterates of sum one: ``x_next ~ x exp(-tau grad f)``.
+    radius : float, optional
+        An upper bound on ``D(x*|x_0)``, if you know one.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic(np.eye(3), [1.0, 0.5, -1.0])
+    >>> result = optim.run(MirrorDescent(Shannon(), constraint="simplex"), problem, np.ones(3) / 3, tol=1e-3)
+    >>> result.x.round(2)
+    array([0.75, 0.25, 0.  ])
+    """
+
+    entropy: Any
+    step_size: Any = None
+    implicit: bool = dataclasses.field(default=False, metadata={"static": True})
+    constraint: str | None = dataclasses.field(default=None, metadata={"static": True})
+    radius: float | None = None
+
+    backend: ClassVar[str] = "jax"
+
+    def __post_init__(self):
+        if self.constraint not in (None, "simplex"):
+            raise ValueError(f"constraint must be None or 'simplex'; got {self.constraint!r}")
+        if isinstance(self.entropy, Entropy):  # not a placeholder that JAX puts in while it takes the solver apart
+            if self.constraint == "simplex" and not isinstance(self.entropy, Shannon):
+                raise ValueError(
+                    f"the simplex needs the Shannon entropy, whose projection is a rescaling; got {self.entropy}"
+                )
+            if self.constraint == "simplex" and self.implicit:
+                raise ValueError("implicit steps are for the unconstrained problem: leave constraint or implicit out")
+        if isinstance(self.radius, int | float) and not (np.isfinite(self.radius) and self.radius >= 0):
+            raise ValueError(f"radius, a bound on D(x*|x0), must be finite and not negative; got {self.radius}")
+        if isinstance(self.step_size, int | float):
+            as_schedule(self.step_size)
+
+    def init(self, problem, x0, rng):
+        """Both coordinates of ``x0``, and the constants relative to the entropy."""
+        if not isinstance(self.entropy, Entropy):
+            raise TypeError(f"entropy must be an Entropy, such as Shannon(); got {type(self.entropy).__name__}")
+        if not hasattr(problem, "value_and_gradient"):
+            raise TypeError(
+                f"MirrorDescent needs problem.value_and_gradient, which {type(problem).__name__} does not have"
+            )
+        if not bool(jnp.all(self.entropy.in_domain(x0))) or not bool(jnp.all(jnp.isfinite(self.entropy.gradient(x0)))):
+            raise DomainError(f"x0 must be inside the domain of {self.entropy}, off its boundary; got {np.asarray(x0)}")
+        radius = -1.0 if self.radius is None else float(self.radius)
+        if self.constraint == "simplex":
+            if abs(float(jnp.sum(x0)) - 1) > 1e-6:
+                raise DomainError(
+                    f"x0 must be on the simplex (its entries add up to one); got the sum {float(jnp.sum(x0)):.6g}"
+                )
+            x0 = x0 / jnp.sum(x0)
+            if self.radius is None:
+                radius = float(jnp.max(-jnp.log(x0)))
+        constants = relative_constants(problem, self.entropy, self.constraint)
+        if self.step_size is None and constants.smoothness is None:
+            raise ValueError(
+                f"step_size is needed: the smoothness of {type(problem).__name__} relative to {self.entropy} is unknown"
+            )
+        value, gradient = problem.value_and_gradient(x0)
+        zero, one = jnp.zeros_like(value), jnp.ones_like(value)
+        mu = one * (constants.strong_convexity if self.constraint is None else 0.0)
+        start = one if self.step_size is not None or constants.smoothness is None else one / constants.smoothness
+        dual = self.entropy.gradient(x0)
+        convex = bool(problem.convex)
+        return MirrorDescentState(x0, dual, value, gradient, 0, start, zero, zero, mu, one * radius, convex)
+
+    def _planned(self, state):
+        """The step size the schedule asks for, times what was learnt about the domain."""
+        if self.step_size is None:
+            return state.shrink
+        schedule = self.step_size if callable(self.step_size) else lambda _: self.step_size
+        return schedule(state.step) * state.shrink
+
+    def step(self, problem, state):
+        """One step in the dual variable."""
+        planned = self._planned(state)
+        if self.implicit:
+            dual, taken = implicit_step(problem, self.entropy, state.dual, planned), planned
+        else:
+
+            def outside(tau):
+                return ~jnp.all(self.entropy.in_conjugate_domain(state.dual - tau * state.gradient)) & (
+                    tau > 1e-20 * planned
+                )
+
+            taken = jax.lax.while_loop(outside, lambda tau: tau / 2, planned)
+            dual = state.dual - taken * state.gradient
+        if self.constraint == "simplex":
+            dual = dual - jax.scipy.special.logsumexp(dual)
+        x = self.entropy.conjugate_gradient(dual)
+        value, gradient = problem.value_and_gradient(x)
+        return state._replace(
+            x=x,
+            dual=dual,
+            value=value,
+            gradient=gradient,
+            step=state.step + 1,
+            shrink=state.shrink * (taken / planned),
+            travelled=state.travelled + taken,
+            longest=jnp.maximum(state.longest, taken),
+        )
+
+    def measure(self, problem, state):
+        """The value and the smallest of the bounds."""
+        if self.constraint == "simplex":
+            bound = jnp.where(state.convex, jnp.vdot(state.gradient, state.x) - jnp.min(state.gradient), jnp.inf)
+        else:
+            bound = _relative_gap(self.entropy, state.x, state.dual, state.gradient, state.relative_strong_convexity)
+        return {"value": state.value, "bound": bound, "travelled": state.travelled}
+
+    def certify(self, problem, state):
+        """The smallest of the certificates that can be given."""
+        attempts: list[Callable[[], Certificate]] = [lambda: self._rate(problem, state)]
+        if self.constraint == "simplex":
+            attempts.append(lambda: certify_simplex(problem, state.x))
+        elif isinstance(problem, NegativeLogLikelihood | SampleLikelihood) and _same(problem.reference, self.entropy):
+            attempts.append(lambda: certify_likelihood(problem, state.x))
+        elif isinstance(self.entropy, Euclidean):
+            attempts.append(lambda: certify_strong_convexity(problem, state.x))
+        else:
+            attempts.append(lambda: certify_relative(problem, self.entropy, state.x))
+        found, refusals = [], []
+        for attempt in attempts:
+            try:
+                found.append(attempt())
+            except CertificateError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise CertificateError(
+                "; and ".join(str(refusal) for refusal in refusals), assumption=refusals[-1].assumption
+            )
+        return min(found, key=lambda certificate: certificate.upper)
+
+    def _rate(self, problem, state) -> Certificate:
+        constants = relative_constants(widen(problem), self.entropy, self.constraint)
+        radius, travelled, longest = (float(getattr(state, name)) for name in ("radius", "travelled", "longest"))
+        known = check(
+            radius >= 0, "a bound on D(x*|x0) is known", f"{radius:.6g}" if radius >= 0 else "radius was not given"
+        )
+        if self.radius is not None:
+            known = assume("D(x*|x0) is at most radius", f"{radius:.6g}")
+        assumptions = [
+            known,
+            check(problem.convex, "the objective is convex"),
+            check(travelled > 0, "at least one step was taken"),
+        ]
+        if not self.implicit:
+            smooth = constants.smoothness
+            known_as = "unknown" if smooth is None else f"{smooth:.6g}"
+            assumptions.append(
+                check(
+                    smooth is not None and longest * smooth <= 1 + 1e-9,
+                    "every step is at most one over the relative smoothness",
+                    f"largest step {longest:.6g}, relative smoothness {known_as}",
+                )
+            )
+            assumptions.append(Assumption("the relative smoothness is right", constants.status))
+        assumptions.append(assume("rounding during the run is negligible", "the rate speaks of exact steps"))
+        return Certificate(
+            "f(x) - f*",
+            radius / travelled,
+            "mirror descent: D(x*|x0) / sum of steps, "
+            + ("Chen and Teboulle 1993" if self.implicit else "Lu, Freund, Nesterov 2018"),
+            tuple(assumptions),
+            slack=rounding(state.value),
+            details={"steps": float(state.step), "sum of steps": travelled},
+        )
+
+
+class RelativeConstants(NamedTuple):
+    """``strong_convexity * D_psi <= D_f <= smoothness * D_psi``, and how we know."""
+
+    smoothness: float | None
+    strong_convexity: float
+    status: Any
+
+
+def relative_constants(problem: Any, entropy: Any, constraint: str | None = None) -> RelativeConstants:
+    """The constants of a problem relative to an entropy, as far as they are known.
+
+    Those a problem gives for its own `reference` entropy; the ordinary ones for the Euclidean entropy; and on the
+    simplex with the Shannon entropy the smoothness in the l1 norm, since ``D_f <= L/2 |x - y|_1^2 <= L KL(x|y)``
+    (Pinsker): the largest entry of the Hessian of a quadratic, which can be much less than its largest eigenvalue,
+    and else the ordinary smoothness. (Relative smoothness: Bauschke, Bolte and Teboulle 2017; Lu, Freund and Nesterov
+    2018.) What is not known is None, or zero for the strong convexity.
+
+    >>> from cumulant import optim
+    >>> problem = optim.Quadratic([[2.0, 1.0], [1.0, 2.0]], [0.0, 0.0])
+    >>> relative_constants(problem, Shannon(), "simplex").smoothness      # the largest eigenvalue is 3
+    2.0
+    """
+    reference = getattr(problem, "reference", None)
+    status = problem.constants_are
+    if reference is not None and _same(reference, entropy):
+        smoothness = problem.relative_smoothness
+        return RelativeConstants(
+            None if smoothness is None else float(smoothness), float(problem.relative_strong_convexity), status
+        )
+    ordinary = None if problem.smoothness is None else float(problem.smoothness)
+    if isinstance(entropy, Euclidean):
+        return RelativeConstants(ordinary, float(problem.strong_convexity), status)
+    if isinstance(entropy, Shannon) and constraint == "simplex":
+        return RelativeConstants(float(getattr(problem, "largest_entry", 0.0)) or ordinary, 0.0, status)
+    return RelativeConstants(None, 0.0, status)
+
+
+def _same(first: Any, second: Any) -> bool:
+    return fingerprint(first) == fingerprint(second)
+
+
+def _relative_gap(entropy, x, dual, gradient, mu):
+    """``mu D(x | grad psi*(u - g / mu))``; infinite where ``mu`` is zero or the point does not exist."""
+    safe = jnp.where(mu > 0, mu, 1.0)
+    target = dual - gradient / safe
+    exists = jnp.all(entropy.in_conjugate_domain(target)) & (mu > 0)
+    lowest = entropy.conjugate_gradient(jnp.where(exists, target, dual))
+    return jnp.where(exists, mu * jnp.sum(entropy.divergence(x, lowest)), jnp.inf)
+
+
+@verifier
+def relative_gap(problem: Any, x: Any) -> float:
+    """``mu D(x | grad psi*(grad psi(x) - grad f(x) / mu))`` with the problem's own reference entropy, in float64."""
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    entropy, mu = problem.reference, float(problem.relative_strong_convexity)
+    lowest = entropy.conjugate_gradient(entropy.gradient(x) - problem.gradient(x) / mu)
+    return mu * float(np.sum(entropy.divergence(x, lowest)))
+
+
+def certify_relative(problem: Any, entropy: Any, x: Any) -> Certificate:
+    """``f(x) - f* <= mu D(x|y)``, ``grad psi(y) = grad psi(x) - grad f(x) / mu``, for relatively strongly convex ``f``.
+
+    It is what minimising ``f(y) >= f(x) + <grad f(x), y - x> + mu D(y|x)`` over ``y`` gives; ``f*`` is the infimum
+    over the domain of the entropy.
+    """
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    text = f"the objective is strongly convex relative to {entropy}"
+    constants = relative_constants(problem, entropy)
+    mu = constants.strong_convexity
+    check(mu > 0, text, f"mu = {mu:.6g}")
+    gradient, dual = np.asarray(problem.gradient(x)), np.asarray(entropy.gradient(x))
+    target = dual - gradient / mu
+    exists = check(np.all(entropy.in_conjugate_domain(target)), "the lower bound has a minimiser")
+    bound = mu * float(np.sum(entropy.divergence(x, entropy.conjugate_gradient(target))))
+    # The derivative of the bound in the gradient g is x - y, so an error of g costs at most |x - y| times it.
+    error = rounding(gradient, dual * mu, terms=64)
+    moved = float(np.sum(np.abs(x - entropy.conjugate_gradient(target))))
+    return Certificate(
+        "f(x) - f*",
+        bound,
+        "relative strong convexity: mu D(x|y), grad psi(y) = grad psi(x) - grad f(x) / mu",
+        (
+            Assumption(text, constants.status, f"mu = {mu:.6g}"),
+            exists,
+            assume("the rounding of the gradient is within the slack", "64 units in the last place"),
+        ),
+        slack=error * moved + rounding(bound, terms=64),
+        recipe=recipe_of(relative_gap),
+    )
+
+
+@verifier
+def simplex_gap(problem: Any, x: Any) -> float:
+    """``<grad f(x), x> - min_i grad f(x)_i``, in float64 from the data."""
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    gradient = np.asarray(problem.gradient(x))
+    return float(np.dot(gradient, x) - np.min(gradient))
+
+
+def certify_simplex(problem: Any, x: Any) -> Certificate:
+    """``f(x) - min over the simplex <= <grad f(x), x> - min_i grad f(x)_i`` for convex ``f`` (Frank and Wolfe 1956)."""
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    convex = check(problem.convex, "the objective is convex")
+    if problem.constants_are == "assumed":
+        convex = assume("the objective is convex", "as given with the problem")
+    on = check(np.all(x >= 0) and abs(np.sum(x) - 1) <= 1e-9, "x is on the simplex", f"sum = {np.sum(x):.15g}")
+    gradient = np.asarray(problem.gradient(x))
+    error = float(problem.gradient_rounding(x)) if hasattr(problem, "gradient_rounding") else 0.0
+    # An error e of the gradient costs at most |e|_inf (|x|_1 + 1); a sum off one by s costs |s| max |gradient|.
+    slack = (
+        2 * error
+        + rounding(gradient * x, gradient, terms=x.size)
+        + abs(np.sum(x) - 1) * float(np.max(np.abs(gradient)))
+    )
+    return Certificate(
+        "f(x) - f* on the simplex",
+        simplex_gap(problem, x),
+        "convexity on the simplex: <grad f(x), x> - min_i grad f(x)_i, Frank and Wolfe 1956",
+        (convex, on),
+        slack=slack,
+        recipe=recipe_of(simplex_gap),
+    )

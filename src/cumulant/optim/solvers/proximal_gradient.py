@@ -1,0 +1,74 @@
+"""Proximal gradient descent, which on the Lasso is iterative soft thresholding."""
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+
+from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
+from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, start, step_length
+from cumulant.pytrees import pytree
+
+__all__ = ["ProximalGradient"]
+
+
+class ProximalGradientState(NamedTuple):
+    """The iterate and the step size, with the constants the bounds need."""
+
+    x: Any
+    step_size: Any
+    known: Knowledge
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class ProximalGradient:
+    """``x_next = prox_{tau R}(x - tau grad f(x))`` on ``F = f + R`` (ISTA; on a set, projected gradient descent).
+
+    With ``f`` convex and ``L``-smooth and ``tau <= 1/L``: ``F`` never increases and
+    ``F(x_k) - F* <= |x_0 - x*|^2 / (2 tau k)`` (`rates.ista`; Beck and Teboulle 2009, theorem 3.1). It converges for
+    every ``tau < 2/L``, but beyond ``1/L`` it need not descend. If ``f`` is ``mu``-strongly convex, ``|x_k - x*| <=
+    h(tau)^k |x_0 - x*|`` with `rates.gd_contraction`.
+
+    The certificate is the smallest of the bounds in `cumulant.optim.certify.optimality`: on the Lasso the duality gap.
+
+    Parameters
+    ----------
+    step_size : str or float
+        ``"1/L"``, or a number below ``2/L``.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> smooth = optim.LeastSquares([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], reduction="sum")
+    >>> problem = optim.Composite(smooth, optim.L1(1.0))
+    >>> optim.run(ProximalGradient(), problem, [0.0, 0.0], max_steps=10, tol=None).x.round(8)
+    array([0.21247402, 0.31254233])
+    """
+
+    step_size: Any = "1/L"
+
+    backend: ClassVar[str] = "jax"
+    every: ClassVar[int] = 10  # a bound costs as much as a step
+
+    def __post_init__(self):
+        check_step_size(self.step_size)
+
+    def init(self, problem, x0, rng):
+        """The point ``x0``, moved into the set if there is one."""
+        tau = step_length(problem, self.step_size, "ProximalGradient", most=2.0)
+        x0 = start(problem, x0)
+        return ProximalGradientState(x0, jnp.asarray(tau, dtype=x0.dtype), knowledge(problem))
+
+    def step(self, problem, state):
+        """One gradient step on ``f`` and one proximal step on ``R``."""
+        return state._replace(x=forward_backward(problem, state.x, state.step_size))
+
+    def measure(self, problem, state):
+        """The value and the smallest bound."""
+        value, bound = running_bound(problem, state.x, state.known)
+        return {"value": value, "bound": bound}
+
+    def certify(self, problem, state):
+        """The smallest of the bounds the problem allows."""
+        return certify_optimality(problem, state.x)

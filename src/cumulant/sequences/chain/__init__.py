@@ -1,0 +1,1 @@
+"""Linear chains: exact inference, the regularised likelihood and its dual."""

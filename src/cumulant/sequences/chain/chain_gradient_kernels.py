@@ -1,0 +1,216 @@
+"""What stochastic methods on chains do with one sequence: its gradient, and updates that touch its own rows only.
+
+The gradient of the loss of a sequence is ``E F(x_i, y) - F(x_i, y_i)``: sums over its tokens of their attributes times
+the marginals minus the labels. So the marginals of its nodes ``(T, K)`` and its expected transitions ``(K, K)`` are all
+that has to be remembered of it.
+
+Shrinking by the penalty and moving along the sum of all stored gradients concern every weight at every update. Both are
+put off: the weights are ``scale * x``, and a row of ``x`` catches up with ``total`` when it is next needed, as
+``total[a]`` does not change in between. An update then touches the rows of its own sequence only.
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp
+from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores
+
+__all__ = [
+    "add_features",
+    "catch_up",
+    "copy_rows",
+    "expected",
+    "log_partition",
+    "longest_span",
+    "multiply_out",
+    "scaled_scores",
+    "shrink",
+    "subtract_labels",
+    "workspace",
+]
+
+FAST = {"reassoc", "contract", "nsz"}
+_TINY = 1e-250  # products below 1e-308 were lost; beside this much they do not matter
+_SMALL = 1e-50  # a scale this small is multiplied out
+
+
+# Where a loop does what one line of NumPy would, it is for the compiler: such lines bring code for shapes that do not
+# agree, seconds of it for each kernel they stand in.
+
+
+@kernel
+def longest_span(starts):
+    """The largest difference of neighbours."""
+    out = 0
+    for i in range(len(starts) - 1):
+        out = max(out, starts[i + 1] - starts[i])
+    return out
+
+
+@kernel
+def copy_rows(source, length, target):
+    """``target[:length] = source[:length]``."""
+    for t in range(length):
+        for k in range(source.shape[1]):
+            target[t, k] = source[t, k]
+
+
+@kernel
+def workspace(longest, labels):
+    """Scores, forward, backward and node tables ``(T, K)``, then three of transitions ``(K, K)``, then one of pairs."""
+    work, squares = np.empty((4, longest, labels)), np.empty((3, labels, labels))
+    pair = np.empty((longest, labels, labels))
+    return work[0], work[1], work[2], work[3], squares[0], squares[1], squares[2], pair
+
+
+@kernel
+def _log_partition_wide(scores, length, transitions, forward):
+    labels = scores.shape[1]
+    for t in range(length):
+        for k in range(labels):
+            forward[t, k] = scores[t, k]
+            if t > 0:
+                highest, total = forward[t - 1, 0] + transitions[0, k], 0.0
+                for j in range(1, labels):
+                    highest = max(highest, forward[t - 1, j] + transitions[j, k])
+                for j in range(labels):
+                    total += np.exp(forward[t - 1, j] + transitions[j, k] - highest)
+                forward[t, k] += highest + np.log(total)
+    highest, total = forward[length - 1, 0], 0.0
+    for k in range(1, labels):
+        highest = max(highest, forward[length - 1, k])
+    for k in range(labels):
+        total += np.exp(forward[length - 1, k] - highest)
+    return highest + np.log(total)
+
+
+@kernel(fastmath=FAST)
+def log_partition(scores, length, transitions, moved, forward):
+    """The log-partition function of a chain, by the forward pass alone. Work space `moved` (K, K), `forward` (T, K)."""
+    labels = scores.shape[1]
+    top = transitions[0, 0]
+    for j in range(labels):
+        for k in range(labels):
+            top = max(top, transitions[j, k])
+    for j in range(labels):
+        for k in range(labels):
+            moved[j, k] = fast_exp(transitions[j, k] - top)
+    log_z = top * (length - 1)
+    for t in range(length):
+        row, out = scores[t], forward[t]
+        highest = row[0]
+        for k in range(1, labels):
+            highest = max(highest, row[k])
+        if t == 0:
+            out[:] = 1.0
+        else:
+            out[:] = 0.0
+            for j in range(labels):
+                share, moved_row = forward[t - 1, j], moved[j]
+                for k in range(labels):
+                    out[k] += share * moved_row[k]
+        sum_ = 0.0
+        for k in range(labels):
+            out[k] *= fast_exp(row[k] - highest)
+            sum_ += out[k]
+        if sum_ < _TINY:
+            return _log_partition_wide(scores, length, transitions, forward)
+        log_z += highest + np.log(sum_)
+        for k in range(labels):
+            out[k] /= sum_
+    return log_z
+
+
+@kernel(fastmath=FAST)
+def expected(scores, length, transitions, moved, forward, ahead, nodes, pair, counts):
+    """Marginals of the nodes and expected transitions `counts` (K, K); returns the log-partition function."""
+    labels = scores.shape[1]
+    log_z = chain_marginals(scores, length, transitions, moved, forward, ahead, nodes, pair)
+    counts[:] = 0.0
+    for t in range(length - 1):
+        for j in range(labels):
+            source, target = pair[t, j], counts[j]
+            for k in range(labels):
+                target[k] += source[k]
+    return log_z
+
+
+@kernel(fastmath=FAST)
+def add_features(target, amount, indptr, indices, values, first, last, attributes, has_bias, nodes, counts):
+    """Adds `amount` times the features of one sequence, its nodes weighted by `nodes` and its pairs by `counts`."""
+    labels = target.shape[1]
+    for t in range(first, last):
+        source = nodes[t - first]
+        for e in range(indptr[t], indptr[t + 1]):
+            row, value = target[indices[e]], amount * values[e]
+            for k in range(labels):
+                row[k] += value * source[k]
+        if has_bias:
+            for k in range(labels):
+                target[attributes, k] += amount * source[k]
+    if has_bias:
+        for k in range(labels):
+            target[attributes + 1, k] += amount * nodes[0, k]
+            target[attributes + 2, k] += amount * nodes[last - first - 1, k]
+    matrix = target[target.shape[0] - labels :]
+    for j in range(labels):
+        for k in range(labels):
+            matrix[j, k] += amount * counts[j, k]
+
+
+@kernel(fastmath=FAST)
+def catch_up(x, total, late, passed, first_dense, rows):
+    """Take the steps along `total` that the rows `rows`, and all from `first_dense` on, have put off."""
+    labels = x.shape[1]
+    for r in range(len(rows) + x.shape[0] - first_dense):
+        a = rows[r] if r < len(rows) else first_dense + r - len(rows)
+        owed = passed - late[a]
+        if owed != 0.0:
+            target, source = x[a], total[a]
+            for k in range(labels):
+                target[k] -= owed * source[k]
+            late[a] = passed
+
+
+@kernel(fastmath=FAST)
+def multiply_out(x, total, late, passed, scale):
+    """All rows catch up, and the scale goes into them."""
+    labels = x.shape[1]
+    for a in range(x.shape[0]):
+        owed = passed - late[a]
+        for k in range(labels):
+            x[a, k] = scale * (x[a, k] - owed * total[a, k])
+        late[a] = 0.0
+
+
+@kernel(fastmath=FAST)
+def scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, first, last, scores, matrix):
+    """Scores of nodes, and the matrix of transitions, of one sequence at the weights ``scale * x``."""
+    labels = x.shape[1]
+    chain_scores(x, attributes, has_bias, indptr, indices, values, first, last, scores)
+    first_transition = x.shape[0] - labels
+    for t in range(last - first):
+        for k in range(labels):
+            scores[t, k] *= scale
+    for j in range(labels):
+        for k in range(labels):
+            matrix[j, k] = scale * x[first_transition + j, k]
+
+
+@kernel(fastmath=FAST)
+def subtract_labels(nodes, counts, labels, first, last):
+    """Marginals and expected transitions minus those of the true labels: what the gradient is made of."""
+    for t in range(first, last):
+        nodes[t - first, labels[t]] -= 1.0
+        if t + 1 < last:
+            counts[labels[t], labels[t + 1]] -= 1.0
+
+
+@kernel
+def shrink(x, total, late, passed, scale, gamma, l2):
+    """The penalty of one step of size `gamma`, put into the scale; returns what has passed and the scale."""
+    scale *= 1.0 - gamma * l2
+    if scale < _SMALL:
+        multiply_out(x, total, late, passed, scale)
+        return 0.0, 1.0
+    return passed, scale

@@ -1,0 +1,94 @@
+"""Compiled loops over single labellings of chains: the best, the given, draws. For weights see `chain_kernels`."""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.sequences.chain.chain_kernels import chain_scores
+
+__all__ = ["best_labels", "decode", "label_scores", "sample_labels"]
+
+
+@kernel
+def best_labels(scores, length, transitions, value, origin, labels_out):
+    """The labelling of highest score (Viterbi), and that score. Work space `value` ``(2, K)``, `origin` ``(T, K)``."""
+    labels = scores.shape[1]
+    for k in range(labels):
+        value[0, k] = scores[0, k]
+    for t in range(1, length):
+        now, before = value[t % 2], value[(t - 1) % 2]
+        now[:] = -np.inf
+        back = origin[t]
+        for j in range(labels):
+            reached, row = before[j], transitions[j]
+            for k in range(labels):
+                candidate = reached + row[k]
+                better = candidate > now[k]
+                now[k] = candidate if better else now[k]
+                back[k] = j if better else back[k]
+        for k in range(labels):
+            now[k] += scores[t, k]
+    last = value[(length - 1) % 2]
+    best = np.argmax(last)
+    score = last[best]
+    for t in range(length - 1, -1, -1):
+        labels_out[t] = best
+        best = origin[t, best] if t else best
+    return score
+
+
+@kernel
+def decode(weights, attributes, has_bias, indptr, indices, values, offsets, first, last, out, work, origin):
+    """The best labels of the sequences ``first:last``. `work` is ``(T + 2, K)``, `origin` ``(T, K)``."""
+    matrix = weights[weights.shape[0] - weights.shape[1] :]
+    for i in range(first, last):
+        start, stop = offsets[i], offsets[i + 1]
+        scores, value = work[: work.shape[0] - 2], work[work.shape[0] - 2 :]
+        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        best_labels(scores, stop - start, matrix, value, origin, out[start:stop])
+
+
+@kernel
+def label_scores(weights, attributes, has_bias, indptr, indices, values, offsets, labels, out):
+    """``w . F(x_i, y_i)`` of every sequence."""
+    first_transition = weights.shape[0] - weights.shape[1]
+    for i in range(len(offsets) - 1):
+        total = 0.0
+        for t in range(offsets[i], offsets[i + 1]):
+            label = labels[t]
+            for e in range(indptr[t], indptr[t + 1]):
+                total += values[e] * weights[indices[e], label]
+            if has_bias:
+                total += weights[attributes, label]
+            if t > offsets[i]:
+                total += weights[first_transition + labels[t - 1], label]
+        if has_bias:
+            total += weights[attributes + 1, labels[offsets[i]]] + weights[attributes + 2, labels[offsets[i + 1] - 1]]
+        out[i] = total
+
+
+@kernel
+def sample_labels(forward_unary, pair, length, uniforms, labels_out):
+    """One labelling drawn from the chain with these marginals, by inversion node after node."""
+    labels = forward_unary.shape[1]
+    total, drawn = 0.0, 0
+    for k in range(labels):
+        if forward_unary[0, k] > 0.0:
+            drawn = k
+        total += forward_unary[0, k]
+        if uniforms[0] < total:
+            break
+    labels_out[0] = drawn
+    for t in range(1, length):
+        row = pair[t - 1, drawn]
+        target, total, last_possible = uniforms[t] * np.sum(row), 0.0, drawn
+        drawn = -1
+        for k in range(labels):
+            if row[k] > 0.0:
+                last_possible = k
+            total += row[k]
+            if target < total:
+                drawn = k
+                break
+        if drawn < 0:
+            drawn = last_possible
+        labels_out[t] = drawn

@@ -1,0 +1,268 @@
+"""The regularised likelihood of a linear-chain model, its dual, and the gap between them.
+
+With ``phi_i(w) = log Z_i(w) - w . F(x_i, y_i)``, the negative log-likelihood of sequence ``i``:
+
+* primal ``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i phi_i(w)``;
+* dual ``D(mu) = -(1 / (2 l2)) |soft(v(mu), l1)|^2 + (1/n) sum_i H(mu_i)``, where ``mu_i`` are marginals of the nodes
+  and pairs of sequence ``i``, ``H`` is the entropy of the chain that has them, and
+  ``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``;
+* ``w(mu) = soft(v(mu), l1) / l2``, and then ``P(w(mu)) - D(mu) = (1/n) sum_i KL(mu_i || p(. | x_i; w(mu)))``.
+
+Le Priol 2021, chapter 3. Weights are a matrix with a row for each attribute, then the three biases (every node, first
+node, last node), then the transitions; and a column for each label.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from cumulant.sequences.chain.chain_kernels import (
+    distinct_attributes,
+    entropies,
+    expectations,
+    gather,
+    gold_statistics,
+    lawful,
+    subtract_gold,
+)
+from cumulant.sequences.data.sequence_data import SequenceData
+from cumulant.sequences.regularised import Regularised
+from cumulant.sequences.solvers.dual_ascent_kernels import ascend
+from cumulant.threads import in_parts
+
+__all__ = ["ChainProblem", "Marginals", "expectations_of", "token_arrays"]
+
+
+class Marginals(NamedTuple):
+    """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.
+
+    The pairs of sequence ``i`` begin at ``offsets[i] - i``.
+    """
+
+    nodes: np.ndarray
+    pairs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ChainProblem(Regularised):
+    """Maximum likelihood for labelled sequences, with the penalty ``l2/2 |w|^2 + l1 |w|_1``.
+
+    Parameters
+    ----------
+    data : SequenceData
+        With labels, numbered from 0 to ``n_labels - 1``.
+    n_labels : int
+    l2 : float, optional
+        Positive; ``1/n`` by default.
+    l1 : float
+        Not negative.
+    bias : bool
+        Whether every label has the three biases.
+    n_jobs : int, optional
+        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    """
+
+    data: SequenceData
+    n_labels: int
+    l2: Any = None
+    l1: float = 0.0
+    bias: bool = True
+    n_jobs: int | None = None
+    n_terms: int = field(init=False)
+
+    # Shapes -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_attributes(self) -> int:
+        """The number of attributes, biases not counted."""
+        return self.data.features.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the weights."""
+        return self.n_attributes + 3 * self.bias + self.n_labels, self.n_labels
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The length of each sequence."""
+        return self.data.lengths
+
+    @cached_property
+    def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The CSR matrix of the tokens, as kernels take it."""
+        return token_arrays(self.data)
+
+    @cached_property
+    def by_attribute(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its transpose: the tokens of each attribute."""
+        matrix = sparse.csr_matrix(self.data.features.T)
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+    @cached_property
+    def attributes_of_sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``(starts, attributes, place)``: those of each sequence, once each, and which of them each value is of."""
+        indptr, indices, _ = self.tokens
+        return distinct_attributes(indptr, indices, self.data.offsets, self.n_attributes)
+
+    @cached_property
+    def gold(self) -> np.ndarray:
+        """``(1/n) sum_i F(x_i, y_i)``."""
+        out = np.zeros(self.shape)
+        gold_statistics(self.n_attributes, self.bias, *self.tokens, self.data.offsets, self.labels, out)
+        return out / self.n_terms
+
+    @cached_property
+    def squared_radii(self) -> np.ndarray:
+        """`feature_radii` of the sequences."""
+        from cumulant.sequences.chain.radius import feature_radii
+
+        return feature_radii(self)
+
+    # Primal -----------------------------------------------------------------------------------------------------------
+
+    def value(self, w: Any) -> float:
+        """``P(w)``."""
+        return self._losses(w)[0]
+
+    def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
+        """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``, shaped like `w`."""
+        w = self._weights(w)
+        value, nodes, transitions = self._losses(w)
+        gradient = self._gathered(nodes, transitions)
+        gradient /= self.n_terms
+        gradient -= self.gold
+        gradient += self.l2 * w
+        return value, gradient
+
+    def rounding(self, w: Any) -> float:
+        """What rounding may do to ``P(w)`` and to the dual: a unit for each node of a chain, of all that is added."""
+        w = self._weights(w)
+        return self._rounding(w, self._expectations(w)[0], self.data.lengths.max())
+
+    def log_partitions(self, w: Any) -> np.ndarray:
+        """``log Z_i(w)`` of every sequence."""
+        return self._expectations(self._weights(w))[0]
+
+    def _losses(self, w):
+        w = self._weights(w)
+        log_z, nodes, transitions = self._expectations(w)
+        return self._value(w, log_z), nodes, transitions
+
+    def _expectations(self, w):
+        """Log-partition functions, marginals of the nodes, and the expected transitions of all sequences."""
+        return expectations_of(w, self.tokens, self.data.offsets, self.bias, self.n_jobs)
+
+    def _gathered(self, nodes, transitions):
+        """Sums over tokens laid out like the weights: ``sum_i E F(x_i, y)`` from marginals."""
+        out = np.empty(self.shape)
+        a = self.n_attributes
+        in_parts(lambda first, last: gather(*self.by_attribute, nodes, first, last, out), a, self.n_jobs)
+        if self.bias:
+            offsets = self.data.offsets
+            out[a], out[a + 1], out[a + 2] = nodes.sum(0), nodes[offsets[:-1]].sum(0), nodes[offsets[1:] - 1].sum(0)
+        out[-self.n_labels :] = transitions
+        return out
+
+    # Dual -------------------------------------------------------------------------------------------------------------
+
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> Marginals:
+        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth.
+
+        The truth itself has an infinite slope of the entropy, and the uniform law has enormous weights.
+        """
+        k, labels = self.n_labels, self.labels
+        nodes = np.full((len(labels), k), epsilon / k)
+        nodes[np.arange(len(labels)), labels] += 1.0 - epsilon
+        inner = np.ones(len(labels), dtype=bool)
+        inner[self.data.offsets[1:] - 1] = False
+        left = np.flatnonzero(inner)
+        pairs = np.empty((len(left), k, k), dtype=dtype)
+
+        def fill(first, last):  # by several threads: the first touch of memory is what takes the time
+            pairs[first:last] = epsilon / k**2
+            own = left[first:last]
+            pairs[np.arange(first, last), labels[own], labels[own + 1]] += 1.0 - epsilon
+
+        in_parts(fill, len(left), self.n_jobs)
+        return Marginals(nodes, pairs)
+
+    def residual(self, mu: Marginals) -> np.ndarray:
+        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
+
+        def part(first, last):
+            out = np.zeros((self.n_labels, self.n_labels))
+            subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, out)
+            return out
+
+        return self._residual(mu.nodes, np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0))
+
+    def _residual(self, nodes, transitions):
+        apart = -nodes
+        apart[np.arange(len(self.labels)), self.labels] += 1.0
+        return self._gathered(apart, transitions) / self.n_terms
+
+    def entropies(self, mu: Marginals) -> np.ndarray:
+        """The entropy of the chain with these marginals, of every sequence."""
+        out = np.empty(self.n_terms)
+        offsets = self.data.offsets
+        in_parts(
+            lambda first, last: entropies(mu.nodes, mu.pairs, offsets, first, last, out), self.n_terms, self.n_jobs
+        )
+        return out
+
+    def dual(self, mu: Marginals, w: np.ndarray | None = None) -> float:
+        """``D(mu)``, with the weights ``w(mu)`` where they are known.
+
+        Without them it is computed at the law on labellings that has the first marginals and the conditional
+        probabilities of `mu`, which is `mu` itself where its marginals agree: a lower bound on the minimum of ``P``
+        whatever rounding has done to them.
+        """
+        if w is not None:
+            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+        nodes, entropy = np.empty_like(mu.nodes), np.empty(self.n_terms)
+
+        def part(first, last):
+            out = np.zeros((self.n_labels, self.n_labels))
+            lawful(mu.nodes, mu.pairs, self.data.offsets, self.labels, first, last, nodes, out, entropy)
+            return out
+
+        transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
+        w = self.weights_of(self._residual(nodes, transitions))
+        return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
+
+    def ascend(
+        self, hidden, mu: Marginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
+    ) -> None:
+        """An epoch of dual ascent on the sequences `members`, in place: see `sdca_kernels.ascend`."""
+        k, longest = self.n_labels, int(self.data.lengths.max())
+        starts, attributes, place = self.attributes_of_sequences
+        widest = int(np.diff(starts).max(initial=1))
+        ascend(
+            hidden, self.l1 / self.l2, self.bias, *self.tokens, self.data.offsets, starts, attributes, place, mu.nodes,
+            mu.pairs, members, gaps, tree, importance, *drawing, self.scale, sigma, *search, len(members), *source,
+            counters, *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)),
+            np.empty((3, k)), *np.empty((2, k, k)),
+        )  # fmt: skip
+
+
+def token_arrays(data: SequenceData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The CSR matrix of the tokens, as kernels take it."""
+    matrix = data.features
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+
+def expectations_of(w, tokens, offsets, bias: bool, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log-partition functions, marginals of the nodes, and expected transitions of sequences at the weights `w`."""
+    k, longest, n = w.shape[1], int(np.diff(offsets).max()), len(offsets) - 1
+    nodes, log_z = np.empty((offsets[-1], k)), np.empty(n)
+    attributes = len(w) - k - 3 * bias
+
+    def part(first, last):
+        transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
+        expectations(w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, work)
+        return transitions
+
+    return log_z, nodes, np.sum(in_parts(part, n, n_jobs), axis=0)

@@ -1,0 +1,1 @@
+"""Dual ascent on the workers of a Dask cluster."""

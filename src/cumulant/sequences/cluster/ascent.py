@@ -1,0 +1,171 @@
+"""Dual ascent on sharded sequences, and training a `ChainCRF` by it on a Dask cluster.
+
+Every shard ascends on its own from the same weights, each step taken as many times as heavy as there are shards; then
+the residuals are added up and give the next weights (CoCoA+, Ma et al. 2015, with ``gamma = 1`` and ``sigma' = K``:
+with exact line searches the dual never falls). In a round one matrix of the size of the weights goes to every worker,
+and one comes back from every shard.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from cumulant import randomness
+from cumulant.certificates import Certificate, by_construction, recipe_of
+from cumulant.optim.driver.interruption import Interruption
+from cumulant.sequences.chain.problem import ChainProblem
+from cumulant.sequences.cluster.shard import Shard
+from cumulant.sequences.cluster.workers import ClusterError, ShardedProblem, current_client
+from cumulant.sequences.solvers.dual_ascent import DualAscent, certify_gradient, duality_gap
+from cumulant.sequences.training import Watch
+
+__all__ = ["ClusterAscent", "fit"]
+
+
+class ClusterState(NamedTuple):
+    """What of a run is on this machine, beside the weights: the dual variables are where the sequences are."""
+
+    sweep: int
+    updates: int
+    counters: np.ndarray  # oracle calls, evaluations of the line search, sum of the steps
+
+
+@dataclass(frozen=True)
+class ClusterAscent:
+    """Stochastic dual coordinate ascent for a `ShardedProblem`; a step is a round.
+
+    The same seed and number of shards give the same weights, bit for bit, on any number of workers, as long as none is
+    lost. When one is, the dual variables of its sequences begin again at the marginals of the current weights, and the
+    weights are rebuilt: the dual may fall once, and what is measured and certified after it is as true as before.
+
+    Parameters
+    ----------
+    ascent : DualAscent
+        How a shard ascends: sampling, line search, precision, and `max_epochs`. Its `n_blocks` is not used.
+    local_epochs : int
+        Epochs of each shard in a round: more of them for fewer messages.
+    """
+
+    ascent: DualAscent = field(default_factory=DualAscent)
+    local_epochs: int = 1
+
+    backend: ClassVar[str] = "host"
+
+    def __post_init__(self):
+        if isinstance(self.local_epochs, bool) or self.local_epochs < 1:
+            raise ValueError(f"local_epochs must be at least 1; got {self.local_epochs}")
+
+    def init(self, problem: ShardedProblem, x0: Any, rng: Any) -> ClusterState:
+        """Send the shards, with marginals next to the labels. The starting weights `x0` are not used."""
+        problem.begin(self.ascent, randomness.seed(rng))
+        return ClusterState(0, 0, np.zeros(3))
+
+    def step(self, problem: ShardedProblem, state: ClusterState) -> ClusterState:
+        """One round."""
+        epochs = self.local_epochs
+        if self.ascent.max_epochs is not None:
+            epochs = max(min(epochs, self.ascent.max_epochs - state.sweep), 1)
+        counters = problem.ascend(epochs)
+        return ClusterState(state.sweep + epochs, state.updates + epochs * problem.n_terms, state.counters + counters)
+
+    def solution(self, problem: ShardedProblem, state: ClusterState) -> np.ndarray:
+        """The weights."""
+        assert problem.v is not None
+        return problem.weights_of(problem.v)
+
+    def measure(self, problem: ShardedProblem, state: ClusterState) -> dict[str, float]:
+        """The two objectives at the weights that belong to the dual variables, and the gap: by the workers."""
+        while True:
+            if problem.stale:
+                problem.rebuild()
+            sums = problem.ask(Shard.measure, problem.v)
+            if not problem.stale:
+                break
+        w = self.solution(problem, state)
+        loss, entropy, estimate = np.sum(sums, axis=0) / problem.n_terms
+        primal, dual = problem.penalty(w) + loss, entropy - 0.5 * problem.l2 * np.vdot(w, w)
+        return {
+            "value": float(primal),
+            "bound": float(max(primal - dual, 0.0)),
+            "dual": float(dual),
+            "estimate": float(estimate),
+            "updates": float(state.updates),
+            "oracle_calls": float(state.counters[0]),
+            "line_search_evaluations": float(state.counters[1]),
+            "lost_shards": float(problem.lost),
+        }
+
+    def certify(self, problem: ShardedProblem, state: ClusterState) -> Certificate:
+        """``P(w) - P* <= P(w) - D(mu)``, both by the workers in float64: a shard lost meanwhile changes ``mu`` only."""
+        w = self.solution(problem, state)
+        residuals, sums = zip(*problem.ask(Shard.certify, problem.v), strict=True)
+        residual = np.sum(residuals, axis=0) / problem.n_terms
+        loss, entropy, magnitude = np.sum(sums, axis=0) / problem.n_terms
+        own = problem.weights_of(residual)
+        penalty = problem.penalty(w)
+        bound = max(float(penalty + loss - entropy + 0.5 * problem.l2 * np.vdot(own, own)), 0.0)
+        data = problem.whole.data
+        uniform = data.offsets[-1] / problem.n_terms * np.log(problem.whole.n_labels)
+        slack = float(2.0**-52 * (16 + data.lengths.max()) * (magnitude + penalty + uniform))
+        return Certificate(
+            "P(w) - P*",
+            bound,
+            "weak duality, Le Priol 2021, (3.11)",
+            (
+                by_construction("the dual variables are a law on labellings, built from its conditional probabilities"),
+                by_construction("both objectives are computed from the data in float64, by the workers that have them"),
+            ),
+            slack=slack,
+            recipe=recipe_of(duality_gap),
+            details={"|w - w*|": float(np.sqrt(2 * (bound + slack) / problem.strong_convexity))},
+        )
+
+
+class ClusterWatch(Watch):
+    """A watch that also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
+
+    lowest: tuple[float, Any] = (np.inf, None)
+    interruption: Interruption
+
+    def __call__(self, snapshot) -> bool:
+        """Whether the run has done enough."""
+        enough = super().__call__(snapshot)
+        self.crf.history_[-1]["lost_shards"] = int(snapshot.measures["lost_shards"])
+        if snapshot.value < self.lowest[0]:
+            self.lowest = snapshot.value, np.array(snapshot.x)
+        if not enough and self.interruption.requested:
+            self.why = "interrupted"
+        return bool(self.why)
+
+    def salvage(self, whole: ChainProblem, status: str) -> bool:
+        """The fitted attributes without a cluster: the best weights, if any, and what their gradient certifies."""
+        weights = self.lowest[1] if self.best_weights is None else self.best_weights
+        if weights is None:
+            return False
+        crf = self.crf
+        crf.weights_, crf.status_, crf.objective_ = weights, status, whole.value(weights)
+        crf.certificate_ = certify_gradient(whole, weights) if whole.l1 == 0 else None
+        return True
+
+
+def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
+    """Train `crf` on the cluster of the current Dask client.
+
+    When no worker is left, `ClusterError` is raised, and the estimator has the best weights so far.
+    """
+    # Around the one of `run`: Ctrl-C on a terminal also ends workers of this machine, which are not to be waited for.
+    with (
+        Interruption() as interruption,
+        ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
+    ):
+        watch = ClusterWatch(crf, problem, start, X_dev, y_dev)
+        watch.interruption = interruption
+        try:
+            crf._run(ClusterAscent(ascent), problem, watch)
+        except ClusterError:
+            kept = watch.salvage(whole, "interrupted" if interruption.requested else "no_workers")
+            if not interruption.requested:
+                raise
+            if not kept:
+                raise KeyboardInterrupt from None

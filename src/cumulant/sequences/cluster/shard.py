@@ -1,0 +1,165 @@
+"""One shard of the sequences with its dual variables: what a worker of a cluster holds, and what it can be asked.
+
+With the sequences cut into shards, ``v(mu) = (1/n) sum_b r_b`` where ``r_b = sum_{i in b} F(x_i, y_i) - E_{mu_i} F`` is
+the residual of shard ``b``, and the two objectives are sums of a loss and of an entropy over the shards, beside
+functions of ``v``. So a shard needs only ``v``, and answers with its own residual and a few numbers: its data and its
+marginals stay where they are. Nothing here knows of a network.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
+from cumulant.sequences.chain.chain_kernels import lawful
+from cumulant.sequences.chain.problem import ChainProblem, Marginals
+from cumulant.sequences.cluster.shard_kernels import all_marginals
+from cumulant.sequences.data.sequence_data import SequenceData
+from cumulant.sequences.solvers.dual_ascent import _UNSEEN, DualAscent
+from cumulant.threads import in_parts
+
+__all__ = ["Shard", "marginals_at"]
+
+
+def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> Marginals:
+    """The marginals of ``p(. | x_i; w)``, of every sequence."""
+    k, longest, offsets = problem.n_labels, int(problem.data.lengths.max()), problem.data.offsets
+    nodes = np.empty((len(problem.labels), k))
+    pairs = np.empty((len(problem.labels) - problem.n_terms, k, k), dtype=dtype)
+    w = np.array(w, dtype=np.float64)
+
+    def part(first, last):
+        all_marginals(
+            w, problem.n_attributes, problem.bias, *problem.tokens, offsets, first, last, nodes, pairs,
+            *np.empty((3, longest, k)), np.empty((k, k)), np.empty((longest, k, k)),
+        )  # fmt: skip
+
+    in_parts(part, problem.n_terms, problem.n_jobs)
+    return Marginals(nodes, pairs)
+
+
+@dataclass(eq=False)
+class Shard:
+    """Some of the sequences, and their dual variables.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+        Of these sequences, with the penalties of the whole problem.
+    ascent : DualAscent
+        How to ascend. Its `n_blocks` is not used.
+    place, shards, total
+        Which shard this is, of how many, and the number of sequences of all of them.
+    seed : int
+        With `place`, it names the random numbers of this shard.
+    """
+
+    problem: ChainProblem
+    ascent: DualAscent
+    place: int
+    shards: int
+    total: int
+    seed: int
+    sweep: int = 0
+    mu: Marginals = field(init=False)
+    gaps: np.ndarray = field(init=False)
+    tree: np.ndarray = field(init=False)
+    importance: np.ndarray = field(init=False)
+
+    def begin(self, v: np.ndarray | None, sweep: int) -> np.ndarray:
+        """Dual variables next to the labels, or at the marginals of the weights of `v`; returns the residual."""
+        self.problem = problem = _writeable(self.problem)
+        ascent, dtype = self.ascent, np.dtype(self.ascent.dtype)
+        if v is None:
+            self.mu = problem.start(ascent.epsilon, dtype)
+        else:
+            self.mu = marginals_at(problem, problem.weights_of(v), dtype)
+        self.sweep = sweep
+        self.gaps = np.full(problem.n_terms, _UNSEEN)
+        weighted = ascent.sampling in ("importance", "gap-importance")
+        self.importance = (
+            1.0 + problem.squared_radii / (problem.l2 * self.total) if weighted else np.ones(problem.n_terms)
+        )
+        first = self.importance if ascent.sampling == "importance" else self.gaps * self.importance
+        self.tree = (max_tree_build if ascent.sampling == "max" else tree_build)(first)
+        return self.residual()
+
+    def residual(self, v: Any = None) -> np.ndarray:
+        """``r_b``, from the marginals."""
+        return self.problem.n_terms * self.problem.residual(self.mu)
+
+    def ascend(self, v: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray]:
+        """Epochs from the weights of `v`, up to number `until`; returns the residual after them, and counters.
+
+        Steps are taken as many times as heavy as there are shards, which makes their sum safe (Ma et al. 2015: the
+        subproblem with ``sigma' = K``). Asked again, it only answers again.
+        """
+        problem, ascent = self.problem, self.ascent
+        hidden, counters = v / problem.l2, np.zeros(3)
+        while self.sweep < until:
+            problem.ascend(
+                hidden,
+                self.mu,
+                np.arange(problem.n_terms),
+                self.gaps,
+                self.tree,
+                self.importance,
+                drawing=ascent.drawing,
+                search=ascent.search,
+                sigma=self.shards * problem.n_terms / self.total,  # over l2 times its own number: K / (l2 n)
+                source=(self.seed, self.place, self.sweep),
+                counters=counters,
+            )
+            self.sweep += 1
+        return self.residual(), counters
+
+    def measure(self, v: np.ndarray) -> np.ndarray:
+        """The sums over the sequences of their loss at the weights of `v`, of their entropy, and of their last gap."""
+        loss, _ = self._loss(self.problem.weights_of(v))
+        return np.array([loss, self.problem.entropies(self.mu).sum(), self.gaps.sum()])
+
+    def certify(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a certificate needs: a residual, and sums of losses, of entropies, and of what was added up for them.
+
+        Residual and entropy are those of the laws on labellings that have the conditional probabilities of the
+        marginals, as in `ChainProblem.dual`.
+        """
+        problem, mu, k = self.problem, self.mu, self.problem.n_labels
+        nodes, entropy = np.empty_like(mu.nodes), np.empty(problem.n_terms)
+
+        def part(first, last):
+            out = np.zeros((k, k))
+            lawful(mu.nodes, mu.pairs, problem.data.offsets, problem.labels, first, last, nodes, out, entropy)
+            return out
+
+        transitions = np.sum(in_parts(part, problem.n_terms, problem.n_jobs), axis=0)
+        loss, magnitude = self._loss(problem.weights_of(v))
+        residual = problem.n_terms * problem._residual(nodes, transitions)
+        return residual, np.array([loss, entropy.sum(), magnitude])
+
+    def loss(self, w: np.ndarray) -> float:
+        """``sum_i phi_i(w)``."""
+        return self._loss(np.array(w))[0]
+
+    def slope(self, w: np.ndarray) -> np.ndarray:
+        """``sum_i grad phi_i(w)``."""
+        w = np.array(w)
+        return self.problem.n_terms * (self.problem.gradient(w) - self.problem.l2 * w)
+
+    def _loss(self, w) -> tuple[float, float]:
+        """The loss, and the sum of the absolute values that make it up."""
+        log_z, gold = self.problem.log_partitions(w), self.problem.n_terms * self.problem.gold
+        return float(log_z.sum() - np.vdot(w, gold)), float(np.abs(log_z).sum() + np.sum(np.abs(w * gold)))
+
+
+def _writeable(problem: ChainProblem) -> ChainProblem:
+    """The same with arrays that may be written to: kernels are compiled, and cached, for such."""
+    data = problem.data
+    parts = [data.features.data, data.features.indices, data.features.indptr, data.offsets, data.labels]
+    if all(part.flags.writeable for part in parts):
+        return problem
+    values, indices, indptr, offsets, labels = map(np.array, parts)
+    features = sparse.csr_matrix((values, indices, indptr), shape=data.features.shape)
+    return replace(problem, data=SequenceData(features, offsets, labels))

@@ -1,0 +1,269 @@
+"""Labelled graphs as arrays: factors of several kinds, each on some variables of a graph, and labels by variable."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cumulant.sequences.tree.junction_tree import JunctionTree
+
+__all__ = ["Factors", "GraphData"]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Factors of one kind: row ``f`` of `features` belongs to the variables ``variables[f]``, in this order.
+
+    Parameters
+    ----------
+    variables : array of int (F, r)
+        Numbered over all graphs. ``r`` is 1 for nodes, 2 for edges, 3 for triangles, and so on.
+    features : CSR matrix or array (F, A)
+    """
+
+    variables: Any
+    features: Any
+
+    def __post_init__(self):
+        features = _matrix(self.features, "features")
+        variables = _whole_numbers(self.variables, "variables")
+        if variables.ndim != 2 or len(variables) != features.shape[0] or variables.shape[1] < 1:
+            raise ValueError(
+                f"variables must be a row of one or more for each of the {features.shape[0]} rows of features; got "
+                f"shape {variables.shape}"
+            )
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "features", features)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    @property
+    def arity(self) -> int:
+        """How many variables a factor has."""
+        return self.variables.shape[1]
+
+    @property
+    def n_features(self) -> int:
+        """How many features."""
+        return self.features.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphData:
+    """Graphs: the variables of graph ``i`` are ``offsets[i]:offsets[i+1]``, and factors see features of some of them.
+
+    With labels ``y``, a factor of kind ``k`` on the variables ``C`` scores ``features . W_k[:, y_C]``; each kind has
+    weights of its own.
+
+    Parameters
+    ----------
+    offsets : array of int (n + 1,)
+        Where the variables of graphs begin, from 0 to N. Every graph has at least one.
+    factors : mapping of str to Factors
+        By kind.
+    labels : array (N,), optional
+        A label for each variable: numbers or strings.
+    trees : sequence of JunctionTree, optional
+        One for each graph, whose variables count from 0. They are made from the factors where none are given.
+
+    Examples
+    --------
+    >>> nodes = Factors([[0], [1], [2], [3]], np.eye(4))
+    >>> triangles = Factors([[0, 1, 2]], [[1.0]])
+    >>> GraphData([0, 3, 4], {"nodes": nodes, "triangles": triangles}, labels=["a", "b", "a", "a"])
+    2 graphs, 4 variables, 4 nodes, 1 triangles, with labels
+    """
+
+    offsets: Any
+    factors: Mapping[str, Factors]
+    labels: Any = None
+    trees: Sequence[JunctionTree] | None = None
+
+    def __post_init__(self):
+        offsets = _whole_numbers(self.offsets, "offsets")
+        if offsets.ndim != 1 or offsets.size < 2 or offsets[0] != 0 or np.any(np.diff(offsets) < 1):
+            raise ValueError(
+                f"offsets must rise from 0 by at least one for each graph, and be one more than there are graphs; got "
+                f"{self.offsets!r:.80}"
+            )
+        object.__setattr__(self, "offsets", offsets)
+        for kind, factors in self.factors.items():
+            self._check_factors(kind, factors)
+        if self.labels is not None:
+            labels = np.asarray(self.labels)
+            if labels.shape != (self.n_variables,):
+                raise ValueError(f"labels must be one for each of the {self.n_variables} variables; got {labels.shape}")
+            object.__setattr__(self, "labels", labels)
+        if self.trees is not None:
+            trees = tuple(self.trees)
+            if [tree.n_variables for tree in trees] != self.sizes.tolist():
+                raise ValueError("trees must be a junction tree for each graph, with as many variables")
+            object.__setattr__(self, "trees", trees)
+        if not self.factors:
+            raise ValueError("factors must have at least one kind")
+
+    def _check_factors(self, kind: str, factors: Factors) -> None:
+        variables = factors.variables
+        if variables.size == 0:
+            return
+        if variables.min() < 0 or variables.max() >= self.n_variables:
+            bad = int(np.flatnonzero(np.any((variables < 0) | (variables >= self.n_variables), axis=1))[0])
+            raise ValueError(
+                f"factor {bad} of {kind!r} is on the variables {variables[bad].tolist()}; there are "
+                f"{self.n_variables}, numbered from 0 over all graphs"
+            )
+        graphs = self.graph_of(variables)
+        apart = np.flatnonzero(np.any(graphs != graphs[:, :1], axis=1))
+        if apart.size:
+            raise ValueError(
+                f"factor {apart[0]} of {kind!r} is on the variables {variables[apart[0]].tolist()}, of several graphs"
+            )
+        ordered = np.sort(variables, axis=1)
+        twice = np.flatnonzero(np.any(ordered[:, 1:] == ordered[:, :-1], axis=1))
+        if twice.size:
+            raise ValueError(
+                f"factor {twice[0]} of {kind!r} has a variable twice: {variables[twice[0]].tolist()} (a self-loop?)"
+            )
+
+    @classmethod
+    def from_graphs(cls, graphs: Any, labels: Any = None, bias: bool = True) -> "GraphData":
+        """Graphs ``(node_features, edges)`` or ``(node_features, edges, edge_features)``, and labels of their nodes.
+
+        `node_features` is an array or sparse matrix ``(T, A)``, `edges` are pairs of nodes from 0 to ``T - 1``, and
+        `edge_features` have a row for each edge; without them an edge has one feature, which is 1. With `bias` every
+        node has one more, which is 1, and so has every edge that has features.
+
+        >>> GraphData.from_graphs([(np.eye(3), [(0, 1), (1, 2)]), (np.eye(3)[:1], [])])
+        2 graphs, 4 variables, 4 nodes, 2 edges
+        """
+        graphs = [_graph(i, graph) for i, graph in enumerate(_listed(graphs))]
+        if not graphs:
+            raise ValueError("there must be at least one graph")
+        sizes = np.array([nodes.shape[0] for nodes, _, _ in graphs])
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        if len({features is None for _, _, features in graphs}) > 1:
+            bare = [features is None for _, _, features in graphs].index(True)
+            raise ValueError(f"graph {bare} has no edge features, and others have")
+        nodes = _stacked([nodes for nodes, _, _ in graphs], "node features")
+        edges = np.concatenate([pairs + first for (_, pairs, _), first in zip(graphs, offsets[:-1], strict=True)])
+        if graphs[0][2] is None:
+            between: Any = np.ones((len(edges), 1))
+        else:
+            between = _stacked([features for _, _, features in graphs], "edge features")
+            between = _with_one(between) if bias else between
+        factors = {
+            "nodes": Factors(np.arange(offsets[-1])[:, None], _with_one(nodes) if bias else nodes),
+            "edges": Factors(edges, between),
+        }
+        return cls(offsets, factors, None if labels is None else _flat_labels(sizes, labels))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables of all graphs."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of variables of each graph."""
+        return np.diff(self.offsets)
+
+    def graph_of(self, variables: np.ndarray) -> np.ndarray:
+        """Which graph each of these variables belongs to."""
+        return np.searchsorted(self.offsets, variables, side="right") - 1
+
+    def split(self, values: Any) -> list:
+        """Values for each variable, as a list of one array for each graph."""
+        return np.split(np.asarray(values), self.offsets[1:-1])
+
+    def with_labels(self, labels: Any) -> "GraphData":
+        """The same graphs with these labels: for each variable, or a list of them for each graph."""
+        return GraphData(self.offsets, self.factors, _flat_labels(self.sizes, labels), self.trees)
+
+    def __repr__(self):
+        kinds = "".join(f", {len(factors)} {kind}" for kind, factors in self.factors.items())
+        labelled = "" if self.labels is None else ", with labels"
+        return f"{len(self)} graphs, {self.n_variables} variables{kinds}{labelled}"
+
+
+# At the door ----------------------------------------------------------------------------------------------------------
+
+
+def _listed(graphs: Any) -> list:
+    if isinstance(graphs, str | bytes | Mapping) or not isinstance(graphs, Iterable):
+        raise TypeError(f"graphs must be a list of (node_features, edges), or GraphData; got {type(graphs).__name__}")
+    return list(graphs)
+
+
+def _graph(i: int, graph: Any) -> tuple[Any, np.ndarray, Any]:
+    if not isinstance(graph, tuple | list) or len(graph) not in (2, 3):
+        raise ValueError(
+            f"graph {i} must be (node_features, edges) or (node_features, edges, edge_features); got "
+            f"{type(graph).__name__} {graph!r:.60}"
+        )
+    nodes = _matrix(graph[0], f"node features of graph {i}")
+    size = nodes.shape[0]
+    if size == 0:
+        raise ValueError(f"graph {i} has no nodes: every graph needs at least one")
+    edges = _whole_numbers(graph[1], f"edges of graph {i}")
+    edges = edges.reshape(0, 2) if edges.size == 0 else edges
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise ValueError(f"edges of graph {i} must be pairs of nodes; got shape {edges.shape}")
+    for u, v in edges[np.any((edges < 0) | (edges >= size), axis=1) | (edges[:, 0] == edges[:, 1])].tolist():
+        if u == v:
+            raise ValueError(f"edge ({u}, {v}) of graph {i} joins a node to itself")
+        raise ValueError(f"edge ({u}, {v}) of graph {i} needs nodes that are not there: it has nodes 0 to {size - 1}")
+    features = None if len(graph) == 2 or graph[2] is None else _matrix(graph[2], f"edge features of graph {i}")
+    if features is not None and features.shape[0] != len(edges):
+        raise ValueError(f"graph {i} has {len(edges)} edges and {features.shape[0]} rows of edge features")
+    return nodes, edges, features
+
+
+def _matrix(values: Any, name: str) -> Any:
+    """A CSR matrix of finite float64."""
+    if not sparse.issparse(values):
+        values = np.asarray(values)
+        if values.ndim != 2 or values.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must be numbers in rows and columns; got {values.dtype} of shape {values.shape}")
+    matrix: Any = sparse.csr_matrix(values, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError(f"{name} must be finite; they hold NaN or infinity")
+    return matrix
+
+
+def _whole_numbers(values: Any, name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(f"{name} must be whole numbers; got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _stacked(matrices: list, name: str) -> Any:
+    widths = [matrix.shape[1] for matrix in matrices]
+    for i, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(f"{name} of graph {i} have {width} columns, and those of graph 0 have {widths[0]}")
+    return sparse.vstack(matrices, format="csr")
+
+
+def _with_one(matrix: Any) -> Any:
+    return sparse.hstack([matrix, np.ones((matrix.shape[0], 1))], format="csr")
+
+
+def _flat_labels(sizes: np.ndarray, labels: Any) -> np.ndarray:
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype != object and len(labels) == sizes.sum():
+        return labels
+    if len(labels) != len(sizes):
+        raise ValueError(f"labels must be given for each of the {len(sizes)} graphs; got {len(labels)}")
+    for i, (own, size) in enumerate(zip(labels, sizes, strict=True)):
+        if len(own) != size:
+            raise ValueError(f"graph {i} has {size} nodes and {len(own)} labels")
+    return np.concatenate([np.asarray(own) for own in labels])

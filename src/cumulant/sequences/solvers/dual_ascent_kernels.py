@@ -1,0 +1,203 @@
+"""The inner loop of dual coordinate ascent on chains: many updates of one block of sequences, on one thread.
+
+The dual variables are the marginals ``mu`` of every sequence, nodes and pairs; ``w = w(mu)`` is kept in step. An update
+draws a sequence, computes its marginals ``nu`` at the current weights, and moves ``mu`` towards ``nu`` as far as the
+dual objective rises (Le Priol 2021, algorithm 2).
+"""
+
+import numpy as np
+
+from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_log, soft
+from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
+from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, sparse_scores
+
+__all__ = ["advance", "ascend", "narrow", "slope_at", "sums"]
+
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@kernel
+def narrow(gamma, low, high, value, curvature):
+    """The next point and bracket of Newton's method for the root of a falling slope that is `value` at `gamma`."""
+    if value > 0.0:
+        low = gamma
+    else:
+        high = gamma
+    following = gamma + value / curvature
+    if not low < following < high:
+        following = 0.5 * (low + high)
+    return following, low, high
+
+
+@kernel(fastmath=_FAST)
+def sums(mu, step, weights):
+    """Sums of ``step log mu``, ``mu log mu``, ``mu weights``; `step` comes in as ``nu`` and leaves as ``nu - mu``."""
+    cross, own, score = 0.0, 0.0, 0.0
+    for e in range(len(mu)):
+        value = np.float64(mu[e])
+        change = step[e] - value
+        logarithm = fast_log(value)
+        step[e] = change
+        cross += change * logarithm
+        own += value * logarithm
+        score += value * weights[e]
+    return cross, own, score
+
+
+@kernel(fastmath=_FAST)
+def slope_at(mu, step, gamma):
+    """``sum step log m`` and ``sum step^2 / m`` at ``m = mu + gamma step``."""
+    first, second = 0.0, 0.0
+    for e in range(len(mu)):
+        change = step[e]
+        value = np.float64(mu[e]) + gamma * change
+        value = value if value > 1e-300 else 1e-300  # a marginal of zero: its change is zero too
+        first += change * fast_log(value)
+        second += change * change / value
+    return first, second
+
+
+@kernel(fastmath=_FAST)
+def advance(mu, step, gamma):
+    """``mu + gamma step``, in place; what rounding makes negative is zero."""
+    for e in range(len(mu)):
+        value = mu[e] + gamma * step[e]
+        mu[e] = value if value > 0.0 else 0.0
+
+
+@kernel(fastmath=_FAST)
+def _sum_of_pairs(pair_step, length, transitions):
+    labels = transitions.shape[0]
+    transitions[:] = 0.0
+    for t in range(length - 1):
+        for j in range(labels):
+            source, target = pair_step[t, j], transitions[j]
+            for k in range(labels):
+                target[k] += source[k]
+
+
+@kernel(fastmath=_FAST)
+def _inner(first, second):
+    total = 0.0
+    for t in range(first.shape[0]):
+        for k in range(first.shape[1]):
+            total += first[t, k] * second[t, k]
+    return total
+
+
+@kernel
+def ascend(
+    weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, pair, members, gaps,
+    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, straightness, updates, seed,
+    block, sweep, counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions, matrix,
+):  # fmt: skip
+    """`updates` updates of the sequences `members`; returns how many were made (all of them).
+
+    Parameters
+    ----------
+    weights : array (rows, K)
+        The block's own copy of the weights, before the soft threshold `threshold`. A step moves it `sigma` times as
+        far as the step is worth, which makes the sum of the steps of all blocks safe (Ma et al. 2015: ``sigma`` is the
+        number of blocks).
+    indptr, indices, values, offsets
+        The tokens, a CSR matrix, and where sequences begin.
+    row_starts, rows, local
+        The attributes of each sequence, each named once, and for each entry of the CSR matrix its place among them.
+    unary, pair : array (N, K), (N - n, K, K)
+        The dual variables. The pairs of sequence ``i`` begin at ``offsets[i] - i``.
+    gaps : array (n,)
+        The duality gap of each sequence when it was last visited, before the step.
+    tree, importance, scheme, nonuniformity
+        How sequences are drawn: scheme 0 uniform, 1 by `importance`, 2 by gap, 3 by both, 4 the largest gap.
+    scale : float
+        ``lambda n``.
+    straightness : float
+        See `DualAscent`.
+    counters : array
+        Oracle calls, evaluations of the line search, and the sum of steps.
+    """
+    attributes = weights.shape[0] - weights.shape[1] - (3 if has_bias else 0)
+    hidden_matrix = weights[weights.shape[0] - weights.shape[1] :]
+    labels, n = weights.shape[1], len(members)
+    for u in range(updates):
+        m = draw(scheme, nonuniformity, tree, n, seed, block, sweep, u)
+        i = members[m]
+        start, stop = offsets[i], offsets[i + 1]
+        length = stop - start
+        mu, mu_pair = unary[start:stop], pair[start - i : start - i + length - 1]
+        step, pair_step = nu[:length], nu_pair[: length - 1]
+        if threshold > 0.0:
+            sparse_scores(weights, threshold, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        else:
+            chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        for j in range(labels):
+            for k in range(labels):
+                matrix[j, k] = soft(hidden_matrix[j, k], threshold)
+        log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step)
+
+        # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
+        mean_score, cross, own = _inner(mu, scores[:length]), 0.0, 0.0
+        flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
+        for t in range(length - 1):
+            span = slice(t * labels * labels, (t + 1) * labels * labels)
+            added = sums(flat_mu[span], flat_step[span], flat_matrix)
+            cross, own, mean_score = cross + added[0], own + added[1], mean_score + added[2]
+        single_mu, single_step = mu.reshape(-1), step.reshape(-1)
+        sign = 1.0 if length == 1 else -1.0
+        a, b = (0, labels) if length == 1 else (labels, (length - 1) * labels)
+        for e in range(len(single_mu)):
+            change = single_step[e] - single_mu[e]
+            single_step[e] = change
+            if a <= e < b:
+                logarithm = fast_log(single_mu[e])
+                cross += sign * change * logarithm
+                own += sign * single_mu[e] * logarithm
+        gap = max(own - mean_score + log_z, 0.0)
+        gaps[i] = gap
+        remember(scheme, tree, m, gap, importance[i])
+
+        local_rows = direction[: row_starts[i + 1] - row_starts[i]]
+        _sum_of_pairs(pair_step, length, transitions)
+        norm = collect(indptr, values, local, start, stop, has_bias, step, transitions, local_rows, biases)
+        gain = _inner(step, scores[:length]) + _inner(transitions, matrix)
+        slope, curvature = gain - cross, sigma * norm / scale
+        counters[0] += 1.0
+
+        # The root of the slope, which falls from `slope` at 0 to `-curvature` at 1: bracketed Newton's method.
+        if slope <= 0.0:
+            continue
+        # Where the two divergences in the slope at zero are alike, the slope is nearly a line, and its chord will do.
+        low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
+        lopsided = abs(slope - 2.0 * gap) > straightness * slope
+        for _ in range(max_evaluations if lopsided else 0):
+            first, second = slope_at(flat_mu, flat_step, gamma)
+            for e in range(a, b):
+                change = single_step[e]
+                value = max(single_mu[e] + gamma * change, 1e-300)
+                first += sign * change * fast_log(value)
+                second += sign * change * change / value
+            counters[1] += 1.0
+            value = gain - first - gamma * curvature
+            following, low, high = narrow(gamma, low, high, value, second + curvature)
+            moved_by = abs(following - gamma)
+            gamma = following
+            if moved_by < subprecision:
+                break
+
+        advance(flat_mu, flat_step, gamma)
+        advance(single_mu, single_step, gamma)
+        amount = -sigma * gamma / scale
+        for r in range(len(local_rows)):
+            target, source = weights[rows[row_starts[i] + r]], local_rows[r]
+            for k in range(labels):
+                target[k] += amount * source[k]
+        if has_bias:
+            for b_row in range(3):
+                for k in range(labels):
+                    weights[attributes + b_row, k] += amount * biases[b_row, k]
+        for j in range(labels):
+            for k in range(labels):
+                hidden_matrix[j, k] += amount * transitions[j, k]
+        counters[2] += gamma
+    return updates

@@ -1,0 +1,1 @@
+"""Graphs by junction trees: exact inference, the regularised likelihood and its dual."""

@@ -1,0 +1,382 @@
+"""The regularised likelihood of labelled graphs, its dual, and the gap between them.
+
+The same mathematics as for chains (`problem`), with a junction tree for each graph: ``mu_i`` are marginals of its
+cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C) - sum_S H(mu_S)``, that of the law
+``prod_C mu_C / prod_S mu_S`` (Le Priol 2021, section 3.3.2). Weights are one vector: for each kind of factor a matrix
+with a row for each feature and a column for each labelling of a factor's variables.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from cumulant.sequences.chain.chain_kernels import gather
+from cumulant.sequences.chain.radius import attribute_radii
+from cumulant.sequences.data.graph_data import GraphData
+from cumulant.sequences.regularised import Regularised
+from cumulant.sequences.tree import tree_kernels as kernels
+from cumulant.sequences.tree.layout import Features, Layout, Rows, features_of, lay_out, rows_of
+from cumulant.threads import in_parts
+
+__all__ = ["MAX_TABLE", "TreeInference", "TreeMarginals", "TreeProblem"]
+
+MAX_TABLE = 1_000_000  # entries of a clique: 8 megabytes
+
+
+class TreeMarginals(NamedTuple):
+    """Dual variables: the marginals of all cliques, graph after graph, and those of all separators."""
+
+    cliques: np.ndarray
+    separators: np.ndarray
+
+
+class _Work(NamedTuple):
+    """Room for one graph, whichever it is."""
+
+    scores: np.ndarray
+    tables: np.ndarray
+    separators: np.ndarray
+    message: np.ndarray
+    one: np.ndarray
+    direction: np.ndarray
+
+
+class TreeInference:
+    """Exact inference on all graphs of a data set, at any weights.
+
+    Parameters
+    ----------
+    data : GraphData
+    n_labels : int
+    max_table : int
+        A clique with more entries than this is refused (`TooWide`).
+    n_jobs : int, optional
+        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    """
+
+    layout: Layout
+    features: Features
+
+    def __init__(self, data: GraphData, n_labels: int, max_table: int = MAX_TABLE, n_jobs: int | None = None):
+        self.data, self.n_labels, self.n_jobs = data, n_labels, n_jobs
+        self.layout, order = lay_out(data, n_labels, max_table)
+        self.features = features_of(data, n_labels, order)
+        widths = [n_labels**factors.arity for factors in data.factors.values()]
+        counts = [len(factors) for factors in data.factors.values()]
+        # Marginals of factors lie kind by kind, a matrix (factors, labellings) each.
+        every = np.repeat(widths, counts)
+        self.n_beliefs = int(every.sum())
+        self.starts = (np.cumsum(every) - every)[order]
+        self.order = order
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return sum(f.n_features * self.n_labels**f.arity for f in self.data.factors.values())
+
+    def split(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """The weights of each kind, ``(features, K^r)``: views of the vector."""
+        out, start = {}, 0
+        for kind, factors in self.data.factors.items():
+            shape = (factors.n_features, self.n_labels**factors.arity)
+            out[kind] = w[start : start + shape[0] * shape[1]].reshape(shape)
+            start += shape[0] * shape[1]
+        return out
+
+    def split_beliefs(self, beliefs: np.ndarray) -> dict[str, np.ndarray]:
+        """The marginals of the factors of each kind, ``(factors, K^r)``: views."""
+        out, start = {}, 0
+        for kind, factors in self.data.factors.items():
+            shape = (len(factors), self.n_labels**factors.arity)
+            out[kind] = beliefs[start : start + shape[0] * shape[1]].reshape(shape)
+            start += shape[0] * shape[1]
+        return out
+
+    def work(self, direction: int = 0) -> _Work:
+        """Room for the largest graph."""
+        tables = int(np.diff(self.layout.table_offsets).max())
+        separators = int(np.diff(self.layout.separator_offsets).max())
+        one, states = int(self.layout.widths.max(initial=1)), int(self.layout.states.max())
+        return _Work(*(np.empty(size) for size in (tables, tables, separators, states, one, direction)))
+
+    def each(self, part: Callable[[int, int, _Work], Any]) -> None:
+        """``part(first, last, work)`` on fixed parts of the graphs, by several threads, each with room of its own."""
+        in_parts(lambda first, last: part(first, last, self.work()), len(self.data), self.n_jobs)
+
+    def log_partitions(self, w: np.ndarray) -> np.ndarray:
+        """``log Z_i(w)`` of every graph."""
+        out = np.empty(len(self.data))
+        self.each(
+            lambda first, last, work: kernels.log_partitions_of(w, self.layout, self.features, first, last, work, out)
+        )
+        return out
+
+    def expectations(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``log Z_i(w)`` of every graph, and the marginals of all factors."""
+        log_z, beliefs = np.empty(len(self.data)), np.empty(self.n_beliefs)
+
+        def part(first, last, work):
+            kernels.expectations_of(w, self.layout, self.features, first, last, work, self.starts, log_z, beliefs)
+
+        self.each(part)
+        return log_z, beliefs
+
+    def node_marginals(self, w: np.ndarray) -> np.ndarray:
+        """The marginals of all variables, ``(N, K)``."""
+        out = np.empty((self.data.n_variables, self.n_labels))
+
+        def part(first, last, work):
+            kernels.node_marginals(w, self.layout, self.features, first, last, work, self.n_labels, out)
+
+        self.each(part)
+        return out
+
+    def best_labels(self, w: np.ndarray) -> np.ndarray:
+        """The labelling of highest score of every graph, ``(N,)``."""
+        out = np.empty(self.data.n_variables, dtype=np.int64)
+
+        def part(first, last, work):
+            best = np.empty(len(work.separators), dtype=np.int64)
+            kernels.best_labels(w, self.layout, self.features, first, last, work, best, self.n_labels, out)
+
+        self.each(part)
+        return out
+
+    def gold_entries(self, labels: np.ndarray) -> np.ndarray:
+        """Which entry of each factor the labels are, kind after kind."""
+        out = []
+        for factors in self.data.factors.values():
+            powers = self.n_labels ** np.arange(factors.arity - 1, -1, -1)
+            out.append(labels[factors.variables] @ powers)
+        return np.concatenate(out)
+
+    def label_scores(self, w: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """``w . F(x_i, y_i)`` of every graph."""
+        out = np.empty(len(self.order))
+        kernels.gold_scores(w, self.features, self.gold_entries(labels)[self.order], out)
+        offsets = self.layout.factor_offsets
+        graphs = np.repeat(np.arange(len(self.data)), np.diff(offsets))
+        return np.bincount(graphs, out, minlength=len(self.data))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeProblem(Regularised):
+    """Maximum likelihood for labelled graphs, with the penalty ``l2/2 |w|^2 + l1 |w|_1``.
+
+    Parameters
+    ----------
+    data : GraphData
+        With labels, numbered from 0 to ``n_labels - 1``.
+    n_labels : int
+    l2 : float, optional
+        Positive; ``1/n`` by default.
+    l1 : float
+        Not negative.
+    n_jobs : int, optional
+        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    max_table : int
+        A junction tree with a clique of more entries is refused (`TooWide`).
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> from cumulant.sequences import DualAscent, GraphData, TreeProblem
+    >>> star = (np.eye(4), [(0, 1), (0, 2), (0, 3)])
+    >>> problem = TreeProblem(GraphData.from_graphs([star], [[0, 1, 1, 1]]), 2)
+    >>> result = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
+    >>> result.status, round(result.value, 6)
+    ('converged', 1.074003)
+    """
+
+    data: GraphData
+    n_labels: int
+    l2: Any = None
+    l1: float = 0.0
+    n_jobs: int | None = None
+    max_table: int = MAX_TABLE
+    n_terms: int = field(init=False)
+
+    # Shapes -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The shape of the weights: one vector, which `split` cuts by kind."""
+        return (self.inference.size,)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of variables of each graph."""
+        return self.data.sizes
+
+    @cached_property
+    def inference(self) -> TreeInference:
+        """Marginals and log-partition functions at given weights."""
+        return TreeInference(self.data, self.n_labels, self.max_table, self.n_jobs)
+
+    def split(self, w: Any) -> dict[str, np.ndarray]:
+        """The weights of each kind of factor, ``(features, K^r)``."""
+        return self.inference.split(self._weights(w))
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of weights that each graph touches."""
+        return rows_of(self.inference.layout, self.inference.features)
+
+    @cached_property
+    def by_feature(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each kind, the factors that have each feature: CSR matrices."""
+        out = {}
+        for kind, factors in self.data.factors.items():
+            matrix = sparse.csr_matrix(factors.features.T)
+            out[kind] = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+        return out
+
+    @cached_property
+    def gold_places(self) -> np.ndarray:
+        """Where in the marginals of all factors the entries of the labels are."""
+        widths = [self.n_labels**factors.arity for factors in self.data.factors.values()]
+        every = np.repeat(widths, [len(factors) for factors in self.data.factors.values()])
+        return np.cumsum(every) - every + self.inference.gold_entries(self.labels)
+
+    @cached_property
+    def gold(self) -> np.ndarray:
+        """``(1/n) sum_i F(x_i, y_i)``."""
+        truth = np.zeros(self.inference.n_beliefs)
+        truth[self.gold_places] = 1.0
+        return self._gathered(truth) / self.n_terms
+
+    @cached_property
+    def squared_radii(self) -> np.ndarray:
+        """Upper bounds of ``max_y |F(x_i, y_i) - F(x_i, y)|^2``, as in `feature_radii`, kind by kind."""
+        n, out, first = self.n_terms, np.zeros(self.n_terms), 0
+        entries = self.inference.gold_entries(self.labels)
+        for factors in self.data.factors.values():
+            width, own = self.n_labels**factors.arity, entries[first : first + len(factors)]
+            first += len(factors)
+            if width > 1 and len(factors):
+                group = self.data.graph_of(factors.variables[:, 0]) * width + own
+                out += attribute_radii(factors.features, group, n, width)
+        return out
+
+    # Primal -----------------------------------------------------------------------------------------------------------
+
+    def value(self, w: Any) -> float:
+        """``P(w)``."""
+        w = self._weights(w)
+        return self._value(w, self.inference.log_partitions(w))
+
+    def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
+        """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``."""
+        w = self._weights(w)
+        log_z, beliefs = self.inference.expectations(w)
+        beliefs[self.gold_places] -= 1.0
+        return self._value(w, log_z), self._gathered(beliefs) / self.n_terms + self.l2 * w
+
+    def log_partitions(self, w: Any) -> np.ndarray:
+        """``log Z_i(w)`` of every graph."""
+        return self.inference.log_partitions(self._weights(w))
+
+    def expectations(self, w: Any) -> dict[str, np.ndarray]:
+        """The marginals of the factors of each kind, ``(factors, K^r)``."""
+        return self.inference.split_beliefs(self.inference.expectations(self._weights(w))[1])
+
+    def rounding(self, w: Any) -> float:
+        """What rounding may do to ``P(w)`` and to the dual: a unit for each number added up, of all that is added."""
+        w, layout = self._weights(w), self.inference.layout
+        terms = np.diff(layout.factor_offsets).max() + np.diff(layout.cliques).max() + layout.blocks.max()
+        return self._rounding(w, self.inference.log_partitions(w), terms)
+
+    def _gathered(self, beliefs):
+        """Sums over factors laid out like the weights: ``sum_i E F(x_i, y)`` from the marginals of factors."""
+        out = np.empty(self.shape)
+        parts, targets = self.inference.split_beliefs(beliefs), self.inference.split(out)
+        for kind, own in parts.items():
+            arrays, target = self.by_feature[kind], targets[kind]
+
+            def part(first, last, arrays=arrays, own=own, target=target):
+                gather(*arrays, own, first, last, target)
+
+            in_parts(part, len(target), self.n_jobs)
+        return out
+
+    # Dual -------------------------------------------------------------------------------------------------------------
+
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> TreeMarginals:
+        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth."""
+        layout = self.inference.layout
+        mu = TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
+
+        def part(first, last, _):
+            kernels.start_trees(layout, self.labels, self.n_labels, float(epsilon), first, last, *mu)
+
+        self.inference.each(part)
+        return mu
+
+    def residual(self, mu: TreeMarginals) -> np.ndarray:
+        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
+        beliefs, inference = np.empty(self.inference.n_beliefs), self.inference
+
+        def part(first, last, _):
+            kernels.factor_marginals(inference.layout, mu.cliques, first, last, inference.starts, beliefs)
+
+        inference.each(part)
+        return self._residual(beliefs)
+
+    def _residual(self, beliefs):
+        np.negative(beliefs, out=beliefs)
+        beliefs[self.gold_places] += 1.0
+        return self._gathered(beliefs) / self.n_terms
+
+    def entropies(self, mu: TreeMarginals) -> np.ndarray:
+        """``sum_C H(mu_C) - sum_S H(mu_S)`` of every graph."""
+        out = np.empty(self.n_terms)
+        layout = self.inference.layout
+        self.inference.each(lambda first, last, _: kernels.entropies_of(layout, *mu, first, last, out))
+        return out
+
+    def dual(self, mu: TreeMarginals, w: np.ndarray | None = None) -> float:
+        """``D(mu)``, with the weights ``w(mu)`` where they are known.
+
+        Without them it is computed at the law on labellings that has the conditional probabilities of each clique given
+        its separator, which is `mu` itself where its marginals agree: a lower bound on the minimum of ``P`` whatever
+        rounding has done to them.
+        """
+        if w is not None:
+            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+        inference, entropy = self.inference, np.empty(self.n_terms)
+        beliefs = np.empty(inference.n_beliefs)
+
+        def part(first, last, work):
+            layout, starts = inference.layout, inference.starts
+            kernels.lawful_trees(layout, mu.cliques, first, last, work, starts, beliefs, entropy)
+
+        inference.each(part)
+        w = self.weights_of(self._residual(beliefs))
+        return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
+
+    def block_gaps(self, mu: TreeMarginals, w: Any = None) -> np.ndarray:
+        """``KL(mu_i || p(. | x_i; w))`` of every graph, at ``w(mu)`` by default; their mean is then the duality gap."""
+        inference, out = self.inference, np.empty(self.n_terms)
+        w = self.weights_of(self.residual(mu)) if w is None else self._weights(w)
+
+        def part(first, last, work):
+            kernels.gaps_of(w, inference.layout, inference.features, *mu, first, last, work, out)
+
+        inference.each(part)
+        return out
+
+    def ascend(
+        self, hidden, mu: TreeMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
+    ) -> None:
+        """An epoch of dual ascent on the graphs `members`, in place: see `tree_kernels.ascend_trees`."""
+        inference, rows = self.inference, self.rows
+        ends = np.concatenate([[0], np.cumsum(rows.widths)])
+        widest = np.diff(ends[rows.starts]).max()
+        kernels.ascend_trees(
+            hidden, self.l1 / self.l2, inference.layout, inference.features, rows, *mu, members, gaps, tree, importance,
+            drawing, search, self.scale, sigma, len(members), source, counters, inference.work(int(widest)),
+        )  # fmt: skip
