@@ -9,19 +9,21 @@ from cumulant.certificates import (
     Assumption,
     Certificate,
     Interval,
+    Subject,
     assume,
     by_construction,
     check,
+    issuer,
     recipe_of,
     rounding,
-    verifier,
 )
 from cumulant.errors import CertificateError, CumulantError
 
 
-@verifier
+@issuer
 def squared_distance(problem, x):
-    return float(np.sum((np.asarray(x) - problem) ** 2))
+    distance = float(np.sum((np.asarray(x) - problem) ** 2))
+    return example(bound=Interval(-distance, distance) if len(problem) == 3 else distance)
 
 
 def example(**changes):
@@ -102,23 +104,58 @@ def test_claims_that_make_no_sense_are_refused(changes, message):
 
 def test_verification_recomputes_from_the_data():
     problem = np.array([1.0, 2.0])
-    fresh = example().verify(problem, [1.0, 1.75])
+    fresh = example().verify(Subject(problem, [1.0, 1.75]))
     assert fresh.bound == pytest.approx(0.0625)
     assert fresh.assumptions == example().assumptions
     with pytest.raises(CertificateError, match=r"claimed to be at most 0\.25.*gives 0\.36"):
-        example().verify(problem, [1.0, 1.4])
+        example().verify(Subject(problem, [1.0, 1.4]))
+    with pytest.raises(CertificateError, match="not a number"):
+        example().verify(Subject(problem, [1.0, np.nan]))
+    with pytest.raises(TypeError, match=r"one argument, the subject.*got ndarray"):
+        example().verify(problem)  # type: ignore[arg-type]
+
+
+def test_verification_keeps_both_ends_of_an_interval():
+    problem = np.array([1.0, 2.0, 3.0])
+    claim = example(bound=Interval(-0.25, 0.25))
+    fresh = claim.verify(Subject(problem, problem + [0.25, 0.0, 0.0]))
+    assert fresh.bound == Interval(-0.0625, 0.0625)
+    with pytest.raises(CertificateError, match=r"claimed to be at least -0\.2"):
+        example(bound=Interval(-0.2, 0.3)).verify(Subject(problem, problem + [0.5, 0.0, 0.0]))
+    assert claim.lower < -0.25 < 0.25 < claim.upper
+    assert example().lower == -math.inf
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quantity": "|x - x*|"},
+        {"kind": "in expectation"},
+        {"kind": "with probability", "delta": 0.1},
+        {"theorem": "wishful thinking"},
+        {"assumptions": ()},
+        {"assumptions": (*example().assumptions[:2], check(True, "the data are i.i.d."))},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_certificate_that_was_tampered_with_does_not_verify(changes):
+    subject = Subject(np.array([1.0, 2.0]), [1.0, 1.75])
+    example().verify(subject)
     with pytest.raises(CertificateError, match="does not hold"):
-        example().verify(problem, [1.0, np.nan])
+        example(**changes).verify(subject)
 
 
 def test_verification_after_a_round_trip_and_without_a_recipe():
-    Certificate.from_json(example().to_json()).verify(np.zeros(1), [0.1])
+    subject = Subject(np.zeros(1), [0.1])
+    Certificate.from_json(example().to_json()).verify(subject)
     with pytest.raises(CertificateError, match="no recipe"):
-        example(recipe="").verify(np.zeros(1), [0.1])
+        example(recipe="").verify(subject)
     with pytest.raises(CertificateError, match="no function is registered"):
-        example(recipe="os:system").verify(np.zeros(1), [0.1])
+        example(recipe="os:system").verify(subject)
     with pytest.raises(CertificateError, match="no function is registered"):
-        example(recipe="cumulant.files:save").verify(np.zeros(1), [0.1])
+        example(recipe="cumulant.files:save").verify(subject)
+    with pytest.raises(CertificateError, match="cannot be imported"):
+        example(recipe="cumulant.no_such_module:save").verify(subject)
 
 
 def test_intervals_contain_what_they_contain():

@@ -2,7 +2,7 @@
 
 A certificate is a statement about the distance between an answer and the truth. It is never an estimate in disguise: if
 the inputs do not support it, it is not issued, and `CertificateError` names the assumption that failed. What it says
-can be recomputed from the data by `verify`.
+can be recomputed by `verify` from its subject: the problem or model it speaks of, and the answer it speaks about.
 """
 
 import importlib
@@ -10,7 +10,8 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,19 +21,30 @@ __all__ = [
     "Assumption",
     "Certificate",
     "Interval",
+    "Subject",
     "assume",
     "by_construction",
     "check",
+    "issuer",
     "recipe_of",
     "rounding",
-    "verifier",
 ]
 
 Status = Literal["checked", "by construction", "assumed"]
 Kind = Literal["deterministic", "with probability", "in expectation"]
 
 _MARKS = {"checked": "✓", "by construction": "=", "assumed": "?"}
-_VERIFIERS: dict[str, Callable[[Any, Any], float]] = {}
+_ISSUERS: dict[str, Callable[[Any, Any], "Certificate"]] = {}
+
+
+class Subject(NamedTuple):
+    """What a certificate speaks of: `given` (a problem, a model, data) and the `answer` it makes a claim about.
+
+    Results carry theirs: ``result.certificate.verify(result.subject)``.
+    """
+
+    given: Any
+    answer: Any
 
 
 @dataclass(frozen=True)
@@ -183,7 +195,12 @@ class Certificate:
     @property
     def upper(self) -> float:
         """The largest value the quantity can have, rounding included."""
-        return (self.bound.upper if isinstance(self.bound, Interval) else self.bound) + self.slack
+        return _ends(self.bound)[1] + self.slack
+
+    @property
+    def lower(self) -> float:
+        """The smallest value the quantity can have, rounding included; -inf where only an upper bound is claimed."""
+        return _ends(self.bound)[0] - self.slack
 
     def __str__(self):
         claim = f"in {self.bound}" if isinstance(self.bound, Interval) else f"<= {self.bound:.6g}"
@@ -194,22 +211,46 @@ class Certificate:
             lines.append("  " + ", ".join(f"{name} = {value:.6g}" for name, value in self.details.items()))
         return "\n".join(lines + [f"  {assumption}" for assumption in self.assumptions])
 
-    def verify(self, problem: Any, x: Any) -> "Certificate":
-        """Recompute the bound in float64 from the problem's data and `x`, never from running totals.
+    def verify(self, subject: Subject) -> "Certificate":
+        """Issue the certificate again in float64 from the data of its subject, never from running totals.
 
-        Returns a certificate with the fresh bound. Raises `CertificateError` if the fresh bound is above the claimed
-        one by more than the slack.
+        Returns the fresh certificate. Raises `CertificateError` if it claims another quantity, kind or theorem, rests
+        on other assumptions, or if its bound is beyond the claimed one by more than the slack.
         """
-        recompute = _verifier(self.recipe, self.quantity)
-        fresh = float(recompute(problem, x))
-        # Negated so that a NaN fails too.
-        if not fresh <= self.upper:
+        if not isinstance(subject, Subject):
+            raise TypeError(
+                "verify takes one argument, the subject of the certificate: result.subject, or "
+                f"Subject(given, answer); got {type(subject).__name__}"
+            )
+        fresh = _issuer(self.recipe, self.quantity)(*subject)
+        for name in ("quantity", "kind", "delta", "theorem"):
+            claimed, found = getattr(self, name), getattr(fresh, name)
+            if claimed != found:
+                raise CertificateError(
+                    f"the certificate does not hold: its {name} is {claimed!r} and issuing it again gives {found!r}",
+                    assumption=self.quantity,
+                )
+        if _grounds(self) != _grounds(fresh):
+            differing = ", ".join(f"{text} ({status})" for text, status in sorted(_grounds(self) ^ _grounds(fresh)))
             raise CertificateError(
-                f"the certificate does not hold: {self.quantity} was claimed to be at most {self.upper:.17g} "
-                f"and recomputing it gives {fresh:.17g}",
+                f"the certificate does not hold: it and the one issued again differ in what they rest on: {differing}",
                 assumption=self.quantity,
             )
-        return replace(self, bound=fresh)
+        lower, upper = _ends(fresh.bound)
+        # Negated so that a NaN fails too.
+        if not upper <= self.upper:
+            raise CertificateError(
+                f"the certificate does not hold: {self.quantity} was claimed to be at most {self.upper:.17g} "
+                f"and recomputing it gives {upper:.17g}",
+                assumption=self.quantity,
+            )
+        if not lower >= self.lower:
+            raise CertificateError(
+                f"the certificate does not hold: {self.quantity} was claimed to be at least {self.lower:.17g} "
+                f"and recomputing it gives {lower:.17g}",
+                assumption=self.quantity,
+            )
+        return fresh
 
     def to_json(self) -> str:
         """A JSON text from which `from_json` makes an equal certificate."""
@@ -231,30 +272,54 @@ class Certificate:
             raise ValueError(f"this is not the JSON text of a certificate: {problem}") from problem
 
 
-def verifier(function: Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
-    """Register `function(problem, x) -> bound` as a recipe by which certificates can be verified.
+def issuer(function: Callable[[Any, Any], Certificate]) -> Callable[[Any, Any], Certificate]:
+    """Register ``function(given, answer) -> Certificate`` as one that issues certificates, now and when verifying.
 
-    Its name, ``module:function``, goes into `Certificate.recipe`, so that a certificate read from a file still knows
-    how to verify itself. Only functions marked this way are ever called.
+    Its name, ``module:function``, becomes the `recipe` of the certificates it returns, so that a certificate read from
+    a file still knows how to verify itself. Only functions marked this way are ever called.
+
+    >>> @issuer
+    ... def distance(given, answer):
+    ...     return Certificate("|x - y|", abs(given - answer), "the definition")
+    >>> distance(3.0, 2.5).verify(Subject(3.0, 2.5)).bound
+    0.5
     """
-    _VERIFIERS[recipe_of(function)] = function
-    return function
+    recipe = recipe_of(function)
+
+    @wraps(function)
+    def issue(given: Any, answer: Any, *args: Any, **settings: Any) -> Certificate:
+        certificate = function(given, answer, *args, **settings)
+        return certificate if certificate.recipe else replace(certificate, recipe=recipe)
+
+    _ISSUERS[recipe] = issue
+    return issue
 
 
 def recipe_of(function: Callable) -> str:
-    """The name under which `verifier` registers a function."""
+    """The name under which `issuer` registers a function."""
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _verifier(recipe: str, quantity: str) -> Callable[[Any, Any], float]:
+def _issuer(recipe: str, quantity: str) -> Callable[[Any, Any], Certificate]:
     if not recipe:
         raise CertificateError(f"this certificate of {quantity} has no recipe: it can be read but not recomputed")
     module = recipe.partition(":")[0]
-    if recipe not in _VERIFIERS and module.split(".")[0] == "cumulant":
-        importlib.import_module(module)
-    if recipe not in _VERIFIERS:
+    if recipe not in _ISSUERS and module.split(".")[0] == "cumulant":
+        try:
+            importlib.import_module(module)
+        except ImportError as missing:
+            raise CertificateError(f"the recipe {recipe!r} names a module that cannot be imported: {missing}") from None
+    if recipe not in _ISSUERS:
         raise CertificateError(f"no function is registered under the recipe {recipe!r}")
-    return _VERIFIERS[recipe]
+    return _ISSUERS[recipe]
+
+
+def _ends(bound: float | Interval) -> tuple[float, float]:
+    return (bound.lower, bound.upper) if isinstance(bound, Interval) else (-math.inf, bound)
+
+
+def _grounds(certificate: Certificate) -> set[tuple[str, str]]:
+    return {(assumption.text, assumption.status) for assumption in certificate.assumptions}
 
 
 def rounding(*magnitudes: Any, terms: float = 1.0) -> float:

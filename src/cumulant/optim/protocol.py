@@ -18,6 +18,8 @@ and, where they help,
   JAX, so that a dense trace costs no round trip. Without it, `run` calls ``problem.value`` and ``certify`` at each
   record;
 * ``solution(problem, state) -> x``: where the answer is not simply ``state.x``;
+* ``subject(problem, state) -> Subject``: where the certificate speaks of more than the problem and the answer, such as
+  dual variables;
 * ``every``: how many steps between two records, where measuring is dear;
 * ``returns = "best"``: to answer with the recorded iterate of smallest value instead of the last (JAX backend; a host
   solver keeps its best itself, since its states are consumed).

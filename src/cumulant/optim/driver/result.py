@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.driver.trace import Trace
 
 __all__ = ["Result", "Snapshot", "Status"]
@@ -48,6 +48,8 @@ class Result:
         What `tol` is relative to: ``max(|f(x)|, |f(x0)|)``.
     state : Any
         The solver's state at `x`: dual variables, for instance.
+    subject : Subject
+        What the certificate speaks of: ``result.certificate.verify(result.subject)`` issues it again from the data.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Result:
     scale: float = 1.0
     name: str = ""
     state: Any = field(default=None, repr=False)
+    subject: Subject | None = field(default=None, repr=False)
 
     @property
     def relative_bound(self) -> float:

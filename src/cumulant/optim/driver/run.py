@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.driver import checkpoints
 from cumulant.optim.driver.checkpoints import Checkpoint, Position
@@ -92,7 +92,7 @@ def run(
     >>> result = optim.run(optim.GradientDescent(), problem, [0.0, 0.0], tol=1e-10)
     >>> result.status, result.x.round(4)
     ('converged', array([1., 1.]))
-    >>> result.certificate.verify(problem, result.x).bound <= 1e-10 * result.scale
+    >>> result.certificate.verify(result.subject).bound <= 1e-10 * result.scale
     True
     """
     budget, ending = _budget(max_steps, max_work, time_limit)
@@ -124,7 +124,7 @@ class _Loop:
     """The position of a run and the settings it goes by."""
 
     def __init__(self, solver, problem, x0, rng, every, tol, budget, time_limit, callback, checkpoint):
-        self.solver, self.x0, self.rng, self.every, self.tol = solver, x0, rng, every, tol
+        self.solver, self.problem, self.x0, self.rng, self.every, self.tol = solver, problem, x0, rng, every, tol
         self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
         self.name = f"{type(solver).__name__} on {type(problem).__name__}"
         self.engine = engine_for(solver, problem, x0)
@@ -328,7 +328,14 @@ class _Loop:
             scale=scale,
             name=self.name,
             state=None if state is None else engine.public(state),
+            subject=self._subject(x, state),
         )
+
+    def _subject(self, x: Any, state: Any) -> Subject:
+        """What the certificate speaks of: the problem and the answer, unless the solver's certificate needs more."""
+        if state is not None and hasattr(self.solver, "subject"):
+            return self.solver.subject(self.problem, self.engine.public(state))
+        return Subject(self.problem, x)
 
     def _certificate(self, state: Any) -> tuple[Certificate | None, str]:
         if state is None:
