@@ -172,7 +172,8 @@ class LearningProblem:
     @cached_property
     def chains(self) -> SpinChains | TableChains:
         """What gives sampled gradients."""
-        return (SpinChains if isinstance(self.model, Ising) else TableChains)(self.model, self.free)
+        model = self.model
+        return SpinChains(model, self.free) if isinstance(model, Ising) else TableChains(model, self.free)
 
     def full(self, theta: np.ndarray) -> np.ndarray:
         """All parameters from the free ones."""

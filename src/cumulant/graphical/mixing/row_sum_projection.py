@@ -1,7 +1,6 @@
 """The nearest non-negative weights on the edges of a graph whose sum around each node is at most `radius`."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import eye_array
@@ -54,7 +53,7 @@ class RowSumProjection:
     n: int
     radius: float
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """What rounding leaves of a point that is almost inside."""
         return 1e-16 * float(self.weights @ self.weights)

@@ -123,7 +123,7 @@ class SpectralProjection:
         """Second nodes of the edges."""
         return np.ascontiguousarray(self.edges[:, 1])
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """What rounding leaves of a point that is almost inside."""
         return 1e-15 * float(self.weights @ self.weights)
