@@ -40,7 +40,7 @@ def test_rounding_at_the_end_of_a_run_is_not_a_violation():
 def test_infinite_bounds_are_left_out_and_other_columns_can_be_used(trace):
     found = verify(trace, lambda k: rates.mirror(10.0, 1.0, k), column="value")
     assert found.steps[0] == 1
-    norms = verify(trace, lambda k: 10.0 * rates.gd_strongly_convex(10.0, 1.0, k, np.sqrt(2)), column="gradient_norm")
+    norms = verify(trace, lambda k: 10.0 * rates.gd_strongly_convex(10.0, 1.0, k, np.sqrt(2)), column="residual")
     assert norms.holds
 
 

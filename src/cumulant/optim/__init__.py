@@ -15,6 +15,7 @@ from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, r
 from cumulant.optim.analysis.separability import is_separable, separating_direction
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
+from cumulant.optim.driver.early_stopping import EarlyStopping
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
 from cumulant.optim.driver.trace import Trace
@@ -76,6 +77,7 @@ __all__ = [
     "CumulantEntropy",
     "DualCoordinateAscent",
     "DualProblem",
+    "EarlyStopping",
     "ElasticNet",
     "ExactLineSearch",
     "FiniteSum",

@@ -24,6 +24,7 @@ from cumulant.optim.finite_sums.finite_sum_kernels import all_slopes
 from cumulant.optim.finite_sums.stochastic_gradient import positive_or_none
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row_squares
+from cumulant.optim.protocol import Solver
 from cumulant.optim.rates import block_conditions
 
 __all__ = ["DualCoordinateAscent", "conditions_of"]
@@ -67,7 +68,7 @@ class DualCoordinateState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualCoordinateAscent:
+class DualCoordinateAscent(Solver):
     """Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013), with adaptive sampling of rows.
 
     For ``P(w) = weight sum_i phi_i(<a_i, w>) + l2 |w|^2 / 2`` with ``l2 > 0``: `LeastSquares`, `Logistic`,

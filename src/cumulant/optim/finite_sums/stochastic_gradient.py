@@ -13,6 +13,7 @@ from cumulant.optim.finite_sums.finite_sum import finite_sum, rows_of, term_cons
 from cumulant.optim.finite_sums.finite_sum_kernels import draws
 from cumulant.optim.finite_sums.finite_sum_programs import sgd_program
 from cumulant.optim.finite_sums.stochastic_gradient_kernels import sgd_updates
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseSqrt, InverseTime, as_schedule
 
 __all__ = ["SGA", "SGD", "FiniteSumSolver", "gradient_bound", "positive_or_none"]
@@ -36,11 +37,10 @@ def gradient_bound(problem: Any, x: Any, gradient: Any) -> float:
     mu = float(problem.strong_convexity)
     if mu > 0:
         return float(np.vdot(gradient, gradient)) / (2 * mu)
-    concordant = getattr(getattr(problem, "loss", None), "self_concordance", None) is not None
-    return self_concordant_gap(problem, x) if concordant and np.size(x) <= _FEW else np.inf
+    return self_concordant_gap(problem, x) if problem.self_concordance is not None and np.size(x) <= _FEW else np.inf
 
 
-class FiniteSumSolver:
+class FiniteSumSolver(Solver):
     """What the methods share: what is measured at their answer, and the certificate, which knows nothing of the run."""
 
     backend: ClassVar[str] = "host"

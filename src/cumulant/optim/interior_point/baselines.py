@@ -17,6 +17,7 @@ from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.step_sizes import Harmonic
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.penalties import L1
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
@@ -32,7 +33,7 @@ class NoisyState(NamedTuple):
     key: Any
 
 
-class _Noisy:
+class _Noisy(Solver):
     """What the methods of this file share: a schedule, an oracle, a state."""
 
     schedule: Any

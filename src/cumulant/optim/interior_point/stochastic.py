@@ -16,6 +16,7 @@ from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follo
 from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.interior_point.step_sizes import Harmonic
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
@@ -52,7 +53,7 @@ class InteriorPointSAState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPointSA:
+class InteriorPointSA(Solver):
     """Each step solves the primal-dual equations with one noisy gradient, and never leaves the interior.
 
     Step ``k`` (Carbonetto 2009, figure 2.1): ``mu = sigma_k <s, z> / m``; a noisy gradient ``g`` at ``x``; the
