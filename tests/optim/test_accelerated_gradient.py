@@ -32,7 +32,7 @@ def test_acceleration_on_a_laplacian(solver, values):
     np.testing.assert_allclose(trace.value[[1, 10]], values[:2], atol=1e-8)
     assert trace.value[100] == pytest.approx(values[2], abs=1e-10)
     if isinstance(solver, optim.AcceleratedGradient):
-        check = optim.verify(trace, lambda k: optim.rates.nesterov(0.25, 1000.0, k))
+        check = optim.compare_with_rate(trace, lambda k: optim.rates.nesterov(0.25, 1000.0, k))
         assert check.holds
         assert check.worst_ratio < 1
 

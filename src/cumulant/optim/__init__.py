@@ -16,10 +16,10 @@ from cumulant.optim.analysis.separability import is_separable, separating_direct
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.early_stopping import EarlyStopping
+from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
 from cumulant.optim.driver.trace import Trace
-from cumulant.optim.driver.verification import Verification, verify
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
     GapImportanceSampler,
@@ -108,6 +108,7 @@ __all__ = [
     "Problem",
     "ProximalGradient",
     "Quadratic",
+    "RateComparison",
     "ResidualSampler",
     "Result",
     "RidgeSolution",
@@ -121,9 +122,9 @@ __all__ = [
     "StochasticMirrorDescent",
     "Trace",
     "UniformSampler",
-    "Verification",
     "certify_duality",
     "certify_optimality",
+    "compare_with_rate",
     "conditions_of",
     "dual_value",
     "equivalent_entropy",
@@ -150,5 +151,4 @@ __all__ = [
     "separating_direction",
     "small_start_limit",
     "soft_threshold",
-    "verify",
 ]

@@ -185,7 +185,7 @@ class DualCoordinateAscent(Solver):
         return state._replace(x=primal_point(problem, theta), lower=dual_value(problem, theta))
 
     def step(self, problem: Any, state: DualCoordinateState) -> DualCoordinateState:
-        """So many updates, and the weights afresh."""
+        """One round of updates, and the weights computed anew."""
         rows, n = rows_of(problem), problem.n_terms
         count, kind = self.updates or n, _STEPS.index(self.step_rule)
         gradients = state.gradients + count

@@ -62,7 +62,7 @@ class FiniteSumSolver(Solver):
 
 
 class StochasticGradientState(NamedTuple):
-    """The iterate, the sum of all iterates (for `SGA`), and where the stream of draws stands."""
+    """The iterate, the sum of all iterates (for `SGA`), and the position in the stream of draws."""
 
     x: np.ndarray
     total: np.ndarray
@@ -112,7 +112,7 @@ class _StochasticGradient(FiniteSumSolver):
         return sizes
 
     def step(self, problem: Any, state: StochasticGradientState) -> StochasticGradientState:
-        """So many updates: as many as take one pass over the data, unless `updates` says otherwise."""
+        """As many updates as take one pass over the data, unless `updates` says otherwise."""
         rows, n = rows_of(problem), problem.n_terms
         count = self.updates or max(n // self.batch, 1)
         sizes = self.sizes(problem, state.updates, count)

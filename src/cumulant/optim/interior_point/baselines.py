@@ -25,7 +25,7 @@ __all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "RobbinsMonro", "SmoothedL1
 
 
 class NoisyState(NamedTuple):
-    """The iterate, and where the stream of gradients stands."""
+    """The iterate, and the position in the stream of gradients."""
 
     x: Any
     z: Any  # multipliers, where the method has them; else empty

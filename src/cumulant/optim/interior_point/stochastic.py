@@ -83,7 +83,7 @@ class InteriorPointSA(Solver):
     gradients : Exact, Gaussian, Rows or Sampled
         Where noisy gradients come from: one row of the data a step by default.
     curvature : str, number or array
-        What stands for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
+        What is used for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
         learnt as the run goes, ``"bb"`` (`damped_bb`) or ``"bfgs"`` (`damped_bfgs`; with an l1 penalty use the
         formulation ``"bound"``).
     z0 : number or array
@@ -243,7 +243,7 @@ def ipsa_step(
         A noisy gradient of the loss at ``problem.objective.coefficients(state.x)``. For an l1 penalty that is the
         gradient in ``w``; the penalty and the constraints are added here.
     curvature : number, diagonal or matrix, optional
-        What stands for the Hessian of the loss in this step; else what the solver says.
+        What is used for the Hessian of the loss in this step; else what the solver says.
     previous : array, optional
         For learnt curvature: the gradient of the same draw at the point before.
 

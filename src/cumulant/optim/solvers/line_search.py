@@ -104,7 +104,7 @@ class Armijo:
             raise ValueError(f"initial of Armijo, the first trial step, must be positive; got {self.initial}")
 
     def search(self, problem, x, value, gradient, previous, direction=None):
-        """The accepted step size, or 0, and the number of reductions; along ``-gradient`` unless a direction is given."""
+        """The accepted step size, or 0, and the number of reductions; along ``-gradient`` by default."""
         direction = -gradient if direction is None else direction
         slope = jnp.vdot(gradient, direction)
         # Near the minimum the promised decrease is below the rounding of the value itself, and no step could pass the

@@ -19,7 +19,7 @@ __all__ = ["StochasticMirrorDescent"]
 
 
 class StochasticMirrorDescentState(NamedTuple):
-    """The mean parameter, which is the dual variable, and where the stream stands."""
+    """The mean parameter, which is the dual variable, and the position in the stream."""
 
     mean: Any
     step: Any
