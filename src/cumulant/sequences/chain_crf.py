@@ -195,7 +195,9 @@ class ChainCRF(CRF):
         self.n_features_in_ = vocabulary.size
         self.columns_ = None if len(kept) == vocabulary.size else kept
         self.vocabulary_ = vocabulary if self.columns_ is None else vocabulary.restrict(kept)
-        data = self._columns_of(data)
+        return self._problem(self._columns_of(data), labels)
+
+    def _problem(self, data: SequenceData, labels: np.ndarray) -> ChainProblem:
         data = SequenceData(data.features, data.offsets, labels)
         return ChainProblem(data, len(self.classes_), self.l2, self.l1, self.bias, self.n_jobs)
 

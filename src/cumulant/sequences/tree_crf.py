@@ -130,11 +130,14 @@ class TreeCRF(CRF):
             raise ValueError("y must be given: a label for each node")
         self.kinds_ = _kinds(data)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
-        data = data.with_labels(labels)
-        problem = TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
+        problem = self._problem(data, labels)
         solver = self._choose(problem)
         self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
         return self
+
+    def _problem(self, data: GraphData, labels: np.ndarray) -> TreeProblem:
+        data = data.with_labels(labels)
+        return TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
 
     def _check_settings(self) -> None:
         self._check_solver(_SOLVERS)
