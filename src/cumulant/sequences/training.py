@@ -71,8 +71,8 @@ class Watch:
         use_own = own is not None and (other is None or own.upper <= other.upper)
         crf.certificate_ = own if use_own else other
         crf.dual_ = result.subject.answer[1] if use_own and own.recipe == recipe_of(certify_gap) else None
-        certified = crf.certificate_ is not None and crf.certificate_.upper <= 2 * crf.tol * abs(crf.objective_)
-        if crf.marginals == "float32" and crf.status_ == "converged" and not certified:
+        enough = crf.certificate_ is not None and crf.certificate_.upper <= 2 * crf.tol * abs(crf.objective_)
+        if crf.marginals == "float32" and crf.status_ == "converged" and not enough:
             crf.status_ = "rounding"
 
 
