@@ -9,6 +9,8 @@ import numpy as np
 
 from cumulant import files
 from cumulant.sequences.chain import labelling_kernels as kernels
+from cumulant.sequences.chain.chain_kernels import chain_scores
+from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF
@@ -255,6 +257,12 @@ class ChainCRF(CRF):
 
         in_parts(part, len(data), self.n_jobs)
         return out
+
+    def _model(self, data: SequenceData) -> ChainModel:
+        w, k = self.weights_, len(self.classes_)
+        unary = np.empty((data.features.shape[0], k))
+        chain_scores(w, data.features.shape[1], self.bias, *token_arrays(data), 0, len(unary), unary)
+        return ChainModel(unary, w[-k:], tuple(self.classes_.tolist()))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""

@@ -8,7 +8,10 @@ from sklearn.exceptions import NotFittedError
 
 from cumulant import optim
 from cumulant.certificates import Certificate, Subject
+from cumulant.graphical import DiscreteModel
 from cumulant.sequences.certify import certify_weights
+from cumulant.sequences.data.graph_data import GraphData
+from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.solvers.dual_ascent import DualAscent
 from cumulant.sequences.training import Watch
 
@@ -114,6 +117,21 @@ class CRF(BaseEstimator):
         self._check_fitted()
         data = self._labelled(X, y)
         return float(np.mean(self._decode(data) == self._numbers(data.labels)))
+
+    def model(self, x: Any) -> DiscreteModel:
+        """The distribution ``p(y | x)`` of the labels of one sequence or graph: a model, as those of `graphical`.
+
+        It answers `log_partition`, `mean`, `marginals`, `map`, `entropy`, `kl`, `log_prob`, `sample` and `given`, with
+        labels by their names.
+        """
+        self._check_fitted()
+        data = self._encode(x if isinstance(x, SequenceData | GraphData) else [x])
+        if len(data) != 1:
+            raise ValueError(f"x must be one sequence or graph, as one entry of what predict takes; got {len(data)}")
+        return self._model(data)
+
+    def _model(self, data: Any) -> DiscreteModel:
+        raise NotImplementedError
 
     def verify(self, X: Any, y: Any = None) -> Certificate:
         """Issue the certificate of the weights again, in float64 from the training data; returns the fresh one.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
+from cumulant.graphical import FactorGraph
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
 from cumulant.sequences.solvers.dual_ascent import DualAscent
@@ -180,6 +181,13 @@ class TreeCRF(CRF):
 
     def _decode(self, data: GraphData) -> np.ndarray:
         return self._infer(data).best_labels(self.weights_)
+
+    def _model(self, data: GraphData) -> FactorGraph:
+        k, factors = len(self.classes_), []
+        for kind, own in data.factors.items():
+            tables = own.features @ self.weights(kind).reshape(own.n_features, -1)
+            factors += zip(own.variables, tables.reshape(-1, *[k] * own.arity), strict=True)
+        return FactorGraph([k] * data.n_variables, factors, **state_names(self.classes_))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
