@@ -119,7 +119,7 @@ def test_sgd_and_its_mean_are_the_dense_algorithm(l2, schedule):
 def test_the_stored_sum_is_the_sum_of_what_is_stored(solver):
     problem = small(5)
     state = epochs_of(solver, problem, 30, 0)
-    total = problem._gathered(state.nodes, state.counts.sum(axis=0)) - problem.n_terms * problem.gold
+    total = problem._gathered((state.nodes, state.counts.sum(axis=0))) - problem.n_terms * problem.gold
     assert_allclose(state.total, total, atol=1e-12)
 
 

@@ -5,6 +5,7 @@ data as arrays; `TreeCRF`, `TreeProblem` and `GraphData` are the same for graphs
 `viterbi` and their kin answer for one chain, `oracle_jax` for batches on any device.
 """
 
+from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from cumulant.sequences.chain.problem import ChainProblem, Marginals
 from cumulant.sequences.chain.radius import feature_radii
@@ -32,6 +33,7 @@ __all__ = [
     "SGD",
     "SVRG",
     "ChainCRF",
+    "ChainModel",
     "ChainProblem",
     "DualAscent",
     "Factors",

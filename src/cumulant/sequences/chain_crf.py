@@ -9,6 +9,8 @@ import numpy as np
 
 from cumulant import files
 from cumulant.sequences.chain import labelling_kernels as kernels
+from cumulant.sequences.chain.chain_kernels import chain_scores
+from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF
@@ -195,7 +197,9 @@ class ChainCRF(CRF):
         self.n_features_in_ = vocabulary.size
         self.columns_ = None if len(kept) == vocabulary.size else kept
         self.vocabulary_ = vocabulary if self.columns_ is None else vocabulary.restrict(kept)
-        data = self._columns_of(data)
+        return self._problem(self._columns_of(data), labels)
+
+    def _problem(self, data: SequenceData, labels: np.ndarray) -> ChainProblem:
         data = SequenceData(data.features, data.offsets, labels)
         return ChainProblem(data, len(self.classes_), self.l2, self.l1, self.bias, self.n_jobs)
 
@@ -253,6 +257,12 @@ class ChainCRF(CRF):
 
         in_parts(part, len(data), self.n_jobs)
         return out
+
+    def _model(self, data: SequenceData) -> ChainModel:
+        w, k = self.weights_, len(self.classes_)
+        unary = np.empty((data.features.shape[0], k))
+        chain_scores(w, data.features.shape[1], self.bias, *token_arrays(data), 0, len(unary), unary)
+        return ChainModel(unary, w[-k:], tuple(self.classes_.tolist()))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""

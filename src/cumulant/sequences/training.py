@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.sequences.solvers.dual_ascent import certify_gradient
+from cumulant.certificates import Certificate, recipe_of
+from cumulant.errors import CertificateError
+from cumulant.sequences.certify import certify_gap, certify_weights
 
-__all__ = ["Watch", "free_memory"]
+__all__ = ["Watch", "certified", "free_memory"]
 
 _PATIENCE = 3  # records without a better score on the development set
 
@@ -17,6 +19,7 @@ class Watch:
 
     def __init__(self, crf, problem, start: float, X_dev: Any, y_dev: Any):
         self.crf, self.problem, self.start = crf, problem, start
+        self.whole = problem  # on this machine
         self.dev = None if X_dev is None else crf._labelled(X_dev, y_dev)
         self.best, self.best_weights, self.since_best = -np.inf, None, 0
         self.why = ""
@@ -59,20 +62,26 @@ class Watch:
         """The fitted attributes, with a certificate of the weights that are kept."""
         crf, problem = self.crf, self.problem
         crf.status_ = self.why or {"max_steps": "max_epochs"}.get(result.status, result.status)
-        weights, certificate = result.x, result.certificate
-        if self.best_weights is not None:
-            weights, certificate = self.best_weights, None
+        best = self.best_weights is not None
+        weights = self.best_weights if best else result.x
         crf.weights_ = np.ascontiguousarray(weights).reshape(problem.shape)
-        crf.objective_ = problem.value(crf.weights_)
-        enough = crf.tol * abs(crf.objective_)
-        if problem.l1 == 0 and (certificate is None or certificate.upper > enough):
-            # The marginals are gone, since these are not the last weights, or too coarse (float32) to say enough.
-            other = certify_gradient(problem, crf.weights_)
-            certificate = other if certificate is None or other.upper < certificate.upper else certificate
-        crf.certificate_ = certificate
-        certified = certificate is None or certificate.upper <= 2 * enough
-        if crf.marginals == "float32" and crf.status_ == "converged" and not certified:
+        crf.objective_ = problem.value(crf.weights_) if best else result.value
+        crf.weights_certificate_ = other = certified(self.whole, crf.weights_)
+        own = None if best else result.certificate  # that of the last weights
+        use_own = own is not None and (other is None or own.upper <= other.upper)
+        crf.certificate_ = own if use_own else other
+        crf.dual_ = result.subject.answer[1] if use_own and own.recipe == recipe_of(certify_gap) else None
+        enough = crf.certificate_ is not None and crf.certificate_.upper <= 2 * crf.tol * abs(crf.objective_)
+        if crf.marginals == "float32" and crf.status_ == "converged" and not enough:
             crf.status_ = "rounding"
+
+
+def certified(problem: Any, weights: np.ndarray) -> Certificate | None:
+    """`certify_weights`, or None where the objective overflows."""
+    try:
+        return certify_weights(problem, weights)
+    except CertificateError:
+        return None
 
 
 def free_memory() -> int | None:

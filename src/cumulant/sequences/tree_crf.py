@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
+from cumulant.graphical import FactorGraph
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
 from cumulant.sequences.solvers.dual_ascent import DualAscent
@@ -130,11 +131,14 @@ class TreeCRF(CRF):
             raise ValueError("y must be given: a label for each node")
         self.kinds_ = _kinds(data)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
-        data = data.with_labels(labels)
-        problem = TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
+        problem = self._problem(data, labels)
         solver = self._choose(problem)
         self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
         return self
+
+    def _problem(self, data: GraphData, labels: np.ndarray) -> TreeProblem:
+        data = data.with_labels(labels)
+        return TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
 
     def _check_settings(self) -> None:
         self._check_solver(_SOLVERS)
@@ -177,6 +181,13 @@ class TreeCRF(CRF):
 
     def _decode(self, data: GraphData) -> np.ndarray:
         return self._infer(data).best_labels(self.weights_)
+
+    def _model(self, data: GraphData) -> FactorGraph:
+        k, factors = len(self.classes_), []
+        for kind, own in data.factors.items():
+            tables = own.features @ self.weights(kind).reshape(own.n_features, -1)
+            factors += zip(own.variables, tables.reshape(-1, *[k] * own.arity), strict=True)
+        return FactorGraph([k] * data.n_variables, factors, **state_names(self.classes_))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""

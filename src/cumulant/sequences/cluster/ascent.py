@@ -12,14 +12,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate, by_construction, recipe_of
+from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import gap_certificate
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.cluster.workers import ClusterError, ShardedProblem, current_client
-from cumulant.sequences.solvers.dual_ascent import DualAscent, certify_gradient, duality_gap
-from cumulant.sequences.training import Watch
+from cumulant.sequences.regularised import UNIT
+from cumulant.sequences.solvers.dual_ascent import DualAscent
+from cumulant.sequences.training import Watch, certified
 
 __all__ = ["ClusterAscent", "fit"]
 
@@ -99,28 +101,20 @@ class ClusterAscent(Solver):
 
     def certify(self, problem: ShardedProblem, state: ClusterState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``, both by the workers in float64: a shard lost meanwhile changes ``mu`` only."""
-        w = self.solution(problem, state)
-        residuals, sums = zip(*problem.ask(Shard.certify, problem.v), strict=True)
-        residual = np.sum(residuals, axis=0) / problem.n_terms
-        loss, entropy, magnitude = np.sum(sums, axis=0) / problem.n_terms
-        own = problem.weights_of(residual)
-        penalty = problem.penalty(w)
-        bound = max(float(penalty + loss - entropy + 0.5 * problem.l2 * np.vdot(own, own)), 0.0)
-        data = problem.whole.data
-        uniform = data.offsets[-1] / problem.n_terms * np.log(problem.whole.n_labels)
-        slack = float(2.0**-52 * (16 + data.lengths.max()) * (magnitude + penalty + uniform))
-        return Certificate(
-            "P(w) - P*",
-            bound,
-            "weak duality, Le Priol 2021, (3.11)",
-            (
-                by_construction("the dual variables are a law on labellings, built from its conditional probabilities"),
-                by_construction("both objectives are computed from the data in float64, by the workers that have them"),
-            ),
-            slack=slack,
-            recipe=recipe_of(duality_gap),
-            details={"|w - w*|": float(np.sqrt(2 * (bound + slack) / problem.strong_convexity))},
-        )
+        return certify_shards(*self.subject(problem, state))
+
+    def subject(self, problem: ShardedProblem, state: ClusterState) -> Subject:
+        """The problem, whose shards hold the dual variables, and the residual that gives the weights."""
+        return Subject(problem, problem.v)
+
+
+@issuer
+def certify_shards(given: ShardedProblem, answer: np.ndarray) -> Certificate:
+    """`certify_gap` of the weights of the residual `answer`, computed by the workers that have the data."""
+    shards = given.ask(Shard.certify, answer)
+    parts = [given._sum(part) for part in zip(*shards, strict=True)]
+    parts[5] += UNIT * len(shards) * given._sum([np.abs(shard[4]) for shard in shards])
+    return gap_certificate(given, given.weights_of(answer), *parts)
 
 
 class ClusterWatch(Watch):
@@ -146,7 +140,8 @@ class ClusterWatch(Watch):
             return False
         crf = self.crf
         crf.weights_, crf.status_, crf.objective_ = weights, status, whole.value(weights)
-        crf.certificate_ = certify_gradient(whole, weights) if whole.l1 == 0 else None
+        crf.certificate_ = crf.weights_certificate_ = certified(whole, weights)
+        crf.dual_ = None
         return True
 
 
@@ -161,7 +156,7 @@ def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: 
         ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
     ):
         watch = ClusterWatch(crf, problem, start, X_dev, y_dev)
-        watch.interruption = interruption
+        watch.interruption, watch.whole = interruption, whole
         try:
             crf._run(ClusterAscent(ascent), problem, watch)
         except ClusterError:

@@ -119,7 +119,7 @@ class ShardedProblem(Problem):
 
     def penalty(self, w: np.ndarray) -> float:
         """``l2/2 |w|^2 + l1 |w|_1``."""
-        return float(0.5 * self.l2 * np.vdot(w, w) + self.l1 * np.abs(w).sum())
+        return self.whole.penalty(w)
 
     def value(self, w: Any) -> float:
         """``P(w)``, computed by the workers."""

@@ -6,14 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.optim.protocol import Solver
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
-from cumulant.sequences.tree.problem import TreeMarginals, TreeProblem
+from cumulant.sequences.certify import certify_gap
+from cumulant.sequences.chain.problem import ChainProblem
+from cumulant.sequences.tree.problem import TreeProblem
 from cumulant.threads import side_by_side
 
-__all__ = ["DualAscent", "certify_gap", "certify_gradient", "deal"]
+__all__ = ["DualAscent", "deal"]
 
 Problem = ChainProblem | TreeProblem
 
@@ -220,51 +221,8 @@ class DualAscent(Solver):
 
     def certify(self, problem: Problem, state: DualAscentState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``."""
-        return certify_gap(problem, self.solution(problem, state), state.mu)
+        return certify_gap(*self.subject(problem, state))
 
-
-@verifier
-def duality_gap(problem: tuple[Problem, Any], w: Any) -> float:
-    """``P(w) - D(mu)``, in float64 from the data, for ``problem = (problem, marginals)``."""
-    primal, mu = problem
-    return primal.value(w) - primal.dual(mu)
-
-
-@verifier
-def gradient_gap(problem: Problem, w: Any) -> float:
-    """``|grad P(w)|^2 / (2 l2)``, in float64 from the data."""
-    return float(np.sum(problem.gradient(w) ** 2) / (2 * problem.strong_convexity))
-
-
-def certify_gap(problem: Problem, w: np.ndarray, mu: Marginals | TreeMarginals) -> Certificate:
-    """The duality gap of weights and marginals, both looked at afresh: any weights, and any law on labellings."""
-    bound, slack = duality_gap((problem, mu), w), problem.rounding(w)
-    return Certificate(
-        "P(w) - P*",
-        max(bound, 0.0),
-        "weak duality, Le Priol 2021, (3.11)",
-        (
-            by_construction("the dual variables are a law on labellings, built from its conditional probabilities"),
-            by_construction("both objectives are computed from the data in float64"),
-        ),
-        slack=slack,
-        recipe=recipe_of(duality_gap),
-        details={"|w - w*|": float(np.sqrt(2 * (max(bound, 0.0) + slack) / problem.strong_convexity))},
-    )
-
-
-def certify_gradient(problem: Problem, w: np.ndarray) -> Certificate:
-    """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``: the gap to the marginals of the weights themselves."""
-    bound = gradient_gap(problem, w)
-    smooth = check(problem.l1 == 0, "the objective is differentiable", f"l1 = {problem.l1:g}")
-    norm, error = np.sqrt(2 * problem.strong_convexity * bound), 1e-14 * np.sqrt(np.sum(problem.gold**2))
-    slack = float(((norm + error) ** 2 - norm**2) / (2 * problem.strong_convexity))
-    return Certificate(
-        "P(w) - P*",
-        bound,
-        "strong convexity, Le Priol 2021, section 3.2.5",
-        (smooth, by_construction("the gradient is computed from the data in float64")),
-        slack=slack,
-        recipe=recipe_of(gradient_gap),
-        details={"|w - w*|": float(np.sqrt(2 * (bound + slack) / problem.strong_convexity))},
-    )
+    def subject(self, problem: Problem, state: DualAscentState) -> Subject:
+        """The problem; the weights and the marginals."""
+        return Subject(problem, (self.solution(problem, state), state.mu))

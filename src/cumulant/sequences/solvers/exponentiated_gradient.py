@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import certify_gap
 from cumulant.sequences.chain.problem import ChainProblem, Marginals
-from cumulant.sequences.solvers.dual_ascent import certify_gap
 from cumulant.sequences.solvers.exponentiated_gradient_kernels import exponentiated_epoch, lay_out
 
 __all__ = ["OEG"]
@@ -82,7 +82,7 @@ class OEG(Solver):
         potentials[np.arange(len(labels)), labels] = self.potential
         nodes, counts, entropies = np.empty_like(potentials), np.empty_like(pair_potentials), np.empty(n)
         lay_out(potentials, pair_potentials, problem.data.offsets, nodes, np.empty((0, k, k)), counts, entropies)
-        residual = problem.gold - problem._gathered(nodes, counts.sum(axis=0)) / n
+        residual = problem.gold - problem._gathered((nodes, counts.sum(axis=0))) / n
         return OEGState(
             residual / problem.l2, potentials, pair_potentials, nodes, counts, entropies, np.full(n, self.step_size),
             np.zeros(2), 0, 0, randomness.seed(rng),
@@ -124,4 +124,8 @@ class OEG(Solver):
 
     def certify(self, problem: ChainProblem, state: OEGState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``."""
-        return certify_gap(problem, state.x, self.marginals(problem, state))
+        return certify_gap(*self.subject(problem, state))
+
+    def subject(self, problem: ChainProblem, state: OEGState) -> Subject:
+        """The problem; the weights and the marginals."""
+        return Subject(problem, (state.x, self.marginals(problem, state)))

@@ -5,9 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.protocol import Solver
-from cumulant.sequences.solvers.dual_ascent import Problem, certify_gradient
+from cumulant.sequences.certify import certify_weights
+from cumulant.sequences.solvers.dual_ascent import Problem
 
 __all__ = ["LBFGS"]
 
@@ -119,4 +120,8 @@ class LBFGS(Solver):
 
     def certify(self, problem: Problem, state: LBFGSState) -> Certificate:
         """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``."""
-        return certify_gradient(problem, self.solution(problem, state))
+        return certify_weights(*self.subject(problem, state))
+
+    def subject(self, problem: Problem, state: LBFGSState) -> Subject:
+        """The problem and the weights."""
+        return Subject(problem, self.solution(problem, state))

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
-from cumulant.sequences.solvers.dual_ascent import certify_gradient
 from cumulant.sequences.solvers.sag_kernels import sag_epoch
 from cumulant.sequences.solvers.stochastic_kernels import refresh, saga_epoch, sgd_epoch
 
@@ -43,7 +43,11 @@ class _Primal(Solver):
 
     def certify(self, problem: ChainProblem, state: Any) -> Certificate:
         """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``."""
-        return certify_gradient(problem, self.solution(problem, state))
+        return certify_weights(*self.subject(problem, state))
+
+    def subject(self, problem: ChainProblem, state: Any) -> Subject:
+        """The problem and the weights."""
+        return Subject(problem, self.solution(problem, state))
 
 
 def _measured(problem, value, gradient, state):

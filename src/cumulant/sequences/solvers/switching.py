@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.protocol import Solver
 from cumulant.sequences.solvers.dual_ascent import DualAscent, DualAscentState, Problem
 from cumulant.sequences.solvers.lbfgs import LBFGS, LBFGSState
@@ -127,6 +127,11 @@ class Switching(Solver):
         """The certificate of the method that is running."""
         solver, own = self._running(state)
         return solver.certify(problem, own)
+
+    def subject(self, problem: Problem, state: SwitchingState) -> Subject:
+        """What the certificate of the method that is running speaks of."""
+        solver, own = self._running(state)
+        return solver.subject(problem, own)
 
     def _running(self, state: SwitchingState) -> tuple[Any, Any]:
         return (self.batch, state.batch) if state.batching else (self.ascent, state.ascent)

@@ -21,10 +21,10 @@ __all__ = [
     "factor_marginals",
     "gaps_of",
     "gold_scores",
-    "lawful_trees",
     "log_partitions_of",
     "node_marginals",
     "start_trees",
+    "tree_distributions",
     "tree_marginals",
 ]
 
@@ -343,7 +343,7 @@ def gaps_of(weights, layout, features, cliques, separators, first, last, work, o
 
 
 @kernel(fastmath=_FAST)
-def _lawful_block(row, share, out):
+def _conditional_block(row, share, out):
     """`share` of the probabilities proportional to `row`; returns their part of the entropy by the chain rule."""
     total = 0.0
     for e in range(len(row)):
@@ -359,11 +359,12 @@ def _lawful_block(row, share, out):
 
 
 @kernel
-def lawful_trees(layout, cliques, first, last, work, starts, beliefs, entropy):
-    """A law on the labellings of each of the graphs ``first:last``, whatever numbers `cliques` holds.
+def tree_distributions(layout, cliques, first, last, work, starts, beliefs, entropy):
+    """A distribution over the labellings of each of the graphs ``first:last``, whatever numbers `cliques` holds.
 
-    It has the conditional probabilities of each clique given its separator; where `cliques` are the marginals of a law
-    on the tree, it is that law. Fills the marginals of its factors and `entropy`, of whose terms none is negative.
+    It has the conditional probabilities of each clique given its separator; where `cliques` are the marginals of a
+    distribution on the tree, it is that one. Fills the marginals of its factors and `entropy`, none of whose terms is
+    negative.
     """
     for i in range(first, last):
         structure, source = layout.structures[i], _own(layout.table_offsets, i, cliques)
@@ -373,7 +374,7 @@ def lawful_trees(layout, cliques, first, last, work, starts, beliefs, entropy):
             shares = _separator_marginal(layout, c, tables, work.separators)
             for s in range(len(shares)):
                 span = slice(s * block, (s + 1) * block)
-                value += _lawful_block(given[span], shares[s], own[span])
+                value += _conditional_block(given[span], shares[s], own[span])
         entropy[i] = value
         _beliefs(layout, i, tables, starts, beliefs)
 
