@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.optim.protocol import Problem
+
 __all__ = ["Regularised"]
 
 
-class Regularised:
+class Regularised(Problem):
     """``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i [log Z_i(w) - w . F(x_i, y_i)]``.
 
     What differs, and is left to the heirs, is how ``log Z_i`` and expectations of ``F`` are computed: `shape`, `gold`

@@ -13,18 +13,19 @@ and the dual function of slopes ``s``, one for each row, in the domain of the co
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cumulant.glm.batch.design import Design, dot
 from cumulant.glm.batch.losses import Loss, SoftmaxLoss
+from cumulant.optim.protocol import Problem
 
 __all__ = ["GLMProblem"]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMProblem:
+class GLMProblem(Problem):
     """The objective on given data.
 
     The models are those of Nelder and Wedderburn (1972); the dual is Fenchel's (Rockafellar 1970, theorem 31.1).
@@ -56,6 +57,8 @@ class GLMProblem:
     offset: np.ndarray
     l1: float = 0.0
     l2: float = 0.0
+
+    differentiable: ClassVar[bool] = False
 
     @property
     def n_terms(self) -> int:

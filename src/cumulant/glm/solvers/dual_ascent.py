@@ -22,6 +22,7 @@ from cumulant.optim.finite_sums.block_sampling import (
     ResidualSampler,
     UniformSampler,
 )
+from cumulant.optim.protocol import Solver
 
 __all__ = ["SAMPLINGS", "AscentState", "DualAscent"]
 
@@ -50,7 +51,7 @@ class AscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class DualAscent(Solver):
     """Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013) for ``l2 > 0`` and any ``l1``.
 
     The dual variable of a row is the slope of its loss. An update maximises the dual over one of them, exactly: with

@@ -22,6 +22,7 @@ from cumulant.glm.solvers.newton_step import (
     is_small,
     products_of_a_factor,
 )
+from cumulant.optim.protocol import Solver
 
 __all__ = ["Newton", "NewtonState", "starting_point"]
 
@@ -50,7 +51,7 @@ class NewtonState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Solver):
     """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
 
     With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate

@@ -14,6 +14,7 @@ from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
 from cumulant.glm.solvers.newton_step import is_small
 from cumulant.glm.solvers.quadratic_model import minimise_model, polish
+from cumulant.optim.protocol import Solver
 
 __all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
 
@@ -34,7 +35,7 @@ class ProximalState(NamedTuple):
     stuck: bool
 
 
-class ByDuality:
+class ByDuality(Solver):
     """What solvers share whose states have a value, a lower bound and the dual slopes that prove it."""
 
     def measure(self, problem: GLMProblem, state: Any) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.chain.problem import ChainProblem, Marginals
 from cumulant.sequences.tree.problem import TreeMarginals, TreeProblem
 from cumulant.threads import side_by_side
@@ -58,7 +59,7 @@ class DualAscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class DualAscent(Solver):
     """Stochastic dual coordinate ascent (SDCA) for `ChainProblem` and `TreeProblem`, whose sequences are graphs.
 
     Every update costs one call of the marginalisation oracle for one sequence, and goes along a direction in which the
