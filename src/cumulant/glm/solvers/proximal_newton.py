@@ -5,9 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import gap_certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
@@ -49,7 +50,11 @@ class ByDuality(Solver):
 
     def certify(self, problem: GLMProblem, state: Any) -> Certificate:
         """By duality."""
-        return gap_certificate(problem, state.x, state.dual)
+        return certify_glm_gap(*self.subject(problem, state))
+
+    def subject(self, problem: GLMProblem, state: Any) -> Subject:
+        """The weights and the dual slopes."""
+        return Subject(problem, PrimalDual(state.x, state.dual))
 
 
 @dataclass(frozen=True)
