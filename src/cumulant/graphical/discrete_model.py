@@ -17,9 +17,10 @@ from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
 from cumulant.graphical.exact.enumeration import enumerate_states
 from cumulant.graphical.exact.orders import ORDERS, elimination_order
-from cumulant.graphical.mixing.certificates import mixing_time
+from cumulant.graphical.mixing.certificates import certify_mixing_time
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import require_room
+from cumulant.optim.driver.fingerprint import fingerprint
 
 __all__ = ["DiscreteModel"]
 
@@ -310,8 +311,8 @@ class DiscreteModel:
         return self.family.values(states)[wanted], value
 
     def mixing_time(self, eps: float = 0.01, *, norm: str = "spectral", bound: str = "oscillation") -> Certificate:
-        """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `mixing.mixing_time`."""
-        return mixing_time(self, eps, norm=norm, bound=bound)
+        """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `certify_mixing_time`."""
+        return certify_mixing_time(self, eps, norm=norm, bound=bound)
 
     # How -------------------------------------------------------------------------------------------------------------
 
@@ -374,6 +375,13 @@ class DiscreteModel:
             raise DomainError(f"{what}: there is no distribution")
 
     # Files -----------------------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        """A short name for the contents, the same in every process: what ties a checkpoint to a model."""
+        structure, design = self.structure, self.family.design
+        shape = (structure.cardinalities, structure.scope_starts, structure.scopes, self.family.labels)
+        given = sorted(self._evidence.items())
+        return fingerprint((type(self).__name__, *shape, design, np.asarray(self.theta), given))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the model to an `.npz` file (no pickle); `load` of its class reads it."""
