@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
-from cumulant.optim.problems.smooth import widen
+from cumulant.optim.problems.base import widen
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
 from cumulant.pytrees import pytree
 
