@@ -7,7 +7,7 @@ import numpy as np
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
 from cumulant.errors import CertificateError
 from cumulant.optim.analysis.separability import separating_direction
-from cumulant.optim.problems.smooth import _UNIT, widen
+from cumulant.optim.problems.base import _UNIT, widen
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import float64
 

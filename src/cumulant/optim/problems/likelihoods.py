@@ -16,7 +16,7 @@ from cumulant.certificates import Certificate, by_construction, check, recipe_of
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.geometry.entropy import Entropy, entropy_type
-from cumulant.optim.problems.smooth import array, is_concrete, problem_type, widen
+from cumulant.optim.problems.base import array, is_concrete, problem_type, widen
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer
-from cumulant.optim.problems.smooth import widen
+from cumulant.optim.problems.base import widen
 from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
