@@ -142,7 +142,7 @@ def test_clusters_joined_by_trees_are_trees_and_cover_every_factor():
 
 def test_a_grid_is_cut_along_rows_or_columns_into_blocks_that_fit():
     model = spin_glass(grid(12, 12), coupling=0.5, field=0.5, kind="signs", rng=0)
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
     limits = Limits(2**17)
     found = partitions(tables.structure, tables.theta, limits, 4)
@@ -164,7 +164,7 @@ def test_copies_solved_block_by_block_are_the_copies_solved_as_one():
     combination with fewer copies carry over.
     """
     model = spin_glass(grid(6, 6), coupling=0.5, field=0.5, rng=1)
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
     wide = tables.structure
     cuts = partitions(wide, tables.theta, Limits(2**20, entries=1200.0), 4)
@@ -196,12 +196,12 @@ def test_a_possible_state_is_found_where_most_are_not():
     """Colourings of a grid by three colours, a ring that needs the second of two, and a model without any."""
     different = np.where(np.eye(3) > 0, -np.inf, 0.0)
     model = FactorGraph([3] * 36, [(tuple(edge), different) for edge in grid(6, 6).tolist()])
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     state = possible_state(structure, theta, np.zeros(36, np.int64), 0, lambda: None, 10_000)
     assert state is not None
     assert all(state[i] != state[j] for i, j in grid(6, 6))
     ring = FactorGraph([2] * 3, [((i, (i + 1) % 3), different[:2, :2]) for i in range(3)])  # an odd ring has none
-    structure, theta, _ = ring._restricted()
+    structure, theta, _ = ring.restricted()
     assert possible_state(structure, theta, np.zeros(3, np.int64), 0, lambda: None, 500) is None
 
 
@@ -224,7 +224,7 @@ def test_the_lower_end_is_finite_where_a_possible_state_can_be_found():
 
 def test_sums_over_a_cutset_are_exact_and_parts_of_them_are_below():
     model = spin_glass(complete(9), coupling=0.5, field=0.5, rng=2)
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     plan = cutset(structure, 2**11, 1e9)
     assert plan is not None
     assert len(plan[0]) >= 2

@@ -106,7 +106,7 @@ def test_blocks_against_coordinate_ascent_by_enumeration():
 
 def test_chosen_blocks_fit_and_the_wider_the_better():
     model = glass(0, grid(8, 8))
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     truth, bounds = model.log_partition(), [mean_field(model).bound]
     for max_memory in (2**12, 2**15):
         blocks = choose_blocks(structure, theta, max_memory)

@@ -136,7 +136,7 @@ def glass():
 
 def test_wider_mini_buckets_and_more_steps_help_here_and_the_width_is_exact(glass):
     model, truth = glass
-    order = Elimination.of(*model._restricted()[:2], order="frontier").order
+    order = Elimination.of(*model.restricted()[:2], order="frontier").order
     width = int(order.log2_largest)
     gaps = []
     for i_bound in (2, 4, width):

@@ -90,7 +90,7 @@ def test_exact_on_trees():
     assert log_z <= found.bound <= log_z + 1e-10
     for v in range(8):
         assert_allclose(found.marginals[v], marginal(p, (v,)), atol=1e-12)
-    structure, _, free = model._restricted()
+    structure, _, free = model.restricted()
     for f in range(structure.n_factors):
         scope = tuple(free[list(structure.scope(f))].tolist())
         assert_allclose(structure.table(f, found.beliefs), marginal(p, scope), atol=1e-12)
@@ -109,7 +109,7 @@ def test_the_formula_by_writing_out_all_trees():
     orient = sum(p * orientation_of_forest(4, np.array(edges), np.array(tree)) for p, tree in mixture)
     assert_allclose(orient.reshape(-1, 2), orientation(4, edges, mixture), atol=1e-14)
     model = PairwiseMRF(fields, edges, tables)
-    pairs = PairwiseTables.of(*model._restricted()[:2])
+    pairs = PairwiseTables.of(*model.restricted()[:2])
     layout = pairs.layout()
     root, rho = roots(4, np.array(edges), orient), orient.reshape(-1, 2).sum(axis=1)
     assert_allclose(root, 0.25)

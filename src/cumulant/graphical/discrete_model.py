@@ -50,6 +50,7 @@ class DiscreteModel:
         self.theta.setflags(write=False)
         self._evidence: dict[int, int] = {}
         self._log_z: float | None = None
+        self._restriction: tuple[dict[int, int], tuple[Structure, np.ndarray, np.ndarray]] | None = None
 
     # Description -----------------------------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class DiscreteModel:
 
     def cost(self, *, order: Any = "best", max_memory: int = MAX_MEMORY) -> Cost:
         """What exact inference by elimination needs, known without doing it."""
-        return predict(self._restricted()[0], order=order, max_memory=max_memory)
+        return predict(self.restricted()[0], order=order, max_memory=max_memory)
 
     def log_partition(self, *, method: str | None = None, **options: Any) -> float:
         """``A(theta) = log Z``: with evidence, of the states that agree with it. -inf where none is possible."""
@@ -146,7 +147,7 @@ class DiscreteModel:
         return self._all_marginals(found)
 
     def _all_marginals(self, found: list[np.ndarray]) -> Any:
-        left = self._restricted()[2]
+        left = self.restricted()[2]
         out: list[np.ndarray] = []
         for v, size in enumerate(self.structure.cardinalities.tolist()):
             out.append(np.zeros(size))
@@ -271,7 +272,7 @@ class DiscreteModel:
         wanted = [int(v) for v in variables]
         if len(set(wanted)) < len(wanted) or any(not 0 <= v < self.n_variables for v in wanted):
             raise ValueError(f"variables must be different numbers from 0 to {self.n_variables - 1}; got {wanted}")
-        structure, tables, left = self._restricted()
+        structure, tables, left = self.restricted()
         maximised = np.isin(left, wanted)
         if not options.get("order"):
             kinds = [elimination_order(structure, kind).order for kind in ORDERS[: 2 if left.size > 4096 else None]]
@@ -298,13 +299,17 @@ class DiscreteModel:
         """The model of the variables that are asked about: itself, where none are hidden."""
         return self
 
-    def _restricted(self):
-        if getattr(self, "_cut", None) is None or self._cut[0] != self._evidence:
-            self._cut = (self._evidence, self.structure.restrict(self.family.log_tables(self.theta), self._evidence))
-        return self._cut[1]
+    def restricted(self) -> tuple[Structure, np.ndarray, np.ndarray]:
+        """What inference works on: the structure without the variables that are given or have one state, its tables of
+        logarithms as one flat array, and the numbers of the variables that are left.
+        """
+        if self._restriction is None or self._restriction[0] != self._evidence:
+            tables = self.family.log_tables(self.theta)
+            self._restriction = (self._evidence, self.structure.restrict(tables, self._evidence))
+        return self._restriction[1]
 
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
-        structure, tables, _ = self._restricted()
+        structure, tables, _ = self.restricted()
         if method == "enumeration":
             return enumerate_states(structure, tables)
         if method not in (None, *_METHODS):
@@ -328,7 +333,7 @@ class DiscreteModel:
         """``log Z`` and the marginal tables of all factors, put back to full size where there is evidence."""
         value, _, flat = self._answer(method, "beliefs", options)
         self._require_possible(value)
-        smaller = self._restricted()[0]
+        smaller = self.restricted()[0]
         if smaller is self.structure:
             return value, flat
         state = np.zeros(self.structure.n_variables, dtype=np.int64)

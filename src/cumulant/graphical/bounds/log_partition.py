@@ -80,7 +80,7 @@ def bound_log_partition(
     """
     _check(time_limit, max_memory, max_work, delta)
     seed, ledger = seed_of(rng), Ledger(time_limit, max_work)
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     search = Search(structure, theta, ledger, int(max_memory), exact, sampling, delta, seed, n_jobs)
     search.run()
     return _interval(search)
@@ -202,7 +202,7 @@ def bound_marginals(
     for v in wanted:
         if not 0 <= v < model.n_variables:
             raise ValueError(f"variables must be numbers from 0 to {model.n_variables - 1}; got {v}")
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     place = {int(v): k for k, v in enumerate(free)}
     asked = [v for v in dict.fromkeys(wanted) if v in place]
     widened = _with_tables(structure, [place[v] for v in asked])

@@ -129,7 +129,7 @@ def mini_bucket_bound(
     """
     _check(i_bound, max_memory, sense, max_steps, time_limit)
     begin = time.monotonic()
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
     found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
@@ -231,7 +231,7 @@ def _answer(made: Covering, search: _Search, sense: str, order: np.ndarray, limi
 @verifier
 def recomputed(model: Any, result: MiniBucket) -> float:
     """The bound again at ``result.point``, from the tables of the model; of minus ``log Z`` for one from below."""
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     if len(result.order) != structure.n_variables:
         raise CertificateError(
             f"the bound is about {len(result.order)} variables, the model has {structure.n_variables} free ones"

@@ -103,7 +103,7 @@ def is_forest(structure: Structure) -> bool:
 
 def tables_of(model: Any) -> tuple[Structure, np.ndarray, np.ndarray]:
     """The free variables of a model with their tables, as kernels take them, and their numbers in the model."""
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     return structure, np.array(theta), free  # a copy: kernels are compiled once more for arrays that are read-only
 
 

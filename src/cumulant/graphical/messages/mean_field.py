@@ -144,7 +144,7 @@ def certify(value: float, slack: float, what: str, recipe: str) -> Certificate |
 @verifier
 def mean_field_bound(model: Any, result: MeanField) -> float:
     """``-F(q)`` again from the tables of the model and ``result.q``, one factor at a time."""
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     if len(result.q) != free.size:
         raise CertificateError(f"q is about {len(result.q)} variables, the model has {free.size} free ones")
     value = -sum(float(np.sum(p[p > 0] * np.log(p[p > 0]))) for p in result.q)

@@ -77,7 +77,7 @@ def structured_mean_field(
     check_settings(n_starts, max_sweeps, tol)
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     started = time.monotonic()
     parts = choose_blocks(structure, theta, max_memory) if blocks is None else _given(blocks, free, model.structure)
     joint = Blocks(structure, theta, parts, max_memory, n_jobs)
@@ -115,7 +115,7 @@ def structured_mean_field(
 @verifier
 def structured_bound(model: Any, result: MeanField) -> float:
     """``-F(q)`` again from the tables of the model and those of the blocks, in ``result.q``."""
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     joint = Blocks(structure, theta, [np.searchsorted(free, block) for block in result.blocks], 2**31, None)
     if [t.size for t in joint.tables] != [t.size for t in result.q]:
         raise CertificateError("q is about other blocks, or another model")

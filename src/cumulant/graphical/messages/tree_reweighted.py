@@ -164,7 +164,7 @@ def tree_reweighted(
     True
     """
     _check(max_trees, gap, max_sweeps, tol, damping)
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     pairs = PairwiseTables.of(structure, theta)
     given, optimise = _probabilities(edge_probabilities, pairs.edges)
     search = _Search(pairs, given, float(damping))
@@ -368,7 +368,7 @@ def _slack(search: _Search, pairs: PairwiseTables) -> float:
 @verifier
 def recomputed(model: Any, result: TreeReweighted) -> float:
     """The bound again from the tables of the model, the messages and the trees of the proof."""
-    structure, theta, free = model._restricted()
+    structure, theta, free = model.restricted()
     pairs = PairwiseTables.of(structure, theta)
     layout, proof = pairs.layout(), result.proof
     if not np.array_equal(free[pairs.edges], result.edges) or proof.messages.size != layout[3][-1]:

@@ -166,7 +166,7 @@ def mixing_time(model: Any, eps: float = 0.01, *, norm: str = "spectral", bound:
       = each step updates one site, chosen uniformly (by construction)
     """
     eps = _open_unit(eps, "eps")
-    sites = model._restricted()[0].n_variables
+    sites = model.restricted()[0].n_variables
     found = gibbs_mixing(dependency_matrix(model, bound), norm, n_sites=sites)
     kappa = found.kappa or 0.0
     return Certificate(
@@ -186,7 +186,7 @@ def mixing_time(model: Any, eps: float = 0.01, *, norm: str = "spectral", bound:
 def smallest_mixing_time(model: Any, eps: float) -> float:
     """The smallest mixing time that any of the norms proves: what verifies a certificate, whatever norm it was by."""
     R = dependency_matrix(model)
-    sites = model._restricted()[0].n_variables
+    sites = model.restricted()[0].n_variables
     return float(min(gibbs_mixing(R, norm, n_sites=sites).tau(eps) for norm in _working(R)))
 
 

@@ -59,7 +59,7 @@ def sample_chains(
         else:
             run, group = _by_tables(model, method)
     else:
-        left = model._restricted()[2]
+        left = model.restricted()[2]
         if method in _CLUSTERS and isinstance(model, Potts):
             run, group = potts_clusters(model, method)
         elif method in ("multi_spin", *_CLUSTERS):
@@ -88,7 +88,7 @@ def sample_chains(
 
 
 def _by_tables(model: Any, method: str):
-    structure, tables, left = model._restricted()
+    structure, tables, left = model.restricted()
     if np.isneginf(tables).any():
         raise DomainError(
             f"method={method!r} needs every state to be possible: impossible states (-inf) may cut the chain's way "
