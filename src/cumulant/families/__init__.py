@@ -30,6 +30,7 @@ from cumulant.families.normal import LogNormal, Normal, NormalKnownMean, NormalK
 from cumulant.families.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
 from cumulant.families.poisson import Poisson
 from cumulant.families.product import Product
+from cumulant.families.protocol import BoundedFamily, Family
 from cumulant.families.statistics import ConjugatePrior, Statistics, StreamingMAP
 from cumulant.families.von_mises import VonMises, VonMisesFisher
 from cumulant.families.wishart import InverseWishart, Wishart
@@ -41,12 +42,14 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "BoundedFamily",
     "Categorical",
     "ConjugatePrior",
     "Dirichlet",
     "Estimate",
     "Exponential",
     "ExponentialFamily",
+    "Family",
     "Gamma",
     "GammaKnownShape",
     "GammaType",

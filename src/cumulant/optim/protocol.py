@@ -37,7 +37,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cumulant.certificates import Certificate
 
-__all__ = ["Problem", "Solver"]
+__all__ = ["CertifiedProblem", "Problem", "Solver"]
 
 
 @runtime_checkable
@@ -55,6 +55,15 @@ class Problem(Protocol):
 
     def value(self, x: Any) -> Any:
         """``f(x)``."""
+        ...
+
+
+@runtime_checkable
+class CertifiedProblem(Protocol):
+    """A problem that knows more about the distance to its minimum than constants say: a likelihood, for instance."""
+
+    def certify(self, x: Any) -> Certificate:
+        """How far ``f(x)`` can be from the minimum, or `CertificateError`."""
         ...
 
 

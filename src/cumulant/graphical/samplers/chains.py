@@ -81,10 +81,10 @@ def sample_chains(
 
         in_parts(work, -(-chains // group), n_jobs)
     if left.size == model.structure.n_variables:
-        return Draws(found if as_spins else model.family.values(found), method, settings)
+        return Draws(found if as_spins else model.labels.numbers(found), method, settings)
     whole = np.repeat(states[:, None], n, axis=1)
     whole[:, :, left] = (found + 1) // 2 if as_spins else found
-    return Draws(model.family.values(whole), method, settings)
+    return Draws(model.labels.numbers(whole), method, settings)
 
 
 def _by_tables(model: Any, method: str):
@@ -121,6 +121,6 @@ def draw_perfectly(model: Any, n: int, rng: Any, **options: Any) -> np.ndarray:
         raise DomainError(f"method='perfect' is for Ising models; got {type(model).__name__}")
     arrays = IsingArrays.of(model)
     states = _starts(model, 1, None, 0)
-    spins = np.repeat(model.family.values(states), n, axis=0)
+    spins = np.repeat(model.labels.numbers(states), n, axis=0)
     spins[:, arrays.free] = perfect_draws(arrays, n, randomness.seed(rng), **options)
     return spins
