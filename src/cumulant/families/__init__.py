@@ -8,6 +8,7 @@ from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, Negative
 from cumulant.families.categorical import Categorical
 from cumulant.families.dirichlet import Beta, Dirichlet
 from cumulant.families.estimate import Estimate
+from cumulant.families.finite import FiniteFamily, SampledFamily
 from cumulant.families.gamma import Gamma, InverseGamma
 from cumulant.families.gamma_type import (
     Exponential,
@@ -50,6 +51,7 @@ __all__ = [
     "Exponential",
     "ExponentialFamily",
     "Family",
+    "FiniteFamily",
     "Gamma",
     "GammaKnownShape",
     "GammaType",
@@ -75,6 +77,7 @@ __all__ = [
     "Poisson",
     "Product",
     "Rayleigh",
+    "SampledFamily",
     "Statistics",
     "StreamingMAP",
     "VonMises",
@@ -134,4 +137,5 @@ def all_families() -> tuple[ExponentialFamily, ...]:
         WeibullKnownShape(1.5),
         Rayleigh(),
         Product((Gamma(), Poisson(), Normal())),
+        FiniteFamily([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [0.0, 3.0]], [1.0, 2.0, 1.0, 0.5, 1.0]),
     )

@@ -104,7 +104,9 @@ class DiscreteFamily(Learnable):
     def _tables(self, theta: np.ndarray) -> np.ndarray:
         if self.design is None:
             return theta
-        return self.design @ theta if theta.ndim == 1 else np.moveaxis(self.design @ np.moveaxis(theta, -1, 0), 0, -1)
+        if theta.ndim == 1:
+            return self.design @ theta
+        return (self.design @ theta.reshape(-1, self.dim).T).T.reshape(*theta.shape[:-1], -1)
 
     def mean_of(self, beliefs: np.ndarray) -> np.ndarray:
         """``E T(x)`` from the marginal tables of all factors."""

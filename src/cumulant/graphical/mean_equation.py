@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from cumulant.errors import DomainError
+from cumulant.families.finite import outside_of_hull
 from cumulant.graphical.exact.covariance import states_of
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.optim import LBFGS, NegativeLogLikelihood
@@ -15,7 +15,7 @@ from cumulant.optim.problems.likelihoods import newton_decrement
 __all__ = ["solve_mean_equation"]
 
 _MAX_STEPS = 100
-_FEW_STATES = 4096  # up to which a linear programme is asked why there is no estimate
+_FEW_STATES = 2048  # up to which a linear programme is asked why there is no estimate
 _IN_HULL = 1e-9
 _START_L2 = 1e-6
 
@@ -92,22 +92,9 @@ def _reason(family: Any, mu: np.ndarray, theta: np.ndarray) -> str:
     if size > 0 and float(direction @ mu) >= top:
         return f"{rule}; along a direction v it has <v, mu> = {direction @ mu:.6g}, and no state more than {top:.6g}"
     if family.structure.n_states() <= _FEW_STATES:
-        T = family.statistics(family.values(states_of(family.structure)))
-        n = len(T)
-        # The largest t with mu = sum_x p(x) T(x) and p >= t: positive where mu is inside.
-        found = linprog(
-            np.append(np.zeros(n), -1.0),
-            A_ub=np.hstack([-np.eye(n), np.ones((n, 1))]),
-            b_ub=np.zeros(n),
-            A_eq=np.vstack([np.hstack([T.T, np.zeros((T.shape[1], 1))]), np.append(np.ones(n), 0.0)]),
-            b_eq=np.append(mu, 1.0),
-        )
-        if found.status == 2:
-            return f"{rule}; no distribution has it (a linear programme over the {n} states is infeasible)"
-        if found.status == 0 and -found.fun <= 1e-12:
-            return (
-                f"{rule}; every distribution that has it makes some state impossible, so that theta would be infinite"
-            )
+        why = outside_of_hull(family.statistics(family.values(states_of(family.structure))), mu)
+        if why:
+            return f"{rule}; {why}"
     return (
         f"{rule}; it is on the boundary, outside, or too near to it to tell: after {_MAX_STEPS} Newton steps |theta| "
         f"is {size:.3g}, and nothing proves that an estimate exists"
