@@ -20,7 +20,7 @@ from cumulant.randomness import seed as seed_of
 __all__ = ["bound_log_partition", "bound_marginals"]
 
 _GRACE = 0.2  # seconds over its limit, and a tenth of that, after which no other variable is looked at
-_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+_SMALLEST = float(np.finfo(np.float64).tiny)  # below it numbers lose digits
 
 
 def bound_log_partition(
@@ -282,6 +282,7 @@ def _probabilities(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nd
     sizes = np.where(np.isfinite(low), np.abs(low), 0.0).max() + np.where(np.isfinite(high), np.abs(high), 0.0).max()
     off = rounding(sizes, low.size, terms=8.0)
     lower = np.where(less == np.inf, 1.0, expit(less - off) * (1.0 - 1e-15))
+    lower[lower < _SMALLEST] = 0.0
     upper = np.where(high == -np.inf, 0.0, np.maximum(expit(more + off) * (1.0 + 1e-15), _SMALLEST))
     return np.where(low == -np.inf, 0.0, lower), np.minimum(upper, 1.0)
 

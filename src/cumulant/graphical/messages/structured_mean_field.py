@@ -133,11 +133,14 @@ def certify_structured_mean_field(model: Any, result: MeanField) -> Certificate:
         joint.tables[b][:] = tables
         joint.solve(b)
     # the tables of q need not be those of the model inside a block: take nothing for granted
-    entropy = math.fsum(
+    entropies = [
         log_z - _inner(found, own) for log_z, found, own in zip(joint.log_z, joint.flat, joint.tables, strict=True)
+    ]
+    mean = joint.answers()[1]
+    value = math.fsum(entropies + (mean[mean > 0] * theta[mean > 0]).tolist())
+    found = lower_certificate(
+        structure, theta, value, joint.bound()[1], _BLOCKS, recipe_of(certify_structured_mean_field)
     )
-    value, slack = entropy + _inner(joint.answers()[1], theta), joint.bound()[1]
-    found = lower_certificate(structure, theta, value, slack, _BLOCKS, recipe_of(certify_structured_mean_field))
     if found is None:
         raise CertificateError("no certificate: q has mass on impossible states")
     return found
