@@ -70,8 +70,8 @@ def test_checkpoints_of_trees(tmp_path):
     again = optim.run(optim.GradientDescent(0.3), problem, START, max_steps=20, **settings)
     for name in START:
         np.testing.assert_array_equal(whole.x[name], again.x[name])
+    other = {"weights": np.zeros(3), "intercept": np.zeros(1)}
     with pytest.raises(ValueError, match="another"):
-        other = {"weights": np.zeros(3), "intercept": np.zeros(1)}
         optim.run(optim.GradientDescent(0.3), problem, other, max_steps=20, **settings)
 
 
