@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant import files, sampling
 from cumulant.certificates import Certificate, Subject
-from cumulant.errors import DomainError, CertificateError
+from cumulant.errors import CertificateError, DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict

@@ -19,6 +19,7 @@ from cumulant.optim.driver.early_stopping import EarlyStopping
 from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
+from cumulant.optim.driver.solve import SolveInfo, solve
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
@@ -119,6 +120,7 @@ __all__ = [
     "Simplex",
     "SmoothedHingeLoss",
     "Snapshot",
+    "SolveInfo",
     "Solver",
     "SquaredHingeLoss",
     "StochasticMirrorDescent",
@@ -153,4 +155,5 @@ __all__ = [
     "separating_direction",
     "small_start_limit",
     "soft_threshold",
+    "solve",
 ]
