@@ -87,7 +87,7 @@ def test_what_is_called_converged_is_the_certified_iterate_and_not_another():
 
     result = optim.run(Best(0.2), RIDGE, ZERO, tol=2e-2, max_steps=500, rng=1)
     assert result.status == "converged"
-    assert result.certificate.verify(RIDGE, result.x).bound == result.certificate.bound
+    assert result.certificate.verify(result.subject).bound == result.certificate.bound
     assert result.certificate.upper <= 2e-2 * result.scale
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from cumulant.optim.certify.optimality import Knowledge, knowledge
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugateGradient"]

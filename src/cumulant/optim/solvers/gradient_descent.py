@@ -6,12 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
-from cumulant.optim.problems.base import widen
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
 from cumulant.pytrees import pytree
 
-__all__ = ["GradientDescent", "certify_strong_convexity", "strong_convexity_bound"]
+__all__ = ["GradientDescent"]
 
 
 class GradientDescentState(NamedTuple):
@@ -111,40 +110,3 @@ class GradientDescent:
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""
         return certify_strong_convexity(problem, state.x)
-
-
-@verifier
-def strong_convexity_bound(problem: Any, x: Any) -> float:
-    """``|grad f(x)|^2 / (2 mu)``, in float64 from the data."""
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    return float(np.sum(np.asarray(problem.gradient(x)) ** 2) / (2 * float(problem.strong_convexity)))
-
-
-def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
-    """The certificate ``f(x) - f* <= |grad f(x)|^2 / (2 mu)`` of a ``mu``-strongly convex function (Polyak 1963).
-
-    Minimising both sides of ``f(y) >= f(x) + <grad f(x), y - x> + mu/2 |y - x|^2`` over ``y`` gives it. The slack
-    allows for the rounding of the gradient and of ``mu``. Refused where ``mu`` is zero or cannot be told from it.
-    """
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    mu = float(wide.strong_convexity)
-    doubt = float(getattr(wide, "constant_rounding", 0.0))
-    text = "the objective is strongly convex"
-    convexity = check(mu > doubt, text, f"mu = {mu:.6g}")
-    accurate = by_construction("the gradient is computed from the data in float64")
-    if wide.constants_are != "checked":
-        convexity = Assumption(text, wide.constants_are, f"mu = {mu:.6g}, as given with the problem")
-        accurate = assume("the rounding of the gradient is within the slack", "the function is yours")
-    bound = strong_convexity_bound(wide, x)
-    norm = float(np.sqrt(2 * mu * bound))
-    rounding = float(wide.gradient_rounding(x))
-    slack = (norm + rounding) ** 2 / (2 * (mu - doubt)) * (1 + 1e-12) - bound
-    return Certificate(
-        "f(x) - f*",
-        bound,
-        "strong convexity: |grad f(x)|^2 / (2 mu), Polyak 1963",
-        (convexity, accurate),
-        slack=max(slack, 0.0),
-        recipe=recipe_of(strong_convexity_bound),
-        details={"gradient norm": norm, "mu": mu},
-    )
