@@ -573,6 +573,11 @@ class SmoothConstraints(Constraints):
         """``function(x, data)``."""
         return self.function(x, self.data)
 
+    def value_rounding(self, x):
+        """An allowance: 64 units in the last place of ``c(x)`` and of its derivative along ``x``."""
+        c, along = jax.jvp(self.value, (x,), (x,))
+        return 64 * jnp.finfo(x.dtype).eps * (jnp.abs(c) + jnp.abs(along))
+
     def lagrangian_hessian(self, x, z):
         """By automatic differentiation of ``<z, c(x)>``."""
         return jax.hessian(lambda y: jnp.vdot(z, self.function(y, self.data)))(x)
