@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from cumulant import optim
 from cumulant.errors import TooWide
+from cumulant.graphical import JunctionTree
 from cumulant.optim.finite_sums.sum_tree_kernels import tree_build
 from cumulant.sequences import (
     LBFGS,
@@ -19,7 +20,6 @@ from cumulant.sequences import (
     DualAscent,
     Factors,
     GraphData,
-    JunctionTree,
     TreeInference,
     TreeMarginals,
     TreeProblem,

@@ -5,8 +5,8 @@ data as arrays; `TreeCRF`, `TreeProblem` and `GraphData` are the same for graphs
 `viterbi` and their kin answer for one chain, `oracle_jax` for batches on any device.
 """
 
-from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from cumulant.sequences.chain.model import ChainModel
+from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from cumulant.sequences.chain.problem import ChainProblem, Marginals
 from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.chain_crf import ChainCRF
@@ -21,7 +21,6 @@ from cumulant.sequences.solvers.exponentiated_gradient import OEG
 from cumulant.sequences.solvers.lbfgs import LBFGS
 from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
 from cumulant.sequences.solvers.switching import Switching
-from cumulant.sequences.tree.junction_tree import JunctionTree
 from cumulant.sequences.tree.problem import TreeInference, TreeMarginals, TreeProblem
 from cumulant.sequences.tree_crf import TreeCRF
 
@@ -39,7 +38,6 @@ __all__ = [
     "Factors",
     "GradientDescent",
     "GraphData",
-    "JunctionTree",
     "Marginals",
     "SequenceData",
     "Switching",

@@ -117,7 +117,7 @@ class ChainModel(DiscreteModel):
         return oracle.tree_entropy(*self._solved()[:2])
 
     def kl(self, other: DiscreteModel, *, method: str | None = None, **options: Any) -> float:
-        """``KL(self || other)`` to a model of as many nodes and labels; infinite where that forbids what this allows."""
+        """``KL(self || other)``, infinite where `other` forbids what this model allows."""
         if method is not None or options or not isinstance(other, ChainModel):
             return super().kl(other, method=method, **options)
         if self._unary.shape != other._unary.shape:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from cumulant.graphical.exact.junction_tree import JunctionTree
 from cumulant.sequences.data.graph_data import GraphData
-from cumulant.sequences.tree.junction_tree import JunctionTree
 
 __all__ = ["Features", "Layout", "Rows", "features_of", "lay_out", "rows_of"]
 
@@ -114,7 +114,7 @@ class _Structures:
         key = (n_variables, scopes, tree)
         if key not in self.known:
             self.known[key] = len(self.sizes)
-            tree = JunctionTree.of(n_variables, set(scopes)) if tree is None else tree
+            tree = JunctionTree.of(n_variables, set(scopes), self.n_labels) if tree is None else tree
             tree.check_width(self.n_labels, self.max_table, f"graph {i}")
             self._add(tree, scopes)
         return self.known[key]
