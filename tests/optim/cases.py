@@ -46,7 +46,7 @@ class BareState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class BareDescent:
+class BareDescent(optim.Solver):
     """Gradient descent with nothing but the three required methods."""
 
     tau: float = 0.1
@@ -70,7 +70,7 @@ class NoisyState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class NoisyDescent:
+class NoisyDescent(optim.Solver):
     """Gradient descent with random noise: a solver that draws, and that asks for its best iterate."""
 
     tau: float = 0.1

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from cumulant.optim.protocol import Solver
 from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 
 
@@ -16,7 +17,7 @@ class DescentState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class CoordinateDescent:
+class CoordinateDescent(Solver):
     """Random coordinate descent on ridge regression, on the host: ten updates a step, in place, on a consumed state."""
 
     updates: int = 10

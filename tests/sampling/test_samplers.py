@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from cumulant import graphical
 from cumulant.errors import DomainError
 from cumulant.sampling import HMC, MALA, RandomWalk, Sampler, Target, sample
 from cumulant.sampling.chains import _advance
@@ -61,6 +62,41 @@ def test_the_contract_of_samplers(sampler):
     # Every second state of a longer run, whatever the pieces it is computed in.
     longer = sample(sampler, GAUSSIAN, 607, chains=3, burn_in=0, rng=5).values
     assert_allclose(longer[:, 8::2][:, :300], first.values)
+
+
+SPINS = graphical.Ising(graphical.grid(3, 3), 0.4, 0.1)
+COLOURS = graphical.Potts(graphical.grid(2, 3), 0.5, n_states=3)
+DISCRETE = [
+    *((graphical.Gibbs(scan), SPINS) for scan in ("systematic", "random", "chromatic", "blocked")),
+    (graphical.Gibbs(), COLOURS.given({1: 2})),
+    (graphical.SwendsenWang(), SPINS),
+    (graphical.Wolff(n_jobs=1), SPINS),
+    (graphical.SwendsenWang(), COLOURS),
+    (graphical.Wolff(), COLOURS),
+    (graphical.MultiSpin(), graphical.Ising(graphical.torus(4, 128), 0.3)),
+    (graphical.EdgeFlips(), graphical.SubgraphsWorld(graphical.grid(2, 3), 0.5, 0.3)),
+]
+
+
+@pytest.mark.parametrize(("sampler", "target"), DISCRETE, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("chains", [3, 20])
+def test_the_contract_of_samplers_of_discrete_models(sampler, target, chains):
+    assert isinstance(sampler, Sampler)
+    whole = sample(sampler, target, 6, chains=chains, burn_in=4, thin=2, rng=3)
+    assert whole.values.shape[:2] == (chains, 6)
+    assert whole.settings["seed"] == 3
+    # Chain by chain the same, whatever the number of chains and however a run is divided.
+    assert (sample(sampler, target, 6, chains=2, burn_in=4, thin=2, rng=3).values == whole.values[:2]).all()
+    state = sampler.init(target, target.starts(chains, None, 3), 3)
+    for _ in range(4):
+        state = sampler.step(target, state)
+    state, first = sampler.advance(target, state, 2, 0, 2)
+    state, rest = sampler.advance(target, state, 4, 0, 2)
+    assert (np.concatenate([first, rest], axis=1) == whole.values).all()
+    assert state.sweeps == 16
+    assert len(state.x) == chains
+    with pytest.raises(ValueError, match="shape"):
+        sample(sampler, target, 1, start=np.zeros(1, int))
 
 
 def test_where_the_density_is_not_a_number_no_chain_goes():

@@ -5,8 +5,9 @@ behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1L
 penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
 """
 
-from cumulant.glm.batch.certify import concordance_bound, concordance_certificate, duality_gap, gap_certificate
+from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
 from cumulant.glm.batch.design import DenseDesign, SparseDesign, design_of
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.model import GLM
 from cumulant.glm.batch.penalty_path import PenaltyPath
@@ -30,16 +31,15 @@ __all__ = [
     "OnlineL1Logistic",
     "OnlineLasso",
     "PenaltyPath",
+    "PrimalDual",
     "ProximalNewton",
     "Pruning",
     "RegularizationPath",
     "SparseDesign",
     "WorkingSet",
-    "concordance_bound",
-    "concordance_certificate",
+    "certify_glm_concordance",
+    "certify_glm_gap",
     "design_of",
-    "duality_gap",
-    "gap_certificate",
     "hashing",
     "loss_of",
     "prequential",

@@ -64,10 +64,11 @@ from cumulant.graphical.mixing.perron import perron_root, spectral_norm
 from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
 from cumulant.graphical.samplers.blocked import acyclic_blocks
+from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, Wolff
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.coupling import ferromagnetic_signs
 from cumulant.graphical.samplers.gibbs import random_scan
-from cumulant.graphical.samplers.subgraphs import SubgraphsWorld
+from cumulant.graphical.samplers.subgraphs import EdgeFlips, SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
@@ -86,10 +87,12 @@ __all__ = [
     "Cost",
     "DiscreteFamily",
     "DiscreteModel",
+    "EdgeFlips",
     "FactorGraph",
     "Factorisation",
     "FastMixing",
     "Fit",
+    "Gibbs",
     "Ising",
     "IsingEstimator",
     "JunctionTree",
@@ -101,6 +104,7 @@ __all__ = [
     "Mechanism",
     "MiniBucket",
     "Mixing",
+    "MultiSpin",
     "Neighbours",
     "NotFastMixing",
     "Order",
@@ -113,7 +117,9 @@ __all__ = [
     "Schedule",
     "Structure",
     "SubgraphsWorld",
+    "SwendsenWang",
     "TreeReweighted",
+    "Wolff",
     "acyclic_blocks",
     "annealed_estimates",
     "backdoor_adjustment",

@@ -4,12 +4,13 @@ import copy
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from cumulant import files
+from cumulant import files, sampling
 from cumulant.certificates import Certificate
 from cumulant.errors import DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
@@ -257,7 +258,26 @@ class DiscreteModel:
             raise ValueError(f"method must be one of {', '.join(map(repr, chains.METHODS))} or None; got {method!r}")
         if method == "perfect":
             return chains.draw_perfectly(self, n, rng, **options)
-        return chains.sample_chains(self, n, method, rng=rng, **options)
+        draws = sampling.sample(chains.sampler_of(method, options.pop("n_jobs", None)), self, n, rng=rng, **options)
+        return replace(draws, method=method)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """One vector ``x`` with an entry for each variable: what the draws of a sampler are."""
+        return {"x": (self.structure.n_variables,)}
+
+    def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
+        """Where chains begin, values ``(chains, variables)``: at `start`, one for all or one each, or at uniform states
+        that depend on the seed and the number of the chain only.
+        """
+        n = self.structure.n_variables  # hidden variables included
+        if start is None:
+            sizes = self.structure.cardinalities
+            states = [np.random.default_rng([seed, c]).integers(0, sizes) for c in range(chains)]
+            return self.family.values(np.array(states, dtype=np.int64).reshape(chains, n))
+        if np.shape(start) not in ((n,), (chains, n)):
+            raise ValueError(f"start must have shape ({n},) or ({chains}, {n}); got {np.shape(start)}")
+        return np.broadcast_to(np.asarray(start), (chains, n)).copy()
 
     def map(self, **options: Any) -> tuple[np.ndarray, float]:
         """A most probable state and its ``log p(x) + A``: the largest of ``<theta, T(x)>``, by max-product."""

@@ -15,10 +15,11 @@ from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, r
 from cumulant.optim.analysis.separability import is_separable, separating_direction
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
+from cumulant.optim.driver.early_stopping import EarlyStopping
+from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
 from cumulant.optim.driver.trace import Trace
-from cumulant.optim.driver.verification import Verification, verify
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
     GapImportanceSampler,
@@ -76,6 +77,7 @@ __all__ = [
     "CumulantEntropy",
     "DualCoordinateAscent",
     "DualProblem",
+    "EarlyStopping",
     "ElasticNet",
     "ExactLineSearch",
     "FiniteSum",
@@ -106,6 +108,7 @@ __all__ = [
     "Problem",
     "ProximalGradient",
     "Quadratic",
+    "RateComparison",
     "ResidualSampler",
     "Result",
     "RidgeSolution",
@@ -119,9 +122,9 @@ __all__ = [
     "StochasticMirrorDescent",
     "Trace",
     "UniformSampler",
-    "Verification",
     "certify_duality",
     "certify_optimality",
+    "compare_with_rate",
     "conditions_of",
     "dual_value",
     "equivalent_entropy",
@@ -148,5 +151,4 @@ __all__ = [
     "separating_direction",
     "small_start_limit",
     "soft_threshold",
-    "verify",
 ]

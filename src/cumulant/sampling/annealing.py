@@ -138,7 +138,7 @@ def annealed_importance_sampling(
     True
     """
     require_counts(n=(n, 1), steps=(steps, 1))
-    given = None if share is not None else _schedule(temperatures)
+    given = _schedule(temperatures)
     seed = randomness.seed(rng)
     with float64():
         # The particles and the moves have seeds of their own, both made from the one that was given.
@@ -148,7 +148,7 @@ def annealed_importance_sampling(
         log_weights, used = np.zeros(n), [0.0]
         while used[-1] < 1.0:
             ratio = np.asarray(path.log_ratio(np.asarray(state.x)))
-            t = next_temperature(ratio, used[-1], share) if given is None else float(given[len(used)])
+            t = next_temperature(ratio, used[-1], share) if share is not None else float(given[len(used)])
             log_weights += (t - used[-1]) * ratio
             used.append(t)
             if t < 1.0:

@@ -71,7 +71,7 @@ def sample(
         state = sampler.init(target, target.starts(chains, start, seed), seed)
         done = 0
         while done < n or not pieces:
-            size = min(_PIECE, n - done)
+            size = n - done if sampler.backend == "host" and time_limit is None else min(_PIECE, n - done)
             if sampler.backend == "jax":
                 state, values = _advance(sampler, target, state, burn_in if done == 0 else 0, thin, size)
                 values = np.asarray(values).swapaxes(0, 1)
@@ -81,9 +81,7 @@ def sample(
             done += size
             if time_limit is not None and time.perf_counter() - begun > time_limit:
                 break
-        if sampler.backend == "jax":
-            settings["acceptance"] = np.asarray(state.acceptance)
-    settings["n"] = done
+        settings |= {"n": done, **sampler.report(state)}
     return Draws(np.concatenate(pieces, axis=1), type(sampler).__name__, settings, variables=target.shapes)
 
 

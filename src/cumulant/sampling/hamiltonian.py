@@ -1,20 +1,20 @@
 """Hamiltonian Monte Carlo with a fixed number of leapfrog steps."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from cumulant.pytrees import pytree
-from cumulant.sampling.metropolis import MetropolisState, decide, require_positive, start
+from cumulant.sampling.metropolis import Metropolis, MetropolisState, decide, require_positive
 
 __all__ = ["HMC"]
 
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class HMC:
+class HMC(Metropolis):
     """A momentum from ``N(0, I)``, `n_leapfrog` leapfrog steps of length `step_size`, and a Metropolis decision.
 
     The number of steps is drawn uniformly from 1 to `n_leapfrog` for all chains together, so that no period of the
@@ -34,15 +34,9 @@ class HMC:
     step_size: Any
     n_leapfrog: int = 10
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         require_positive("step_size", self.step_size)
         require_positive("n_leapfrog", self.n_leapfrog)
-
-    def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
-        """The chains at ``x0``."""
-        return start(target, x0, rng)
 
     def step(self, target: Any, state: MetropolisState) -> MetropolisState:
         """One trajectory for every chain."""

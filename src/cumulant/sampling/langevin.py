@@ -1,20 +1,20 @@
 """The Metropolis-adjusted Langevin algorithm."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from cumulant.pytrees import pytree
-from cumulant.sampling.metropolis import MetropolisState, decide, require_positive, start
+from cumulant.sampling.metropolis import Metropolis, MetropolisState, decide, require_positive
 
 __all__ = ["MALA"]
 
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class MALA:
+class MALA(Metropolis):
     """Langevin proposals ``y = x + h grad log p(x) + sqrt(2 h) N(0, I)`` with a Metropolis correction.
 
     On a product of many equal factors the best acceptance rate is 0.574 (Roberts and Rosenthal 1998).
@@ -31,14 +31,8 @@ class MALA:
 
     step_size: Any
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         require_positive("step_size", self.step_size)
-
-    def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
-        """The chains at ``x0``."""
-        return start(target, x0, rng)
 
     def step(self, target: Any, state: MetropolisState) -> MetropolisState:
         """One proposal for every chain."""

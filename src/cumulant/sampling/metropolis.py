@@ -1,6 +1,6 @@
 """What Metropolis samplers share: the state of a batch of chains, and the decision to accept."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import DomainError
 
-__all__ = ["MetropolisState", "decide", "require_positive", "start"]
+__all__ = ["Metropolis", "MetropolisState", "decide", "require_positive", "start"]
 
 
 class MetropolisState(NamedTuple):
@@ -21,6 +21,20 @@ class MetropolisState(NamedTuple):
     key: Any
     acceptance: Any
     steps: Any
+
+
+class Metropolis:
+    """What the samplers below share: their states begin alike, and report the share of accepted proposals."""
+
+    backend: ClassVar[str] = "jax"
+
+    def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
+        """The chains at ``x0``."""
+        return start(target, x0, rng)
+
+    def report(self, state: MetropolisState) -> dict[str, np.ndarray]:
+        """The share of accepted proposals of each chain."""
+        return {"acceptance": np.asarray(state.acceptance)}
 
 
 def start(target: Any, x0: Any, rng: Any) -> MetropolisState:
@@ -55,5 +69,5 @@ def decide(target: Any, state: MetropolisState, proposal: Any, correction: Any, 
 
 def require_positive(name: str, value: Any) -> None:
     """Refuse a setting that is a number and not positive and finite."""
-    if isinstance(value, int | float | np.generic) and not (np.isfinite(value) and value > 0):
+    if isinstance(value, int | float) and not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite; got {value}")

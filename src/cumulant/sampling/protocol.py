@@ -3,7 +3,10 @@
 A **sampler** is a frozen dataclass of settings with
 
 * ``init(target, x0, rng) -> state``: the state of a batch of chains started at ``x0``, one row each;
-* ``step(target, state) -> state``: one transition of every chain, which leaves the target's distribution as it is.
+* ``step(target, state) -> state``: one transition of every chain, which leaves the target's distribution as it is;
+* ``report(state) -> dict``: what the settings of the draws should say, such as the share of accepted proposals.
+
+A target says where chains begin (``starts(chains, start, seed)``) and what the variables of a draw are (``shapes``).
 
 ``state.x`` holds the current states, one row for each chain, and the state holds all randomness, so that a run that is
 continued equals one that was never stopped. With ``backend = "jax"`` a step is pure and `sample` compiles many of them
@@ -37,4 +40,8 @@ class Sampler(Protocol):
 
     def step(self, target: Any, state: Any) -> Any:
         """The state one transition later."""
+        ...
+
+    def report(self, state: Any) -> dict[str, Any]:
+        """What the settings of the draws should say about a run that ended in this state."""
         ...

@@ -1,19 +1,19 @@
 """Random-walk Metropolis."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
 from cumulant.pytrees import pytree
-from cumulant.sampling.metropolis import MetropolisState, decide, require_positive, start
+from cumulant.sampling.metropolis import Metropolis, MetropolisState, decide, require_positive
 
 __all__ = ["RandomWalk"]
 
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class RandomWalk:
+class RandomWalk(Metropolis):
     """Metropolis steps ``y = x + scale * N(0, I)``, accepted with probability ``min(1, p(y) / p(x))``.
 
     On a product of many equal factors the best acceptance rate is 0.234 (Roberts, Gelman and Gilks 1997).
@@ -30,14 +30,8 @@ class RandomWalk:
 
     scale: Any
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         require_positive("scale", self.scale)
-
-    def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
-        """The chains at ``x0``."""
-        return start(target, x0, rng)
 
     def step(self, target: Any, state: MetropolisState) -> MetropolisState:
         """One proposal for every chain."""

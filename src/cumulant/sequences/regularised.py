@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.optim.protocol import Problem
+
 __all__ = ["TINY", "UNIT", "Regularised", "dot"]
 
 UNIT = 2.0**-52  # twice the unit roundoff: products of several factors (1 + u) are covered
@@ -21,7 +23,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.sum(blocks) + np.vdot(a[whole:], b[whole:]))
 
 
-class Regularised:
+class Regularised(Problem):
     """``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i [log Z_i(w) - w . F(x_i, y_i)]`` and its dual ``D(mu)``.
 
     Subclasses compute ``log Z_i`` and expectations of ``F``. Their *beliefs* are the marginals that expectations of

@@ -297,7 +297,7 @@ class GLM(PartialFits, Paths, BaseEstimator):
         classes = len(self.classes_) if self._is_categorical() else 0
         offset = self._offset(X.shape[0], offset, exposure, max(classes, 1))
         design = design_of(X, bool(self.fit_intercept), self.n_jobs)
-        if not np.isfinite(design.squared_norm()):  # which certificates need anyway: one pass over the data less
+        if not np.isfinite(design.column_norms).all():  # which certificates need anyway: one pass over the data less
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         kept = weights > 0
         if not kept.all():

@@ -6,9 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import concordance_bound, concordance_certificate, gap_certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.errors import CertificateError
+from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
 from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import (
     NO_FACTOR,
@@ -18,9 +20,9 @@ from cumulant.glm.solvers.newton_step import (
     common_factor,
     dual_slopes,
     is_small,
-    newton_slopes,
     products_of_a_factor,
 )
+from cumulant.optim.protocol import Solver
 
 __all__ = ["Newton", "NewtonState", "starting_point"]
 
@@ -49,7 +51,7 @@ class NewtonState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Solver):
     """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
 
     With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate
@@ -155,15 +157,24 @@ class Newton:
         if problem.l2 > 0:
             return state.value - state.lower
         small = state.decrement**2 <= max(self.tol * abs(state.value), 1e-14) or state.stuck
-        return concordance_bound(problem, state.x) if small and is_small(problem) else np.inf
+        if not (small and is_small(problem)):
+            return np.inf
+        try:
+            return certify_glm_concordance(problem, state.x).upper
+        except CertificateError:
+            return np.inf
 
     def certify(self, problem: GLMProblem, state: NewtonState) -> Certificate:
         """By duality where there is a penalty, else by self-concordance; the better one where both speak."""
         if problem.l2 == 0:
-            return concordance_certificate(problem, state.x)
-        if not np.isfinite(state.lower):  # the run ended before its bound was worth a look
-            return gap_certificate(problem, state.x, newton_slopes(problem, state.x))
-        return gap_certificate(problem, state.x, state.dual, state.pull)
+            return certify_glm_concordance(problem, state.x)
+        gradient = state.pull if np.isfinite(state.lower) else None
+        return certify_glm_gap(*self.subject(problem, state), gradient)
+
+    def subject(self, problem: GLMProblem, state: NewtonState) -> Subject:
+        """The weights, and their dual slopes once the run has come to look at them."""
+        finite = problem.l2 > 0 and np.isfinite(state.lower)
+        return Subject(problem, PrimalDual(state.x, state.dual) if finite else state.x)
 
 
 def starting_point(problem: GLMProblem) -> np.ndarray:

@@ -5,14 +5,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import gap_certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
 from cumulant.glm.solvers.newton_step import is_small
 from cumulant.glm.solvers.quadratic_model import minimise_model, polish
+from cumulant.optim.protocol import Solver
 
 __all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
 
@@ -33,7 +35,7 @@ class ProximalState(NamedTuple):
     stuck: bool
 
 
-class ByDuality:
+class ByDuality(Solver):
     """What solvers share whose states have a value, a lower bound and the dual slopes that prove it."""
 
     def measure(self, problem: GLMProblem, state: Any) -> dict[str, float]:
@@ -48,7 +50,11 @@ class ByDuality:
 
     def certify(self, problem: GLMProblem, state: Any) -> Certificate:
         """By duality."""
-        return gap_certificate(problem, state.x, state.dual)
+        return certify_glm_gap(*self.subject(problem, state))
+
+    def subject(self, problem: GLMProblem, state: Any) -> Subject:
+        """The weights and the dual slopes."""
+        return Subject(problem, PrimalDual(state.x, state.dual))
 
 
 @dataclass(frozen=True)

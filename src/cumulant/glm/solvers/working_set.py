@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import gap_certificate
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import dot
 from cumulant.glm.batch.losses import NamedLoss
 from cumulant.glm.batch.problem import GLMProblem
@@ -119,7 +119,7 @@ class WorkingSet(ByDuality):
 
     def certify(self, problem: GLMProblem, state: WorkingState) -> Certificate:
         """By duality."""
-        return gap_certificate(problem, state.x, state.dual, state.dual_gradient)
+        return certify_glm_gap(*self.subject(problem, state), state.dual_gradient)
 
     def _enough(self, state: WorkingState) -> float:
         return max(0.2 * self.tol * state.value, 0.05 * (state.value - state.lower))
@@ -161,7 +161,7 @@ class WorkingSet(ByDuality):
 
 def _look(problem: GLMProblem, slope: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """The lower bound from slopes, the feasible slopes that give it, their ``X^T (p s)``; the same before shrinking."""
-    slope = problem.balanced(slope)
+    slope = problem.balanced(problem.loss.clipped(slope))
     pull = problem.without_intercept(problem.loss_gradient(slope))
     dual, gradient = problem.shrunk(slope, pull)
     return problem.dual_value(dual, gradient), dual, gradient, pull

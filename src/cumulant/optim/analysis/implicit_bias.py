@@ -16,12 +16,13 @@ from cumulant.errors import DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Euclidean, Hypentropy, NegativeLog, Power, Shannon
 from cumulant.geometry.projections import bregman_affine
 from cumulant.optim.problems.smooth import array, is_concrete, problem_type, widen
+from cumulant.optim.protocol import Problem
 
 __all__ = ["ImplicitBias", "Interpolation", "SmallStartLimit", "implicit_bias", "projection_gap", "small_start_limit"]
 
 
 @problem_type
-class Interpolation:
+class Interpolation(Problem):
     """``min D(x|x0)`` over ``{x : A x = y}``: the problem that a descent from ``x0`` solves without being asked.
 
     It is what `ImplicitBias.certificate` is verified against.

@@ -11,12 +11,13 @@ import numpy as np
 
 from cumulant import precision
 from cumulant.certificates import Certificate
-from cumulant.optim.driver.window import Advance, Window, certified_bound
+from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
+from cumulant.optim.protocol import Solver
 
 __all__ = ["CompiledEngine"]
 
 _CAPACITY = 256  # rows one compiled call can bring home
-_GOING, _REACHED, _DIVERGED = 0, 1, 2
+_GOING, _REACHED, _DIVERGED, _STILL = 0, 1, 2, 3
 
 
 class _Best(NamedTuple):
@@ -72,11 +73,7 @@ def _healthy(state: Any) -> jax.Array:
 
 def _measure(solver: Any, problem: Any, state: Any) -> dict[str, jax.Array]:
     """The solver's own measurements, or the value alone; as scalars of one type, with a bound among them."""
-    if hasattr(solver, "measure"):
-        found = dict(solver.measure(problem, state))
-    else:
-        x = solver.solution(problem, state) if hasattr(solver, "solution") else state.x
-        found = {"value": problem.value(x)}
+    found = dict(solver.measure(problem, state))
     found.setdefault("bound", jnp.inf)
     return {name: jnp.asarray(number, dtype=float) for name, number in found.items()}
 
@@ -109,7 +106,8 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
         row = jnp.stack([jnp.asarray(done, dtype=rows.dtype), *(found[name] for name in names)])
         rows = jax.lax.dynamic_update_slice(rows, row[None], (filled, 0))
         reached = (window.tol >= 0) & (bound <= window.tol * jnp.maximum(jnp.abs(value), window.scale))
-        verdict = jnp.where(fine, jnp.where(reached, _REACHED, _GOING), _DIVERGED)
+        still = jnp.where(is_still(found, window.still), _STILL, _GOING)
+        verdict = jnp.where(fine, jnp.where(reached, _REACHED, still), _DIVERGED)
         return best, rows, filled + fine, verdict  # the row of a diverged state is not kept
 
     def body(carry):
@@ -150,7 +148,7 @@ class CompiledEngine:
         self.state: Any = None
         self.best: Any = None
         # Without `measure` the bound comes from `certify`, on the host: one record a call.
-        self.one_record = not hasattr(solver, "measure")
+        self.one_record = type(solver).measure is Solver.measure
 
     def _precision(self):
         return precision.float64() if self.wide else contextlib.nullcontext()
@@ -161,7 +159,7 @@ class CompiledEngine:
 
     @property
     def precision_name(self) -> str:
-        """A word for the precision of this run, so that a checkpoint of another one is not taken up."""
+        """A word for the precision of this run, so that a checkpoint of another one is not resumed."""
         return "float64" if self.wide else f"JAX arrays, {jnp.result_type(float)}"
 
     def start(self, x0: Any, rng: Any) -> None:
@@ -187,7 +185,7 @@ class CompiledEngine:
         if self.one_record and filled:
             rows["bound"][-1] = certified_bound(lambda: self.certify(self.state))
             reached = window.tol >= 0 and rows["bound"][-1] <= window.tol * max(abs(rows["value"][-1]), window.scale)
-        return Advance(rows, int(done), bool(reached), bool(verdict == _DIVERGED))
+        return Advance(rows, int(done), bool(reached), bool(verdict == _DIVERGED), bool(verdict == _STILL))
 
     def measure_now(self) -> dict[str, np.ndarray]:
         """One row for the state as it is."""
@@ -200,7 +198,8 @@ class CompiledEngine:
     def solution(self, state: Any) -> Any:
         """The answer in a state: NumPy if the run is wide."""
         with self._precision():
-            x = _solution(self.program, self.data, state) if hasattr(self.solver, "solution") else state.x
+            own = type(self.solver).solution is not Solver.solution
+            x = _solution(self.program, self.data, state) if own else state.x
             return precision.to_numpy(x) if self.wide else x
 
     def certify(self, state: Any) -> Certificate:

@@ -5,7 +5,7 @@ them.
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,13 +24,14 @@ from cumulant.optim.problems.smooth import (
     term_number,
 )
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 __all__ = ["FiniteSum", "Rows", "finite_sum", "rows_of", "term_constants"]
 
 
 @problem_type
-class FiniteSum:
+class FiniteSum(Problem):
     """``f(x) = (1/n) sum_i term(x, data_i) + l2 |x|^2 / 2``, for any JAX function `term`.
 
     What `SGD`, `SGA`, `SAG`, `SAGA` and `SVRG` take besides the losses of rows that the package knows; every solver of
@@ -76,9 +77,6 @@ class FiniteSum:
     mean_smoothness: Any = None
     curvature: Any = 0.0
     convex: bool = static(False)
-
-    quadratic: ClassVar[bool] = False
-    constants_are: ClassVar[str] = "assumed"
 
     def __post_init__(self):
         if not callable(self.term):
@@ -137,21 +135,6 @@ class FiniteSum:
     def value(self, x):
         """``f(x)``."""
         return self._mean(x)
-
-    @precise
-    def gradient(self, x):
-        """``grad f(x)``, by automatic differentiation."""
-        return jax.grad(self._mean)(x)
-
-    @precise
-    def value_and_gradient(self, x):
-        """``f(x)`` and ``grad f(x)``, in one pass."""
-        return jax.value_and_grad(self._mean)(x)
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess f(x) v``."""
-        return jax.jvp(jax.grad(self._mean), (x,), (v,))[1]
 
     def term_gradient(self, x: Any, i: Any) -> Any:
         """``grad term(x, data_i) + l2 x``, of which `gradient` is the mean over ``i = 0, ..., n - 1``.

@@ -1,6 +1,6 @@
 """Minimise a smooth function under smooth convex inequality constraints."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,13 +9,14 @@ from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
 from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Simplex
 from cumulant.optim.problems.smooth import not_negative, problem_type
+from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
 
 __all__ = ["ConstrainedProblem", "interior", "l1_regularize", "on_simplex"]
 
 
 @problem_type
-class ConstrainedProblem:
+class ConstrainedProblem(Problem):
     """Minimise ``f(x)`` subject to ``c(x) <= 0`` (Carbonetto 2009, equation 2.2).
 
     ``f`` and every ``c_i`` are convex and twice differentiable, and some point has ``c(x) < 0``. There are no equality
@@ -44,6 +45,8 @@ class ConstrainedProblem:
     constraints: Any
     radius: Any = None
 
+    differentiable: ClassVar[bool] = False
+
     def __post_init__(self):
         if not isinstance(self.objective, Lifted):
             if not hasattr(self.objective, "value") and self.objective is not None:
@@ -67,7 +70,7 @@ class ConstrainedProblem:
     @property
     def convex(self) -> bool:
         """Whether the objective is said to be convex; the constraints always are."""
-        return bool(getattr(self.loss, "convex", False))
+        return bool(self.loss.convex)
 
     @property
     def strong_convexity(self) -> float:

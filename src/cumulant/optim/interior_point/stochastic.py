@@ -16,6 +16,7 @@ from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follo
 from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.interior_point.step_sizes import Harmonic
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
@@ -52,7 +53,7 @@ class InteriorPointSAState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPointSA:
+class InteriorPointSA(Solver):
     """Each step solves the primal-dual equations with one noisy gradient, and never leaves the interior.
 
     Step ``k`` (Carbonetto 2009, figure 2.1): ``mu = sigma_k <s, z> / m``; a noisy gradient ``g`` at ``x``; the
@@ -82,7 +83,7 @@ class InteriorPointSA:
     gradients : Exact, Gaussian, Rows or Sampled
         Where noisy gradients come from: one row of the data a step by default.
     curvature : str, number or array
-        What stands for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
+        What is used for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
         learnt as the run goes, ``"bb"`` (`damped_bb`) or ``"bfgs"`` (`damped_bfgs`; with an l1 penalty use the
         formulation ``"bound"``).
     z0 : number or array
@@ -242,7 +243,7 @@ def ipsa_step(
         A noisy gradient of the loss at ``problem.objective.coefficients(state.x)``. For an l1 penalty that is the
         gradient in ``w``; the penalty and the constraints are added here.
     curvature : number, diagonal or matrix, optional
-        What stands for the Hessian of the loss in this step; else what the solver says.
+        What is used for the Hessian of the loss in this step; else what the solver says.
     previous : array, optional
         For learnt curvature: the gradient of the same draw at the point before.
 

@@ -17,6 +17,7 @@ from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.geometry.entropy import Entropy, entropy_type
 from cumulant.optim.problems.smooth import array, is_concrete, problem_type, widen
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 __all__ = ["CumulantEntropy", "NegativeLogLikelihood", "SampleLikelihood", "certify_likelihood", "likelihood_gap"]
@@ -85,7 +86,7 @@ class CumulantEntropy(Entropy):
     _in_conjugate_closure = _in_conjugate_domain
 
 
-class _Likelihood:
+class _Likelihood(Problem):
     """What the two likelihoods share: all of it follows from the family and the mean statistic."""
 
     family: Any

@@ -48,6 +48,11 @@ class _Margin(RowSums):
         return float(self.l2)
 
     @property
+    def self_concordance(self) -> float | None:
+        """That of the loss."""
+        return self.loss.self_concordance
+
+    @property
     def term_smoothness(self) -> np.ndarray:
         """``max(phi'') |a_i|^2`` plus its share of `l2`: the constants of the ``f_i`` in ``f = weight * sum f_i``."""
         share = float(self.l2) / (self.weight * self.n_terms)

@@ -22,6 +22,7 @@ from cumulant.optim.problems.sparse_matrix import (
     row_squares,
     singular_values,
 )
+from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
@@ -117,7 +118,7 @@ _UNIT = 2.0 * 2.0**-53
 
 
 @problem_type
-class Objective:
+class Objective(Problem):
     """Any JAX function: ``f(x) = function(x, data)``.
 
     Parameters
@@ -158,9 +159,6 @@ class Objective:
     relative_smoothness: float | None = None
     relative_strong_convexity: float = 0.0
 
-    quadratic: ClassVar[bool] = False
-    constants_are: ClassVar[str] = "assumed"
-
     def __post_init__(self):
         if not callable(self.function):
             raise TypeError(f"function must be a function of (x, data); got {type(self.function).__name__}")
@@ -178,30 +176,9 @@ class Objective:
         """``f(x)``."""
         return self.function(x, self.data)
 
-    @precise
-    def gradient(self, x):
-        """``grad f(x)``, by automatic differentiation."""
-        return jax.grad(self.function)(x, self.data)
-
-    @precise
-    def value_and_gradient(self, x):
-        """``f(x)`` and ``grad f(x)``, in one pass."""
-        return jax.value_and_grad(self.function)(x, self.data)
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess f(x) v``."""
-        return jax.jvp(lambda z: jax.grad(self.function)(z, self.data), (x,), (v,))[1]
-
-    def gradient_rounding(self, x) -> float:
-        """An allowance for the rounding of the gradient in float64; the function is yours, so this is not a theorem."""
-        smoothness = 0.0 if self.smoothness is None else float(self.smoothness)
-        size = float(np.linalg.norm(self.gradient(x))) + smoothness * float(np.linalg.norm(x))
-        return 64 * _UNIT * size
-
 
 @problem_type
-class Quadratic:
+class Quadratic(Problem):
     """``f(x) = <C x, x> / 2 - <b, x>`` with a symmetric matrix ``C``.
 
     ``grad f = C x - b``; ``L`` and ``mu`` are the extreme eigenvalues of ``C``. Minimised where ``C x = b``.
@@ -294,7 +271,7 @@ class Quadratic:
         return (len(b) + 2) * _UNIT * float(np.linalg.norm(C @ x + b))
 
 
-class RowSums:
+class RowSums(Problem):
     """What losses of the rows of a matrix ``A`` share; `reduction` says whether they are averaged or added up."""
 
     A: Any

@@ -8,18 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, check, recipe_of, rounding, verifier
+from cumulant.certificates import Assumption, Certificate, Subject, assume, check, issuer, rounding
 from cumulant.errors import CertificateError, DomainError
 from cumulant.geometry import Entropy, Euclidean, Shannon
 from cumulant.optim.driver.fingerprint import fingerprint
 from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
 from cumulant.optim.problems.smooth import widen
+from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.schedules import as_schedule
 from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 from cumulant.optim.solvers.implicit_step import implicit_step
 from cumulant.pytrees import pytree
 
-__all__ = ["MirrorDescent", "relative_constants", "relative_gap", "simplex_gap"]
+__all__ = ["MirrorDescent", "certify_mirror_descent", "relative_constants"]
 
 
 class MirrorDescentState(NamedTuple):
@@ -40,7 +41,7 @@ class MirrorDescentState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class MirrorDescent:
+class MirrorDescent(Solver):
     """``grad psi(x_next) = grad psi(x) - tau grad f(x)``, iterated in the dual variable ``u = grad psi(x)``.
 
     If ``f`` is convex and ``L``-smooth relative to ``psi`` and every ``tau <= 1/L``:
@@ -103,10 +104,7 @@ class MirrorDescent:
         """Both coordinates of ``x0``, and the constants relative to the entropy."""
         if not isinstance(self.entropy, Entropy):
             raise TypeError(f"entropy must be an Entropy, such as Shannon(); got {type(self.entropy).__name__}")
-        if not hasattr(problem, "value_and_gradient"):
-            raise TypeError(
-                f"MirrorDescent needs problem.value_and_gradient, which {type(problem).__name__} does not have"
-            )
+        require_gradient(self, problem)
         if not bool(jnp.all(self.entropy.in_domain(x0))) or not bool(jnp.all(jnp.isfinite(self.entropy.gradient(x0)))):
             raise DomainError(f"x0 must be inside the domain of {self.entropy}, off its boundary; got {np.asarray(x0)}")
         radius = -1.0 if self.radius is None else float(self.radius)
@@ -173,34 +171,21 @@ class MirrorDescent:
             bound = jnp.where(state.convex, jnp.vdot(state.gradient, state.x) - jnp.min(state.gradient), jnp.inf)
         else:
             bound = _relative_gap(self.entropy, state.x, state.dual, state.gradient, state.relative_strong_convexity)
-        return {"value": state.value, "bound": bound, "travelled": state.travelled}
+        found = {"value": state.value, "bound": bound, "travelled": state.travelled}
+        free = {"residual": jnp.linalg.norm(state.gradient.reshape(-1))} if self.constraint is None else {}
+        return found | free
 
     def certify(self, problem, state):
         """The smallest of the certificates that can be given."""
-        attempts: list[Callable[[], Certificate]] = [lambda: self._rate(problem, state)]
-        if self.constraint == "simplex":
-            attempts.append(lambda: certify_simplex(problem, state.x))
-        elif isinstance(problem, NegativeLogLikelihood | SampleLikelihood) and _same(problem.reference, self.entropy):
-            attempts.append(lambda: certify_likelihood(problem, state.x))
-        elif isinstance(self.entropy, Euclidean):
-            attempts.append(lambda: certify_strong_convexity(problem, state.x))
-        else:
-            attempts.append(lambda: certify_relative(problem, self.entropy, state.x))
-        found, refusals = [], []
-        for attempt in attempts:
-            try:
-                found.append(attempt())
-            except CertificateError as refusal:
-                refusals.append(refusal)
-        if not found:
-            raise CertificateError(
-                "; and ".join(str(refusal) for refusal in refusals), assumption=refusals[-1].assumption
-            )
-        return min(found, key=lambda certificate: certificate.upper)
+        return certify_mirror_descent((problem, self), state)
+
+    def subject(self, problem, state):
+        """The rate speaks of the steps taken, so the certificate needs the solver and the state."""
+        return Subject((problem, self), state)
 
     def _rate(self, problem, state) -> Certificate:
         constants = relative_constants(widen(problem), self.entropy, self.constraint)
-        radius, travelled, longest = (float(getattr(state, name)) for name in ("radius", "travelled", "longest"))
+        radius, travelled, longest = map(float, (state.radius, state.travelled, state.longest))
         known = check(
             radius >= 0, "a bound on D(x*|x0) is known", f"{radius:.6g}" if radius >= 0 else "radius was not given"
         )
@@ -208,7 +193,7 @@ class MirrorDescent:
             known = assume("D(x*|x0) is at most radius", f"{radius:.6g}")
         assumptions = [
             known,
-            check(problem.convex, "the objective is convex"),
+            _convexity(problem),
             check(travelled > 0, "at least one step was taken"),
         ]
         if not self.implicit:
@@ -256,7 +241,7 @@ def relative_constants(problem: Any, entropy: Any, constraint: str | None = None
     >>> relative_constants(problem, Shannon(), "simplex").smoothness      # the largest eigenvalue is 3
     2.0
     """
-    reference = getattr(problem, "reference", None)
+    reference = problem.reference
     status = problem.constants_are
     if reference is not None and _same(reference, entropy):
         smoothness = problem.relative_smoothness
@@ -267,7 +252,7 @@ def relative_constants(problem: Any, entropy: Any, constraint: str | None = None
     if isinstance(entropy, Euclidean):
         return RelativeConstants(ordinary, float(problem.strong_convexity), status)
     if isinstance(entropy, Shannon) and constraint == "simplex":
-        return RelativeConstants(float(getattr(problem, "largest_entry", 0.0)) or ordinary, 0.0, status)
+        return RelativeConstants(float(problem.largest_entry) or ordinary, 0.0, status)
     return RelativeConstants(None, 0.0, status)
 
 
@@ -284,21 +269,45 @@ def _relative_gap(entropy, x, dual, gradient, mu):
     return jnp.where(exists, mu * jnp.sum(entropy.divergence(x, lowest)), jnp.inf)
 
 
-@verifier
-def relative_gap(problem: Any, x: Any) -> float:
-    """``mu D(x | grad psi*(grad psi(x) - grad f(x) / mu))`` with the problem's own reference entropy, in float64."""
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    entropy, mu = problem.reference, float(problem.relative_strong_convexity)
-    lowest = entropy.conjugate_gradient(entropy.gradient(x) - problem.gradient(x) / mu)
-    return mu * float(np.sum(entropy.divergence(x, lowest)))
+@issuer
+def certify_mirror_descent(given: tuple[Any, MirrorDescent], state: MirrorDescentState) -> Certificate:
+    """The smallest of the certificates of `MirrorDescent` that can be given; `given` is the problem and the solver."""
+    problem, solver = given
+    attempts: list[Callable[[], Certificate]] = [lambda: solver._rate(problem, state)]
+    if solver.constraint == "simplex":
+        attempts.append(lambda: certify_simplex(problem, state.x))
+    elif isinstance(problem, NegativeLogLikelihood | SampleLikelihood) and _same(problem.reference, solver.entropy):
+        attempts.append(lambda: certify_likelihood(problem, state.x))
+    elif isinstance(solver.entropy, Euclidean):
+        attempts.append(lambda: certify_strong_convexity(problem, state.x))
+    else:
+        attempts.append(lambda: certify_relative((problem, solver.entropy), state.x))
+    found, refusals = [], []
+    for attempt in attempts:
+        try:
+            found.append(attempt())
+        except CertificateError as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise CertificateError("; and ".join(str(refusal) for refusal in refusals), assumption=refusals[-1].assumption)
+    best = min(found, key=lambda certificate: certificate.upper)
+    return dataclasses.replace(best, recipe="")  # to be issued again from here
 
 
-def certify_relative(problem: Any, entropy: Any, x: Any) -> Certificate:
+def _convexity(problem: Any) -> Assumption:
+    text = "the objective is convex"
+    convex = check(problem.convex, text)
+    return assume(text, "as given with the problem") if problem.constants_are == "assumed" else convex
+
+
+@issuer
+def certify_relative(given: tuple[Any, Any], x: Any) -> Certificate:
     """``f(x) - f* <= mu D(x|y)``, ``grad psi(y) = grad psi(x) - grad f(x) / mu``, for relatively strongly convex ``f``.
 
     It is what minimising ``f(y) >= f(x) + <grad f(x), y - x> + mu D(y|x)`` over ``y`` gives; ``f*`` is the infimum
-    over the domain of the entropy.
+    over the domain of the entropy. `given` is the problem and the entropy.
     """
+    problem, entropy = given
     problem, x = widen(problem), np.asarray(x, dtype=np.float64)
     text = f"the objective is strongly convex relative to {entropy}"
     constants = relative_constants(problem, entropy)
@@ -321,27 +330,17 @@ def certify_relative(problem: Any, entropy: Any, x: Any) -> Certificate:
             assume("the rounding of the gradient is within the slack", "64 units in the last place"),
         ),
         slack=error * moved + rounding(bound, terms=64),
-        recipe=recipe_of(relative_gap),
     )
 
 
-@verifier
-def simplex_gap(problem: Any, x: Any) -> float:
-    """``<grad f(x), x> - min_i grad f(x)_i``, in float64 from the data."""
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    gradient = np.asarray(problem.gradient(x))
-    return float(np.dot(gradient, x) - np.min(gradient))
-
-
+@issuer
 def certify_simplex(problem: Any, x: Any) -> Certificate:
     """``f(x) - min over the simplex <= <grad f(x), x> - min_i grad f(x)_i`` for convex ``f`` (Frank and Wolfe 1956)."""
     problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    convex = check(problem.convex, "the objective is convex")
-    if problem.constants_are == "assumed":
-        convex = assume("the objective is convex", "as given with the problem")
+    convex = _convexity(problem)
     on = check(np.all(x >= 0) and abs(np.sum(x) - 1) <= 1e-9, "x is on the simplex", f"sum = {np.sum(x):.15g}")
     gradient = np.asarray(problem.gradient(x))
-    error = float(problem.gradient_rounding(x)) if hasattr(problem, "gradient_rounding") else 0.0
+    error = float(problem.gradient_rounding(x))
     # An error e of the gradient costs at most |e|_inf (|x|_1 + 1); a sum off one by s costs |s| max |gradient|.
     slack = (
         2 * error
@@ -350,9 +349,8 @@ def certify_simplex(problem: Any, x: Any) -> Certificate:
     )
     return Certificate(
         "f(x) - f* on the simplex",
-        simplex_gap(problem, x),
+        float(np.dot(gradient, x) - np.min(gradient)),
         "convexity on the simplex: <grad f(x), x> - min_i grad f(x)_i, Frank and Wolfe 1956",
         (convex, on),
         slack=slack,
-        recipe=recipe_of(simplex_gap),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import gap_certificate
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
@@ -34,7 +35,7 @@ class ClusterState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClusterAscent:
+class ClusterAscent(Solver):
     """Stochastic dual coordinate ascent for a `ShardedProblem`; a step is a round.
 
     The same seed and number of shards give the same weights, bit for bit, on any number of workers, as long as none is

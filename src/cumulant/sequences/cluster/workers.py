@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.optim.protocol import Problem
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.solvers.dual_ascent import DualAscent, deal
@@ -54,7 +55,7 @@ def current_client() -> Any:
     return client
 
 
-class ShardedProblem:
+class ShardedProblem(Problem):
     """A `ChainProblem` whose sequences, and their dual variables, are on the workers of a cluster.
 
     It is a context: at its end the workers forget the shards. `v` is the residual of all sequences by which the shards

@@ -8,6 +8,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_gap
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.tree.problem import TreeProblem
@@ -59,7 +60,7 @@ class DualAscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class DualAscent(Solver):
     """Stochastic dual coordinate ascent (SDCA) for `ChainProblem` and `TreeProblem`, whose sequences are graphs.
 
     Every update costs one call of the marginalisation oracle for one sequence, and goes along a direction in which the

@@ -7,6 +7,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_gap
 from cumulant.sequences.chain.problem import ChainProblem, Marginals
 from cumulant.sequences.solvers.exponentiated_gradient_kernels import exponentiated_epoch, lay_out
@@ -31,7 +32,7 @@ class OEGState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OEG:
+class OEG(Solver):
     """On-line exponentiated gradient (Collins, Globerson, Koo, Carreras, Bartlett 2008) for `ChainProblem`.
 
     The dual block of a sequence moves to ``alpha_i^(1 - eta) p(. | x_i; w)^eta``, normalised: exponentiated gradient

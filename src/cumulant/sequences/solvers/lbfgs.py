@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.solvers.dual_ascent import Problem
 
@@ -28,7 +29,7 @@ class LBFGSState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Solver):
     """Limited-memory BFGS on a `ChainProblem` or `TreeProblem` without an l1 penalty.
 
     The inverse Hessian is the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction costs two products

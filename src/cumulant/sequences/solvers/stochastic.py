@@ -17,6 +17,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
@@ -26,7 +27,7 @@ from cumulant.sequences.solvers.stochastic_kernels import refresh, saga_epoch, s
 __all__ = ["SAG", "SAGA", "SGD", "SVRG", "GradientDescent"]
 
 
-class _Primal:
+class _Primal(Solver):
     """What the methods share: where the weights are, what is measured there, and the certificate."""
 
     backend: ClassVar[str] = "host"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
+from cumulant.optim.protocol import Solver
 from cumulant.sequences.solvers.dual_ascent import DualAscent, DualAscentState, Problem
 from cumulant.sequences.solvers.lbfgs import LBFGS, LBFGSState
 
@@ -32,7 +33,7 @@ class SwitchingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Switching:
+class Switching(Solver):
     """`DualAscent`, and `LBFGS` from where it stands once that promises to be the faster of the two.
 
     After 15 epochs, and again whenever their number has doubled, the epochs that are left are predicted from how fast
