@@ -7,8 +7,8 @@ import numpy as np
 
 from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks, verdict
 from cumulant.experiments.base import Claim, Report
-from cumulant.sequences.solvers.exponentiated_gradient import OEG
-from cumulant.sequences.solvers.stochastic import SAG
+from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
+from cumulant.sequences.solvers.sag import SequenceSAG
 
 TITLE = "Dual coordinate ascent, exponentiated gradient and SAG with non-uniform sampling"
 SOURCE = "Le Priol (2021), thesis, figures 3.5 and 3.7"
@@ -16,9 +16,9 @@ SOURCE = "Le Priol (2021), thesis, figures 3.5 and 3.7"
 SOLVERS = {
     "SDCA": dual_ascent("uniform"),
     "SDCA-GAP": dual_ascent("gap"),
-    "OEG": OEG(),
-    "SAG-NUS": SAG(),
-    "SAG-NUS*": SAG(line_search="skip"),
+    "OEG": SequenceExponentiatedGradient(),
+    "SAG-NUS": SequenceSAG(),
+    "SAG-NUS*": SequenceSAG(line_search="skip"),
 }
 CHORD = dual_ascent("gap", straightness=0.3)  # no search where the slope of the dual is nearly a line
 

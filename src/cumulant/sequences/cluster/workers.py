@@ -17,7 +17,7 @@ import numpy as np
 from cumulant.optim.protocol import Problem
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
-from cumulant.sequences.solvers.dual_ascent import DualAscent, deal
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent, assign_blocks
 
 __all__ = ["ClusterError", "LostShardWarning", "ShardedProblem", "current_client"]
 
@@ -90,7 +90,7 @@ class ShardedProblem(Problem):
         self.strong_convexity = whole.strong_convexity
         self.n_workers = len(self._workers())
         self.n_shards = min(n_shards or self.n_workers, self.n_terms)
-        self.members = deal(whole.data.lengths, self.n_shards)
+        self.members = assign_blocks(whole.data.lengths, self.n_shards)
         self.v: np.ndarray | None = None
         self.stale = False
         self.lost = 0  # shards, in all
@@ -133,7 +133,7 @@ class ShardedProblem(Problem):
 
     # The shards -------------------------------------------------------------------------------------------------------
 
-    def begin(self, ascent: DualAscent, seed: int) -> None:
+    def begin(self, ascent: SequenceDualAscent, seed: int) -> None:
         """Send every shard to a worker, with dual variables next to the labels."""
         self.ascent, self.seed = ascent, seed
         self.v = self._sum(self._placed(list(range(self.n_shards)))) / self.n_terms

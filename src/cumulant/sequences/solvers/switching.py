@@ -11,10 +11,10 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject
 from cumulant.optim.protocol import Solver
-from cumulant.sequences.solvers.dual_ascent import DualAscent, DualAscentState, Problem
-from cumulant.sequences.solvers.lbfgs import LBFGS, LBFGSState
+from cumulant.sequences.solvers.dual_ascent import DualAscentState, SequenceDualAscent, SequenceProblem
+from cumulant.sequences.solvers.lbfgs import LBFGSState, SequenceLBFGS
 
-__all__ = ["Switching"]
+__all__ = ["SequenceSwitching"]
 
 _FIRST = 15  # epochs before the first look
 _SLOW = 60  # epochs that may be left without a look at L-BFGS
@@ -33,8 +33,8 @@ class SwitchingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Switching(Solver):
-    """`DualAscent`, and `LBFGS` from where it stands once that promises to be the faster of the two.
+class SequenceSwitching(Solver):
+    """`SequenceDualAscent`, and `SequenceLBFGS` from where it stands once that promises to be the faster of the two.
 
     After 15 epochs, and again whenever their number has doubled, the epochs that are left are predicted from how fast
     the gap has fallen. Where that are more than 60, L-BFGS gets as many passes as dual ascent has had, from its
@@ -53,24 +53,24 @@ class Switching(Solver):
     >>> from cumulant import optim
     >>> from cumulant.sequences import ChainProblem, SequenceData
     >>> data = SequenceData([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [0, 1, 0])
-    >>> result = optim.run(Switching(tol=1e-10), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceSwitching(tol=1e-10), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 0.578004)
     """
 
-    ascent: DualAscent = field(default_factory=DualAscent)
-    batch: LBFGS = field(default_factory=LBFGS)
+    ascent: SequenceDualAscent = field(default_factory=SequenceDualAscent)
+    batch: SequenceLBFGS = field(default_factory=SequenceLBFGS)
     tol: float = 1e-3
 
     backend: ClassVar[str] = "host"
 
-    def init(self, problem: Problem, x0: Any, rng: Any) -> SwitchingState:
+    def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> SwitchingState:
         """Dual ascent at its start."""
         return SwitchingState(
             self.ascent.init(problem, x0, rng), None, False, np.zeros((0, 2)), np.zeros((0, 2)), _FIRST
         )
 
-    def step(self, problem: Problem, state: SwitchingState) -> SwitchingState:
+    def step(self, problem: SequenceProblem, state: SwitchingState) -> SwitchingState:
         """A step of the method that is running, and a comparison where one is due."""
         if state.batching:
             assert state.batch is not None
@@ -103,12 +103,12 @@ class Switching(Solver):
             return state._replace(look=2 * state.batch.evaluations)
         return state._replace(batching=False, look=2 * state.ascent.sweep)
 
-    def solution(self, problem: Problem, state: SwitchingState) -> np.ndarray:
+    def solution(self, problem: SequenceProblem, state: SwitchingState) -> np.ndarray:
         """The weights of the method that is running."""
         solver, own = self._running(state)
         return solver.solution(problem, own)
 
-    def measure(self, problem: Problem, state: SwitchingState) -> dict[str, float]:
+    def measure(self, problem: SequenceProblem, state: SwitchingState) -> dict[str, float]:
         """What the method that is running measures, with the oracle calls of both."""
         solver, own = self._running(state)
         found, (calls, searches) = solver.measure(problem, own), state.ascent.counters[:, :2].sum(axis=0)
@@ -117,18 +117,19 @@ class Switching(Solver):
             "value": found["value"],
             "bound": found["bound"],
             "dual": found["value"] - found["bound"],
+            "stuck": found.get("stuck", 0.0),
             "estimate": found.get("estimate", found["bound"]),
             "updates": float(state.ascent.updates),
             "oracle_calls": float(calls) + passes,
             "line_search_evaluations": float(searches),
         }
 
-    def certify(self, problem: Problem, state: SwitchingState) -> Certificate:
+    def certify(self, problem: SequenceProblem, state: SwitchingState) -> Certificate:
         """The certificate of the method that is running."""
         solver, own = self._running(state)
         return solver.certify(problem, own)
 
-    def subject(self, problem: Problem, state: SwitchingState) -> Subject:
+    def subject(self, problem: SequenceProblem, state: SwitchingState) -> Subject | None:
         """What the certificate of the method that is running speaks of."""
         solver, own = self._running(state)
         return solver.subject(problem, own)

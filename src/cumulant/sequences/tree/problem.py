@@ -184,10 +184,10 @@ class TreeProblem(Regularised):
     Examples
     --------
     >>> from cumulant import optim
-    >>> from cumulant.sequences import DualAscent, GraphData, TreeProblem
+    >>> from cumulant.sequences import SequenceDualAscent, GraphData, TreeProblem
     >>> star = (np.eye(4), [(0, 1), (0, 2), (0, 3)])
     >>> problem = TreeProblem(GraphData.from_graphs([star], [[0, 1, 1, 1]]), 2)
-    >>> result = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 1.074003)
     """
