@@ -59,7 +59,8 @@ class ChainCRF(CRF):
     solver : str
         ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, continued by L-BFGS once that is
         predicted to be faster (`SequenceSwitching`), or L-BFGS from the start where the marginals of dual ascent do
-        not fit into memory. For comparison ``"oeg"``, ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and ``"gd"``.
+        not fit into memory. For comparison ``"oeg"``, ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and
+        ``"gd"``.
     sampling, nonuniformity
         How dual ascent draws sequences: see `SequenceDualAscent`.
     tol : float
@@ -276,7 +277,7 @@ class ChainCRF(CRF):
         w, k = self.weights_, len(self.classes_)
         unary = np.empty((data.features.shape[0], k))
         chain_scores(w, data.features.shape[1], self.bias, *token_arrays(data), 0, len(unary), unary)
-        return ChainModel(unary, w[-k:], tuple(self.classes_.tolist()))
+        return ChainModel(unary, w[-k:], self.classes_)
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""

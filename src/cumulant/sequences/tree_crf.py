@@ -8,6 +8,8 @@ import numpy as np
 
 from cumulant import files
 from cumulant.graphical import FactorGraph
+from cumulant.graphical.structure import Structure
+from cumulant.sequences.chain.model import labels_of
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
 from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
@@ -191,11 +193,12 @@ class TreeCRF(CRF):
         return self._infer(data).best_labels(self.weights_)
 
     def _model(self, data: GraphData) -> FactorGraph:
-        k, factors = len(self.classes_), []
+        k, scopes, tables = len(self.classes_), [], [np.zeros(0)]
         for kind, own in data.factors.items():
-            tables = own.features @ self.weights(kind).reshape(own.n_features, -1)
-            factors += zip(own.variables, tables.reshape(-1, *[k] * own.arity), strict=True)
-        return FactorGraph([k] * data.n_variables, factors, **state_names(self.classes_))
+            scopes += own.variables.tolist()
+            tables.append((own.features @ self.weights(kind).reshape(own.n_features, k**own.arity)).ravel())
+        structure = Structure(np.full(data.n_variables, k), scopes)
+        return FactorGraph.from_flat(structure, np.concatenate(tables), labels_of(self.classes_, structure))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
