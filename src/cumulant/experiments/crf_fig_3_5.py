@@ -1,4 +1,4 @@
-"""Figures 3.5 and 3.7: dual ascent against its rivals, by oracle calls, by updates, and by processor time."""
+"""Figures 3.5 and 3.7: dual ascent against other methods, by oracle calls, by updates, and by processor time."""
 
 from pathlib import Path
 from typing import Any
@@ -80,12 +80,12 @@ def _claims(task, found, epochs):
             verdict(updates["SAG-NUS"] < min(updates["SDCA"], updates["SDCA-GAP"])),
         )
     else:
-        rivals = min(calls[name] for name in ("OEG", "SAG-NUS", "SAG-NUS*"))
+        others = min(calls[name] for name in ("OEG", "SAG-NUS", "SAG-NUS*"))
         first = Claim(
             f"{task}, oracle calls: SDCA-GAP is much faster (by a decade or more) than OEG, SAG-NUS and SAG-NUS*",
             "much faster on sparse data",
             by_calls,
-            verdict(calls["SDCA-GAP"] < rivals - 1),
+            verdict(calls["SDCA-GAP"] < others - 1),
         )
         best = Claim(
             f"{task}, updates: SDCA-GAP needs fewest",

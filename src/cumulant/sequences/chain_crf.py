@@ -28,8 +28,8 @@ from cumulant.threads import in_parts
 
 __all__ = ["ChainCRF"]
 
-# Besides dual ascent: its rivals, for the primal objective (and OEG for the dual), none of which takes an l1 penalty.
-_RIVALS: dict[str, Callable[[], Any]] = {
+# Other solvers, for comparison: of the primal objective (and OEG of the dual). None takes an l1 penalty.
+_OTHERS: dict[str, Callable[[], Any]] = {
     "lbfgs": SequenceLBFGS,
     "oeg": SequenceExponentiatedGradient,
     "sag": lambda: SequenceSAG(sampling="uniform", line_search=False),
@@ -39,7 +39,7 @@ _RIVALS: dict[str, Callable[[], Any]] = {
     "sgd": SequenceSGD,
     "gd": SequenceGradientDescent,
 }
-_SOLVERS = ("auto", "sdca", *_RIVALS)
+_SOLVERS = ("auto", "sdca", *_OTHERS)
 
 
 class ChainCRF(CRF):
@@ -225,8 +225,8 @@ class ChainCRF(CRF):
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
     def _choose(self) -> Any:
-        if self.solver in _RIVALS:
-            return _RIVALS[self.solver]()
+        if self.solver in _OTHERS:
+            return _OTHERS[self.solver]()
         return self._ascent()
 
     def _fits(self, problem, solver) -> bool:

@@ -200,9 +200,9 @@ class ChainProblem(Regularised):
     # Dual -------------------------------------------------------------------------------------------------------------
 
     def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> ChainMarginals:
-        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth.
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels.
 
-        The truth itself has an infinite slope of the entropy, and the uniform law has enormous weights.
+        At the labels themselves the slope of the entropy is infinite; at the uniform distribution the weights are huge.
         """
         k, labels = self.n_labels, self.labels
         nodes = np.full((len(labels), k), epsilon / k)
@@ -260,7 +260,7 @@ class ChainProblem(Regularised):
     def ascend(
         self, hidden, mu: ChainMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
     ) -> None:
-        """An epoch of dual ascent on the sequences `members`, in place: see `sdca_kernels.ascend`."""
+        """An epoch of dual ascent on the sequences `members`, in place: see `dual_ascent_kernels.ascend`."""
         k, longest = self.n_labels, int(self.data.lengths.max())
         starts, attributes, place = self.attributes_of_sequences
         widest = int(np.diff(starts).max(initial=1))

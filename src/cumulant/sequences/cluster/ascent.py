@@ -158,7 +158,7 @@ def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float,
     # Around the one of `run`: Ctrl-C on a terminal also ends workers of this machine, which are not to be waited for.
     with (
         Interruption() as interruption,
-        ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
+        ShardedProblem(current_client(), whole, crf.n_blocks, interrupted=lambda: interruption.requested) as problem,
     ):
         monitor = ClusterMonitor(crf, problem, start, X_dev, y_dev)
         monitor.interruption, monitor.whole = interruption, whole

@@ -191,7 +191,7 @@ class GraphData:
         return f"{len(self)} graphs, {self.n_variables} variables{kinds}{labelled}"
 
 
-# At the door ----------------------------------------------------------------------------------------------------------
+# Checks of arguments --------------------------------------------------------------------------------------------------
 
 
 def _listed(graphs: Any) -> list:

@@ -24,11 +24,13 @@ _UNSEEN = 100.0  # the gap of a sequence that was not visited yet: such sequence
 
 
 def assign_blocks(lengths: Any, blocks: int) -> list[np.ndarray]:
-    """Which sequences go into which block: of each so many that follow one another one to each, the longest to the
-    block with the fewest tokens so far.
+    """The sequences of each block.
 
-    So blocks differ by at most one sequence and by at most the tokens of the longest one, and neighbours in a file,
-    which are often alike, are spread evenly: blocks that are alike take far fewer rounds to agree.
+    Groups of `blocks` consecutive sequences are divided, one sequence to each block, the longest to the block with the
+    fewest tokens so far.
+
+    Blocks then differ by at most one sequence and by at most the tokens of the longest one, and sequences that are
+    neighbours in a file, which are often alike, are spread evenly. Blocks that are alike need far fewer rounds.
 
     >>> [members.tolist() for members in assign_blocks([5, 1, 5, 1, 2], 2)]  # 8 and 6 tokens
     [[0, 3, 4], [1, 2]]
@@ -47,7 +49,7 @@ def assign_blocks(lengths: Any, blocks: int) -> list[np.ndarray]:
 
 
 class DualAscentState(NamedTuple):
-    """Everything a run needs to go on, bit for bit."""
+    """Everything a run needs to be resumed, bit for bit."""
 
     hidden: np.ndarray  # v(mu) / l2: the weights before the soft threshold
     mu: Any  # the marginals of all sequences
@@ -76,20 +78,20 @@ class SequenceDualAscent(Solver):
     nonuniformity : float
         The share of draws made by `sampling`; the others are uniform.
     n_blocks : int
-        Sequences are dealt out to so many blocks, which ascend side by side from the same weights, each taking its
-        steps `n_blocks` times as heavy so that their sum is safe (Ma et al. 2015). It changes the algorithm, and so the
-        answer; the number of threads does not.
+        The number of blocks of sequences that ascend in parallel from the same weights, each with its steps weighted
+        by `n_blocks`, so that the dual does not fall when they are added up (Ma et al. 2015). It changes the algorithm,
+        and so the answer; the number of threads does not.
     subprecision, max_evaluations, straightness
         The line search. The slope of the dual along the step is known at both ends for free. Where the two divergences
         that make it up at the start differ by less than `straightness` of their sum, the root of the chord is taken;
-        else bracketed Newton's method looks for it until it moves by less than `subprecision`, with at most so many
-        evaluations.
+        else bracketed Newton's method looks for it until it moves by less than `subprecision`, with at most
+        `max_evaluations` evaluations.
     epsilon : float
-        Where the marginals start: this much of the uniform law, the rest on the labels.
+        Where the marginals start: this share of the uniform distribution, the rest on the labels.
     dtype : str
         ``"float64"``, or ``"float32"`` for the marginals of pairs: half the memory, and no gap below about 1e-5.
     max_epochs : int, optional
-        No step goes beyond so many epochs in all (but the first of a step is always made).
+        The number of epochs in all after which a step ends (its first epoch is always made).
 
     Examples
     --------

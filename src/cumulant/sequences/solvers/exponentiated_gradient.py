@@ -74,7 +74,7 @@ class SequenceExponentiatedGradient(Solver):
             raise ValueError(f"potential must be finite and not negative; got {self.potential!r}")
 
     def init(self, problem: ChainProblem, x0: Any, rng: Any) -> ExponentiatedGradientState:
-        """Laws next to the labels. The starting weights `x0` are not used: they follow from the marginals."""
+        """Distributions near the labels. The starting weights `x0` are not used: they follow from the marginals."""
         if problem.l1:
             raise ValueError("exponentiated gradient needs a differentiable objective: l1 must be 0")
         labels, n, k = problem.labels, problem.n_terms, problem.n_labels

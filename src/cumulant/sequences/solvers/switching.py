@@ -1,7 +1,7 @@
-"""Dual ascent that gives L-BFGS a chance where it is slow: the two are compared by how fast their gaps fall.
+"""Dual ascent, replaced by L-BFGS where that is predicted to be faster.
 
-Dual ascent is the faster road to any tolerance on most data; where the penalty is small, or where few sequences are
-large and strongly coupled, L-BFGS can be many times as fast. Which it is shows only on the way.
+Dual ascent is faster to any tolerance on most data. Where the penalty is small, or where few sequences are large and
+strongly coupled, L-BFGS can be many times as fast. The two are compared during the run, by how fast their gaps fall.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _TRIAL = 30  # passes at least that L-BFGS is given
 
 
 class SwitchingState(NamedTuple):
-    """Both methods as they stand, which of the two is running, and the gaps that each has seen."""
+    """The states of both methods, which of the two is running, and the gaps that each has seen."""
 
     ascent: DualAscentState
     batch: LBFGSState | None
@@ -34,19 +34,19 @@ class SwitchingState(NamedTuple):
 
 @dataclass(frozen=True)
 class SequenceSwitching(Solver):
-    """`SequenceDualAscent`, and `SequenceLBFGS` from where it stands once that promises to be the faster of the two.
+    """`SequenceDualAscent`, continued by `SequenceLBFGS` from its weights once that is predicted to be faster.
 
-    After 15 epochs, and again whenever their number has doubled, the epochs that are left are predicted from how fast
-    the gap has fallen. Where that are more than 60, L-BFGS gets as many passes as dual ascent has had, from its
-    weights; the method with the fewer passes left goes on, and the other one is kept for the next comparison. The
-    comparison is by passes and not by seconds, so that the answer does not depend on the machine.
+    After 15 epochs, and again whenever their number has doubled, the remaining epochs are predicted from how fast the
+    gap has fallen. If there are more than 60, L-BFGS gets as many passes as dual ascent has had, from its weights. Then
+    the method with fewer predicted passes continues, and the other one is kept for the next comparison. Passes are
+    compared and not seconds, so that the answer does not depend on the machine.
 
     Parameters
     ----------
     ascent : DualAscent
     batch : LBFGS
     tol : float
-        The relative gap that is aimed at.
+        The relative gap to reach.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class SequenceSwitching(Solver):
         return state._replace(batch=batch, batching=True, look=batch.evaluations + max(epochs, _TRIAL))
 
     def _compared(self, problem, state):
-        """The method with fewer passes left goes on."""
+        """The method with fewer passes left continues."""
         goal = self.tol * abs(state.batch.value)
         first = state.look - max(state.ascent.sweep, _TRIAL)
         trial = state.batch_seen[state.batch_seen[:, 0] >= first]
@@ -139,7 +139,7 @@ class SequenceSwitching(Solver):
 
 
 def _left(seen: np.ndarray, goal: float) -> float:
-    """The passes until the gap is below `goal`, if it goes on falling as it did in the second half of those seen.
+    """The passes until the gap is below `goal`, if it continues to fall as it did in the second half of those seen.
 
     The lowest gap so far counts: that of L-BFGS, a squared gradient, goes up and down.
     """
