@@ -1,18 +1,11 @@
 """No certificate is below the truth: random tiny problems, honest and degenerate and badly scaled, in 60 digits."""
 
-import warnings
-
 import mpmath as mp
 import numpy as np
-import pytest
-import scipy.sparse as sp
 
-from cumulant.errors import CertificateError, CumulantError
+from cumulant.errors import CertificateError
 from cumulant.glm import (
-    GLM,
     GLMProblem,
-    OnlineL1Logistic,
-    OnlineLasso,
     PrimalDual,
     certify_glm_concordance,
     certify_glm_gap,

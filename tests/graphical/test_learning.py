@@ -7,12 +7,22 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, NoEstimateError
-from cumulant.graphical import Ising, PairwiseMRF, grid, spin_glass
+from cumulant.graphical import (
+    MCMC,
+    ContrastiveDivergence,
+    Ising,
+    MaximumLikelihood,
+    PairwiseMRF,
+    PersistentChains,
+    SamplingPlan,
+    grid,
+    spin_glass,
+)
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
-from cumulant.graphical.learning.planner import Schedule
 from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 
@@ -43,40 +53,49 @@ def test_the_exact_fit_is_optimal_and_its_gap_is_true(data, mixing):
     _, gradient = problem.value_and_gradient(theta)
     stationary = problem.project(theta - gradient)[0]  # any step length: theta is optimal where it does not move
     assert_allclose(stationary, theta, atol=2e-4)
-    rough = fit(data, grid(3, 3), method="exact", mixing=mixing, l2=0.1, max_steps=3)
+    rough = fit(data, grid(3, 3), method=MaximumLikelihood(max_steps=3), mixing=mixing, l2=0.1)
+    assert rough.status == "max_steps"
     assert rough.certificate.upper >= problem.value_and_gradient(rough.model.theta)[0] - found.value >= -1e-9
-    found.certificate.verify(problem, theta)
+    assert found.status == "converged"
+    for each in (found, rough):
+        each.certificate.verify(each.subject)
+        each.certificate.verify(Subject(problem, each))
     if mixing is not None:
         found.model.mixing_time(norm="inf" if mixing is BOX else "spectral", bound="tanh")
 
 
 def test_learning_by_sampling_is_as_near_as_certified(data):
     exact = fit(data, grid(3, 3), method="exact", mixing=BOX, l2=1.0, fields=False)
-    settings = {"mixing": BOX, "l2": 1.0, "fields": False, "eps": 0.5, "delta": 0.1}
-    found = fit(data, grid(3, 3), rng=0, **settings)
+    settings = {"mixing": BOX, "l2": 1.0, "fields": False}
+    found = fit(data, grid(3, 3), method=MCMC(eps=0.5), rng=0, **settings)
+    assert found.status == "converged"
     certificate = found.certificate
     assert certificate.kind == "with probability"
     assert certificate.upper <= 0.5
     distance = np.linalg.norm(found.model.theta - exact.model.theta)
     assert distance <= certificate.upper
     assert distance < 0.1  # the bound is far from tight
-    assert found.path.shape == (found.schedule.iterations + 1, 12)
-    again = fit(data, grid(3, 3), rng=0, n_jobs=1, **settings)
+    assert found.path.shape == (found.plan.iterations + 1, 12)
+    again = fit(data, grid(3, 3), method=MCMC(eps=0.5), rng=0, n_jobs=1, **settings)
     assert (again.model.theta == found.model.theta).all()
     assert "mcmc" in str(found)
     problem = learning_problem(data, grid(3, 3), mixing=BOX, l2=1.0, fields=False)
-    found.certificate.verify(problem, found)
-    coarse = fit(data, grid(3, 3), rng=np.random.default_rng(3), **{**settings, "eps": 1.5})
-    assert (replay(problem, coarse).path == coarse.path).all()
-    small = fit(data, grid(3, 3), rng=0, schedule=Schedule(5, 50, 50), **settings)
+    found.certificate.verify(found.subject)
+    found.certificate.verify(Subject(problem, found))
+    coarse = fit(data, grid(3, 3), method=MCMC(eps=1.5), rng=np.random.default_rng(3), **settings)
+    assert (replay(coarse, problem=problem).path == coarse.path).all()
+    small = fit(data, grid(3, 3), method=MCMC(plan=SamplingPlan(5, 50, 50)), rng=0, **settings)
+    assert small.status == "max_steps"
     assert small.certificate.upper > np.linalg.norm(small.model.theta - exact.model.theta)
 
 
 def test_the_convex_guarantee_without_l2(data):
     mixing = FastMixing(0.5, "inf")
-    exact = fit(data, grid(3, 3), method="exact", mixing=mixing, fields=False, l2=1e-6, max_steps=100)
+    exact = fit(data, grid(3, 3), method=MaximumLikelihood(max_steps=100), mixing=mixing, fields=False, l2=1e-6)
     problem = learning_problem(data, grid(3, 3), fields=False)
-    found = fit(data, grid(3, 3), mixing=mixing, fields=False, schedule=Schedule(40, 300, 100), rng=0)
+    method = MCMC(plan=SamplingPlan(40, 300, 100))
+    found = fit(data, grid(3, 3), method=method, mixing=mixing, fields=False, rng=0)
+    found.certificate.verify(found.subject)
     gap = problem.value_and_gradient(found.model.couplings)[0] - problem.value_and_gradient(exact.model.couplings)[0]
     assert gap <= found.certificate.upper
     assert found.certificate.quantity == "f(theta) - f*"
@@ -98,7 +117,8 @@ def test_projections_of_couplings_that_are_nearly_in_the_set(norm):
 
 
 def test_a_smaller_constant_is_called_assumed(data):
-    found = fit(data, grid(3, 3), mixing=BOX, l2=1.0, fields=False, smoothness=3.0, schedule=Schedule(2, 9, 9), rng=0)
+    method = MCMC(smoothness=3.0, plan=SamplingPlan(2, 9, 9))
+    found = fit(data, grid(3, 3), method=method, mixing=BOX, l2=1.0, fields=False, rng=0)
     assert any(a.status == "assumed" and "Lipschitz" in a.text for a in found.certificate.assumptions)
 
 
@@ -135,13 +155,14 @@ def test_conditional_fits_are_consistent_and_certified(data, method):
     exact = fit(data, grid(3, 3), method="exact", l2=0.01)
     assert np.linalg.norm(found.model.theta - exact.model.theta) < 0.5
     assert found.certificate.upper < 1e-8
+    found.certificate.verify(found.subject)
     assert "likelihood" in found.certificate.quantity
 
 
 def test_methods_without_guarantees_say_so(data):
     exact = fit(data, grid(3, 3), method="exact", l2=0.1)
-    for method in ("contrastive_divergence", "persistent"):
-        found = fit(data, grid(3, 3), method=method, l2=0.1, rng=0, iterations=150, chains=300)
+    for method in (ContrastiveDivergence(150, chains=300), PersistentChains(150, chains=300)):
+        found = fit(data, grid(3, 3), method=method, l2=0.1, rng=0)
         assert found.certificate is None
         assert "no certificate" in str(found)
         assert np.linalg.norm(found.model.theta - exact.model.theta) < 0.5
@@ -186,7 +207,7 @@ def test_refusals(data):
     with pytest.raises(CertificateError, match="kappa"):
         fit(data, edges, mixing=FastMixing(0.5, "box"), l2=1.0)
     with pytest.raises(CertificateError, match="max_work"):
-        fit(data, edges, mixing=BOX, l2=0.001, eps=1e-4)
+        fit(data, edges, method=MCMC(eps=1e-4), mixing=BOX, l2=0.001)
     with pytest.raises(CertificateError, match="fields=False"):
         fit(data, edges, mixing=BOX)
     with pytest.raises(ValueError, match="method must be"):

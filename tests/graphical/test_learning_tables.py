@@ -9,15 +9,20 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
 from cumulant.graphical import (
+    MCMC,
     BoltzmannMachine,
     CausalFactorGraph,
+    ContrastiveDivergence,
     DiscreteFamily,
     FactorGraph,
     Ising,
     PairwiseMRF,
+    PersistentChains,
     Potts,
+    SamplingPlan,
     Structure,
     noisy_or,
 )
@@ -25,7 +30,7 @@ from cumulant.graphical.learning.chains_kernels import table_random_scan
 from cumulant.graphical.learning.conditional_likelihood import block_likelihood
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
-from cumulant.graphical.learning.planner import Schedule, gradient_error_bound
+from cumulant.graphical.learning.planner import gradient_error_bound
 from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
 from cumulant.graphical.learning.statistics_ball import statistics_ball
 from cumulant.graphical.mixing.fast_mixing import FastMixing
@@ -92,28 +97,28 @@ def test_sampling_is_as_near_as_certified_and_can_be_done_again(data):
     exact = fit(data, model, method="exact", **settings)
     assert_allclose(exact.value, value, atol=1e-6)
     assert_allclose(exact.model.theta, best, atol=2e-3)
-    found = fit(data, model, eps=0.8, delta=0.1, rng=5, **settings)
+    found = fit(data, model, method=MCMC(eps=0.8), rng=5, **settings)
     assert found.certificate.upper <= 0.8 + found.run.errors.max() * 20
     distance = np.linalg.norm(found.model.theta - best)
     assert distance < 0.1 < found.certificate.upper  # the bound is far from tight
     assert problem.fast_set.size(found.model.theta) <= 0.3 * (1 + 1e-9)
     assert found.model.mixing_time(norm="inf", bound="linear").upper > 0
-    assert found.certificate.verify(problem, found).bound == found.certificate.bound
-    again = replay(problem, found, n_jobs=1)
+    assert found.certificate.verify(Subject(problem, found)).bound == found.certificate.bound
+    again = replay(found, problem=problem, n_jobs=1)
     assert_array_equal(again.model.theta, found.model.theta)
     for wrong in (
         dataclasses.replace(found, model=exact.model),
         dataclasses.replace(found, path=2.0 * found.path),
         dataclasses.replace(found, path=found.path[1:]),
-        dataclasses.replace(found, schedule=dataclasses.replace(found.schedule, chains=10)),
+        dataclasses.replace(found, plan=dataclasses.replace(found.plan, chains=10)),
         exact,
     ):
         with pytest.raises(CertificateError):
-            found.certificate.verify(problem, wrong)
+            found.certificate.verify(Subject(problem, wrong))
     with pytest.raises(CertificateError, match="another path"):
-        replay(problem, dataclasses.replace(found, run=dataclasses.replace(found.run, seed=6)))
+        replay(dataclasses.replace(found, run=dataclasses.replace(found.run, seed=6)))
     with pytest.raises(ValueError, match="mcmc"):
-        replay(problem, exact)
+        replay(exact)
 
 
 def test_the_objective_is_certified_without_l2(data):
@@ -121,12 +126,12 @@ def test_the_objective_is_certified_without_l2(data):
     problem = learning_problem(data, model, **settings)
     assert problem.free.size == sum(SIZES[i] * SIZES[j] for i, j in EDGES)
     best, least = by_conic_solver(model, data, 0.0, 0.3, problem.free)
-    found = fit(data, model, schedule=Schedule(40, 200, 40), rng=0, **settings)
+    found = fit(data, model, method=MCMC(plan=SamplingPlan(40, 200, 40)), rng=0, **settings)
     gap = problem.value_and_gradient(found.model.theta[problem.free])[0] - least
     assert -1e-7 <= gap <= found.certificate.upper
     assert gap < 0.1 * found.certificate.upper  # far from tight
     assert found.certificate.quantity == "f(theta) - f*"
-    found.certificate.verify(problem, found)
+    found.certificate.verify(Subject(problem, found))
     # each table adds up to zero, and such tables of the set are no farther from zero than is said
     starts, theta = model.structure.table_starts[4:], found.model.theta
     sums = [theta[a:b].sum() for a, b in itertools.pairwise(starts)]
@@ -158,8 +163,8 @@ def test_binary_tables_are_spins_with_another_penalty(method):
 
     best = minimize(penalised, np.zeros(8), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     model = PairwiseMRF([np.zeros(2)] * 4, CYCLE, [np.zeros((2, 2))] * 4)
-    settings = {"mixing": FastMixing(0.9, "inf"), "eps": 1.5, "rng": 0} if method == "mcmc" else {}
-    found = fit((x + 1) // 2, model, method=method, l2=l2, **settings)
+    settings = {"mixing": FastMixing(0.9, "inf"), "rng": 0} if method == "mcmc" else {}
+    found = fit((x + 1) // 2, model, method=MCMC(eps=1.5) if method == "mcmc" else method, l2=l2, **settings)
     table = np.array([[[J, -J], [-J, J]] for J in best[4:]])
     for e, (i, j) in enumerate(CYCLE):
         table[e] += np.array([[-1, -1], [1, 1]]) * best[i] / 4 + np.array([[-1, 1], [-1, 1]]) * best[j] / 4
@@ -168,8 +173,7 @@ def test_binary_tables_are_spins_with_another_penalty(method):
         assert np.linalg.norm(found.model.theta - expected) < 0.15 < found.certificate.upper
     else:
         assert_allclose(found.model.theta, expected, atol=2e-5)
-        problem = learning_problem((x + 1) // 2, model, l2=l2)
-        assert found.certificate.verify(problem, found.model.theta).bound < 1e-9
+        assert found.certificate.verify(found.subject).bound < 1e-9
 
 
 def test_conditional_likelihoods_of_tables_of_any_order():
@@ -211,9 +215,9 @@ def test_methods_without_guarantees_learn_tables_of_any_order():
     x = model.sample(500, rng=6)
     exact = fit(x, model, method="exact", l2=0.02)
     likely = exact.model.log_prob(x).mean()
-    for method in ("contrastive_divergence", "persistent", "pseudo_likelihood"):
-        settings = {"rng": 0, "iterations": 150, "chains": 300, "step": 1.0} if method != "pseudo_likelihood" else {}
-        found = fit(x, model, method=method, l2=0.02, **settings)
+    settings = {"iterations": 150, "chains": 300, "step_size": 1.0}
+    for method in (ContrastiveDivergence(**settings), PersistentChains(**settings), "pseudo_likelihood"):
+        found = fit(x, model, method=method, l2=0.02, rng=0)
         assert (found.certificate is None) == (method != "pseudo_likelihood")
         assert abs(found.model.log_prob(x).mean() - likely) < 0.01
         assert likely - np.log(1 / 12) > 0.1  # against no model at all
@@ -232,8 +236,8 @@ def test_one_coupling_an_edge(make):
         theta, gradient = exact.model.theta, problem.value_and_gradient(exact.model.theta)[1]
         assert_allclose(problem.project(theta - gradient)[0], theta, atol=2e-4)  # optimal where it does not move
         assert problem.fast_set.size(theta) > 0.99 * mixing.radius
-        found = fit(x, zero, eps=0.8, rng=0, **settings)
-        found.certificate.verify(problem, found)
+        found = fit(x, zero, method=MCMC(eps=0.8), rng=0, **settings)
+        found.certificate.verify(found.subject)
         assert np.linalg.norm(found.model.theta - theta) < 0.1 < found.certificate.upper
         kappa = problem.fast_set.mixing().kappa
         certified = found.model.mixing_time(0.01, norm="inf")  # by the oscillation of its tables

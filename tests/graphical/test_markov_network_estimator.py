@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from cumulant.graphical import PairwiseMRF, chow_liu
+from cumulant.graphical import MCMC, FastMixing, PairwiseMRF, chow_liu
 from cumulant.graphical.learning.fit import fit
 from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
 
@@ -23,12 +23,12 @@ def data():
 
 
 def test_scikit_learn_checks():
-    results = check_estimator(MarkovNetworkEstimator(n_bins=2, l2=0.1), on_skip=None, on_fail=None)
+    results = check_estimator(MarkovNetworkEstimator(categories=2, l2=0.1), on_skip=None, on_fail=None)
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
     assert len(results) > 30
 
 
-def test_agrees_with_fit_and_keeps_the_values(data):
+def test_agrees_with_fit_and_keeps_the_values(data, tmp_path):
     named = np.stack([NAMES[v].astype(object)[data[:, v]] for v in range(3)], axis=1)
     model = MarkovNetworkEstimator(EDGES, method="exact", l2=0.1, random_state=0).fit(named)
     zero = PairwiseMRF([np.zeros(2), np.zeros(3), np.zeros(2)], EDGES, [np.zeros((2, 3)), np.zeros((3, 2))])
@@ -36,6 +36,9 @@ def test_agrees_with_fit_and_keeps_the_values(data):
     assert_array_equal(model.model_.theta, expected.model.theta)
     assert_allclose(model.score_samples(named), expected.model.log_prob(data))
     assert model.certificate_.upper < 1e-8
+    loaded = MarkovNetworkEstimator.load(model.save(tmp_path / "named"))
+    assert loaded.verify(named).bound == model.verify(named).bound == model.certificate_.bound
+    assert_array_equal(loaded.sample(9), model.sample(9))
     drawn = model.sample(40)
     assert_array_equal(drawn, model.sample(40))
     assert [set(column) for column in drawn.T] == [set(values) for values in NAMES]
@@ -45,21 +48,25 @@ def test_agrees_with_fit_and_keeps_the_values(data):
     assert more.model_.cardinalities.tolist() == [2, 4, 2]
     tree = MarkovNetworkEstimator("tree", l2=1.0).fit(data)
     assert tree.model_ == chow_liu(data, smoothing=1.0)
-    certified = MarkovNetworkEstimator(EDGES, method="mcmc", l2=1.0, radius=0.5, norm="inf", eps=1.0, random_state=0)
+    settings = {"mixing": FastMixing(0.5, "inf"), "l2": 1.0, "random_state": 0}
+    certified = MarkovNetworkEstimator(EDGES, method=MCMC(eps=1.0), **settings)
     assert certified.fit(data).certificate_.kind == "with probability"
     assert certified.model_.mixing_time(norm="inf").upper > 0
 
 
-def test_numbers_are_cut_at_quantiles():
+def test_numbers_are_cut_at_quantiles(tmp_path):
     x = np.random.default_rng(2).normal(size=(300, 2))
     x[:, 1] += 2 * x[:, 0]
-    model = MarkovNetworkEstimator(method="exact", n_bins=3, l2=0.01, random_state=0).fit(x)
+    model = MarkovNetworkEstimator(method="exact", categories=3, l2=0.01, random_state=0).fit(x)
     states = np.stack([np.argsort(np.argsort(c)) // 100 for c in x.T], axis=1)  # thirds
     apart = fit(states, model.model_, method="exact", l2=0.01).model
     assert_allclose(model.score(x), apart.log_prob(states).mean(), atol=0.02)
     assert_allclose(model.categories_[0], [np.sort(x[:, 0])[k : k + 100].mean() for k in (0, 100, 200)], atol=0.01)
     assert np.corrcoef(model.sample(500).T)[0, 1] > 0.6
-    flat = MarkovNetworkEstimator(n_bins=4).fit(np.ones((5, 2)))
+    loaded = MarkovNetworkEstimator.load(model.save(tmp_path / "bins"))
+    assert loaded.score(x) == model.score(x)
+    loaded.verify(x)
+    flat = MarkovNetworkEstimator(categories=4).fit(np.ones((5, 2)))
     assert np.isfinite(flat.score(np.ones((5, 2))))
 
 
@@ -68,7 +75,7 @@ def test_refusals(data):
         MarkovNetworkEstimator("star").fit(data)
     with pytest.raises(ValueError, match="method must be"):
         MarkovNetworkEstimator(method="em").fit(data)
-    with pytest.raises(ValueError, match="n_bins"):
-        MarkovNetworkEstimator(n_bins=0).fit(data)
+    with pytest.raises(ValueError, match="categories"):
+        MarkovNetworkEstimator(categories=0).fit(data)
     with pytest.raises(NotFittedError):
         MarkovNetworkEstimator().sample()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.errors import DomainError
+from cumulant.certificates import Subject
+from cumulant.errors import CertificateError, DomainError
 from cumulant.graphical import (
     BoltzmannMachine,
     FactorGraph,
@@ -99,7 +100,11 @@ def test_the_chain_is_never_slower_than_certified(seed):
     assert proved >= 6
     certificate = model.mixing_time(0.05)
     assert np.argmax(d <= 0.05) <= certificate.upper
-    assert certificate.verify(model, 0.05).upper <= certificate.upper
+    assert certificate.verify(Subject(model, 0.05)).upper <= certificate.upper
+    with pytest.raises(CertificateError, match="quantity"):
+        certificate.verify(Subject(model, 0.01))
+    weaker = Ising(edges, 1.2 * model.couplings, model.fields)
+    assert dependency_norm(dependency_matrix(weaker)) >= 1 or weaker.mixing_time(0.05).upper > certificate.upper
 
 
 def test_ten_spins_by_powers_of_the_transition_matrix():

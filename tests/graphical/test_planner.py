@@ -1,4 +1,4 @@
-"""Schedules and bounds of learning by sampling: published numbers, and each bound against what it bounds."""
+"""SamplingPlans and bounds of learning by sampling: published numbers, and each bound against what it bounds."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.graphical.learning.planner import (
-    Schedule,
+    SamplingPlan,
     _convex_forms,
     bound_convex,
     bound_strongly_convex,
@@ -26,8 +26,8 @@ LOG_RATE = -(1 - 4 * math.tanh(0.2)) / 16
 MIXING = Mixing(16.0, LOG_RATE)
 
 
-def sizes(schedule):
-    return schedule.iterations, schedule.chains, schedule.updates
+def sizes(plan):
+    return plan.iterations, plan.chains, plan.updates
 
 
 def test_schedules_of_the_four_by_four_grid():
@@ -111,8 +111,8 @@ def test_errors_leave_a_distance_of_r_over_l2():
 
 
 def test_exact_gradients_contract_as_claimed():
-    schedule = Schedule(30, 10**12, 10**9)
-    bound = bound_strongly_convex(schedule, R=1.0, L=4.0, l2=1.0, distance=2.0, delta=0.1, mixing=Mixing(1.0, -1.0))
+    plan = SamplingPlan(30, 10**12, 10**9)
+    bound = bound_strongly_convex(plan, R=1.0, L=4.0, l2=1.0, distance=2.0, delta=0.1, mixing=Mixing(1.0, -1.0))
     assert_allclose(bound, 0.75**30 * 2.0, atol=1e-4)
 
 
@@ -122,4 +122,27 @@ def test_refusals():
         with pytest.raises(ValueError, match=next(iter(wrong))):
             plan_strongly_convex(**{"eps": 0.1, "delta": 0.1, **known, **wrong})
     with pytest.raises(ValueError, match="chains"):
-        Schedule(1, 0, 1)
+        SamplingPlan(1, 0, 1)
+    for done in (0, 6):
+        with pytest.raises(ValueError, match="done must be"):
+            bound_strongly_convex(SamplingPlan(5, 1, 1), delta=0.1, done=done, **known)
+
+
+def test_a_smoothness_below_the_strong_convexity_is_refused_by_every_planner_and_bound():
+    """0.01 was promised after one iteration."""
+    known = {"R": 1.0, "L": 0.05, "l2": 1.0, "distance": 0.5, "mixing": Mixing(2.0, -0.2)}
+    with pytest.raises(ValueError, match=r"L must be at least l2.* L = 0\.05, l2 = 1\.0"):
+        plan_strongly_convex(0.01, 0.1, **known)
+    with pytest.raises(ValueError, match="L must be at least l2"):
+        bound_strongly_convex(SamplingPlan(5, 10, 10), delta=0.1, **known)
+
+
+def test_a_run_that_ends_early_has_the_bound_of_the_iterations_it_made():
+    plan, known = SamplingPlan(40, 100_000, 2000), {"R": R, "L": 25.0, "distance": 1.0, "delta": 0.1, "mixing": MIXING}
+    for bound, more in ((bound_convex, {}), (bound_strongly_convex, {"l2": 1.0})):
+        bounds = [bound(plan, done=k, **known, **more) for k in range(1, 41)]
+        assert (np.diff(bounds) < 0).all()
+        assert bounds[-1] == bound(plan, **known, **more)
+        exact = bound(plan, **{**known, **more, "mixing": None})  # draws without a bias
+        assert exact <= bounds[-1]
+    assert _convex_forms(plan, R, 25.0, 1.0, 0.1, MIXING, 39).keys() == {"union"}  # the others hold at the end only

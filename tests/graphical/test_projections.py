@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from cumulant.certificates import Subject
+from cumulant.errors import CertificateError
 from cumulant.graphical import Ising, PairwiseMRF, complete, grid, random_regular
 from cumulant.graphical.mixing.certificates import dependency_norm
 from cumulant.graphical.mixing.dependency import dependency_matrix
@@ -58,8 +60,9 @@ def test_against_cvxpy(edges, n, radius, norm):
     assert_allclose(nearest.model.fields, 1.0)
     assert nearest.relative_gap <= 1e-8
     assert norm_of(edges, nearest.model.couplings, n, norm) <= radius * (1 + 1e-12)
-    given = Ising(edges, couplings, np.ones(n))
-    nearest.certificate.verify(given, nearest)
+    nearest.certificate.verify(nearest.subject)
+    with pytest.raises(CertificateError, match="at most"):
+        nearest.certificate.verify(Subject(Ising(edges, 1.1 * couplings, np.ones(n)), nearest))
 
 
 def test_without_non_negativity_the_answer_would_be_wrong():
@@ -136,7 +139,7 @@ def test_tables_against_cvxpy(norm, expected):
     nearest = project(given, 0.8, norm=norm)
     assert dependency_norm(dependency_matrix(nearest.model, "linear"), norm) <= 0.8 * (1 + 1e-9)
     assert nearest.relative_gap <= 1e-8
-    nearest.certificate.verify(given, nearest)
+    nearest.certificate.verify(nearest.subject)
     if expected is None:
         psi, Z = [cp.Variable((3, 3)) for _ in tables], cp.Variable((4, 4), nonneg=True)
         limits = [cp.sum(Z, axis=1 if norm == "inf" else 0) <= 0.8]
@@ -192,7 +195,7 @@ def test_sums_of_rows_with_couplings_a_thousand_times_the_radius():
     assert norm_of(nearest.model.edges, nearest.model.couplings, 6, "one") <= 0.9
     assert_allclose(nearest.value, 1e6 * expected, rtol=1e-6)
     assert nearest.certificate.bound <= 1e-8 * nearest.value
-    nearest.certificate.verify(Ising(edges, couplings), nearest)
+    nearest.certificate.verify(nearest.subject)
 
 
 @pytest.mark.parametrize("norm", ["spectral", "one", "inf"])
@@ -200,4 +203,5 @@ def test_a_model_of_tables_without_edges_is_its_own_projection(norm):
     model = PairwiseMRF([np.array([0.0, 1.0]), np.array([0.5, 0.0, 2.0])], [], [])
     nearest = project(model, 0.9, norm=norm)
     assert nearest.value == 0.0
+    assert nearest.certificate.verify(nearest.subject).upper == 0.0
     assert_allclose(nearest.model.log_partition(), model.log_partition(), rtol=1e-14)

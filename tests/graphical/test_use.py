@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cumulant import graphical
+from cumulant.certificates import Subject
 from cumulant.cli.app import app
 from cumulant.errors import CertificateError
 from cumulant.graphical import Ising, bound_log_partition, learning_problem
@@ -57,11 +58,12 @@ def test_a_certificate_is_verified_from_the_fit_itself(method):
     data = Ising(edges, 0.3, 0.2).sample(50, rng=0)
     for fields in (True, False):
         found = graphical.fit(data, edges, method=method, l2=0.5, fields=fields)
-        problem = learning_problem(data, edges, l2=0.5, fields=fields)
         assert found.certificate is not None
-        found.certificate.verify(problem, found)
+        found.certificate.verify(found.subject)
+        objective = "likelihood" if method == "exact" else method
+        other = learning_problem(data[:25], edges, l2=0.5, fields=fields, objective=objective)
         with pytest.raises(CertificateError):
-            found.certificate.verify(learning_problem(data[:25], edges, l2=0.5, fields=fields), found)
+            found.certificate.verify(Subject(other, found))
 
 
 def test_what_is_missing_is_named():
@@ -71,7 +73,7 @@ def test_what_is_missing_is_named():
     pd = pytest.importorskip("pandas")
     with pytest.raises(TypeError, match="a list of data frames"):
         graphical.FactorGraph.from_pandas(pd.DataFrame({0: [0, 1], "value": [0.0, 1.0]}))
-    with pytest.raises(ValueError, match="needs a radius"):
+    with pytest.raises(ValueError, match="needs mixing"):
         graphical.MarkovNetworkEstimator(method="mcmc", l2=1.0).fit([["a", "b"], ["c", "d"]])
 
 

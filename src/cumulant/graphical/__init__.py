@@ -28,8 +28,16 @@ from cumulant.graphical.lattices import complete, grid, random_regular, spin_gla
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
+from cumulant.graphical.learning.methods import (
+    MCMC,
+    CompositeLikelihood,
+    ContrastiveDivergence,
+    MaximumLikelihood,
+    PersistentChains,
+    PseudoLikelihood,
+)
 from cumulant.graphical.learning.planner import (
-    Schedule,
+    SamplingPlan,
     bound_convex,
     bound_strongly_convex,
     gradient_error_bound,
@@ -40,7 +48,7 @@ from cumulant.graphical.learning.planner import (
     plan_strongly_convex,
     total_error_bound,
 )
-from cumulant.graphical.learning.problem import Fit, LearningProblem, Run
+from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
 from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
 from cumulant.graphical.messages.double_loop import double_loop
 from cumulant.graphical.messages.generalised import generalised_belief_propagation
@@ -52,10 +60,10 @@ from cumulant.graphical.messages.tree_reweighted import TreeReweighted, tree_rew
 from cumulant.graphical.mixing.certificates import (
     Mixing,
     NotFastMixing,
+    certify_mixing_time,
     dependency_norm,
     gibbs_mixing,
     mixing_from_tau,
-    mixing_time,
 )
 from cumulant.graphical.mixing.dependency import dependency_matrix
 from cumulant.graphical.mixing.fast_mixing import FastMixing
@@ -78,12 +86,15 @@ if TYPE_CHECKING:
     from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
 
 __all__ = [
+    "MCMC",
     "SCM",
     "Backdoor",
     "BayesNet",
     "BoltzmannMachine",
     "CausalFactorGraph",
     "CausalIndependence",
+    "CompositeLikelihood",
+    "ContrastiveDivergence",
     "Cost",
     "DiscreteFamily",
     "DiscreteModel",
@@ -100,6 +111,7 @@ __all__ = [
     "LearningProblem",
     "MarkovNetworkEstimator",
     "MaxProduct",
+    "MaximumLikelihood",
     "MeanField",
     "Mechanism",
     "MiniBucket",
@@ -109,12 +121,14 @@ __all__ = [
     "NotFastMixing",
     "Order",
     "PairwiseMRF",
+    "PersistentChains",
     "Potts",
     "Projection",
     "Propagation",
+    "PseudoLikelihood",
     "RegionGraph",
-    "Run",
-    "Schedule",
+    "SampledRun",
+    "SamplingPlan",
     "Structure",
     "SubgraphsWorld",
     "SwendsenWang",
@@ -130,6 +144,7 @@ __all__ = [
     "bound_log_partition",
     "bound_marginals",
     "bound_strongly_convex",
+    "certify_mixing_time",
     "chow_liu",
     "colouring",
     "complete",
@@ -155,7 +170,6 @@ __all__ = [
     "mean_field",
     "mini_bucket_bound",
     "mixing_from_tau",
-    "mixing_time",
     "noisy_or",
     "perron_root",
     "plan_convex",

@@ -1,7 +1,6 @@
 """What every discrete graphical model answers: a family bound to a parameter, and to evidence where there is some."""
 
 import copy
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,12 +13,14 @@ from cumulant import files, sampling
 from cumulant.certificates import Certificate
 from cumulant.errors import DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
+from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
 from cumulant.graphical.exact.enumeration import enumerate_states
 from cumulant.graphical.exact.orders import ORDERS, elimination_order
-from cumulant.graphical.mixing.certificates import mixing_time
+from cumulant.graphical.labels import Labels
+from cumulant.graphical.mixing.certificates import certify_mixing_time
 from cumulant.graphical.structure import Structure
-from cumulant.graphical.tables import require_room
+from cumulant.optim.driver.fingerprint import fingerprint
 
 __all__ = ["DiscreteModel"]
 
@@ -71,9 +72,14 @@ class DiscreteModel:
         return self.structure.cardinalities
 
     @property
+    def labels(self) -> Labels:
+        """What variables and states are called."""
+        return self.family.labels
+
+    @property
     def evidence(self) -> dict[int, int]:
-        """The values that variables are given."""
-        return {v: int(self._value(v, x)) for v, x in self._evidence.items()}
+        """The values that variables are given, by number: ``{variable: value}``."""
+        return {v: self.labels.number(x) for v, x in self._evidence.items()}
 
     @property
     def factors(self) -> list[tuple[tuple[int, ...], np.ndarray]]:
@@ -98,31 +104,31 @@ class DiscreteModel:
     def __hash__(self):
         return hash((type(self), self.family, self.theta.tobytes(), tuple(sorted(self._evidence.items()))))
 
-    def given(self, evidence: Mapping[int, int]) -> Self:
-        """The model conditioned on values of some variables, ``{variable: value}``.
+    def given(self, evidence: Mapping[Any, Any]) -> Self:
+        """The model conditioned on values of some variables, ``{variable: value}``, by name or number.
 
         The variables stay: their marginals are certain. `log_partition` is then the logarithm of the sum over the
         states that agree with the evidence.
         """
         new = copy.copy(self)
         new._evidence, new._log_z = dict(self._evidence), None
-        for v, value in evidence.items():
-            if isinstance(v, bool) or not isinstance(v, int | np.integer) or not 0 <= v < self.n_variables:
-                raise ValueError(f"evidence must be about variables from 0 to {self.n_variables - 1}; got {v!r}")
-            state = self._state(int(v), value)
-            if new._evidence.get(int(v), state) != state:
-                raise ValueError(f"variable {v} is already given the value {self.evidence[int(v)]}; got {value!r}")
-            new._evidence[int(v)] = state
+        for key, value in evidence.items():
+            v = self._variable(key)
+            state = self.labels.state(v, value)
+            if new._evidence.get(v, state) != state:
+                before = self.labels.value(v, new._evidence[v])
+                raise ValueError(f"variable {key!r} is already given the value {before!r}; got {value!r}")
+            new._evidence[v] = state
         return new
 
-    def _state(self, v: int, value: Any) -> int:
-        allowed = self.family.labels or range(int(self.cardinalities[v]))
-        if isinstance(value, bool) or value not in allowed:
-            raise DomainError(f"variable {v} has no state {value!r}: its states are {tuple(allowed)!s:.60}")
-        return list(allowed).index(value)
-
-    def _value(self, v: int, state: int) -> int:
-        return state if self.family.labels is None else self.family.labels[state]
+    def _variable(self, variable: Any) -> int:
+        """The number of a variable that is meant by its name or number, and is not hidden."""
+        v = self.labels.variable(variable)
+        if v >= self.n_variables:
+            raise ValueError(
+                f"there is no variable {variable!r}: there are the variables from 0 to {self.n_variables - 1}"
+            )
+        return v
 
     # Exact answers ---------------------------------------------------------------------------------------------------
 
@@ -140,12 +146,40 @@ class DiscreteModel:
         return self._log_z
 
     def marginals(self, *, method: str | None = None, **options: Any) -> Any:
-        """The distribution of each variable: a list of arrays, in the order of the variables."""
+        """The distribution of each variable: a list of arrays in the order of the variables, which takes their names
+        too where they have any.
+        """
         value, found, _ = self._answer(method, "marginals", options)
         self._require_possible(value)
         if method is None and not options:
             self._log_z = value  # it comes along
-        return self._all_marginals(found)
+        return self.labels.by_name(self._all_marginals(found))
+
+    def marginal(self, variables: Any, *, method: str | None = None, **options: Any) -> np.ndarray:
+        """The distribution of one variable, by name or number, or the joint table of a list of them in their order.
+
+        >>> from cumulant.graphical import Ising
+        >>> Ising([(0, 1)], 0.5, names=["a", "b"], states=["down", "up"]).marginal(["a", "b"]).round(4)
+        array([[0.3655, 0.1345],
+               [0.1345, 0.3655]])
+        """
+        if not isinstance(variables, list | tuple):
+            return self.marginals(method=method, **options)[self._variable(variables)]
+        wanted = [self._variable(v) for v in variables]
+        joined = self._with_factors(np.array([0, len(wanted)]), np.array(wanted, dtype=np.int64))
+        return joined.structure.table(self.structure.n_factors, joined._beliefs(method, options)[1]).copy()
+
+    def _with_factors(self, scope_starts: np.ndarray, scopes: np.ndarray) -> "FactorView":
+        """The same distribution with more factors, all of whose entries are zero."""
+        mine = self.structure
+        both = Structure.flat(
+            mine.cardinalities,
+            np.concatenate([mine.scope_starts, mine.scope_starts[-1] + scope_starts[1:]]),
+            np.concatenate([mine.scopes, scopes]),
+        )
+        both._check()
+        tables = self.family.log_tables(self.theta)
+        return FactorView(both, np.append(tables, np.zeros(int(both.table_starts[-1]) - tables.size)), self._evidence)
 
     def _all_marginals(self, found: list[np.ndarray]) -> Any:
         left = self.restricted()[2]
@@ -166,29 +200,14 @@ class DiscreteModel:
         """``mu = E T(x) = grad A(theta)``: all statistics, in the order of `theta`."""
         return self.family.mean_of(self._beliefs(method, options)[1])
 
-    def covariance(self, max_states: int = 2**20) -> np.ndarray:
-        """``Cov T(x)``, the Hessian of ``A`` at `theta`: all states one by one, `TooWide` beyond `max_states`.
+    def covariance(self, **options: Any) -> np.ndarray:
+        """``Cov T(x)``, the Hessian of ``A`` at `theta`: see `DiscreteFamily.fisher`.
 
         Its largest eigenvalue is the curvature of the log-likelihood here (elsewhere it may be larger).
         """
-        value = self.log_partition()
-        self._require_possible(value)
-        shape = tuple(self.structure.cardinalities.tolist())
-        require_room(shape, max_states, "estimate it from sample(n, rng) and family.statistics")
-        mean, square = np.zeros(self.family.dim), np.zeros((self.family.dim, self.family.dim))
-        n, at_once = math.prod(shape), max(2**22 // max(int(self.structure.table_starts[-1]), 1), 1)
-        for begin in range(0, n, at_once):
-            place = np.arange(begin, min(begin + at_once, n))
-            states = np.stack([*np.unravel_index(place, shape), place], axis=1)[:, :-1]
-            agrees = np.ones(len(states), bool)
-            for v, x in self._evidence.items():
-                agrees &= states[:, v] == x
-            states = self.family.values(states[agrees])
-            p = np.exp(self.family.score(states, self.theta) - value)
-            T = self.family.statistics(states)
-            mean += p @ T
-            square += T.T @ (p[:, None] * T)
-        return square - np.outer(mean, mean)
+        tables = self.family.log_tables(self.theta)
+        self._require_possible(self.log_partition(**options))
+        return covariance(self.structure, tables, self.family.design, self._evidence, **options)
 
     def entropy(self, *, method: str | None = None, **options: Any) -> float:
         """``H = -E log p(x)`` in nats."""
@@ -205,14 +224,8 @@ class DiscreteModel:
             self.structure.cardinalities, other.structure.cardinalities
         ):
             raise ValueError("kl needs two models of the same variables: their cardinalities differ")
-        mine, its = self.structure, other.structure
         tables = self.family.log_tables(self.theta)
-        both = Structure.flat(
-            mine.cardinalities,
-            np.concatenate([mine.scope_starts, mine.scope_starts[-1] + its.scope_starts[1:]]),
-            np.concatenate([mine.scopes, its.scopes]),
-        )
-        joined = FactorView(both, np.concatenate([tables, np.zeros(int(its.table_starts[-1]))]), self._evidence)
+        joined = self._with_factors(other.structure.scope_starts, other.structure.scopes)
         value, flat = joined._beliefs(method, options)
         log_q = other.log_partition(method=method, **options)
         for v, x in other._evidence.items():
@@ -263,8 +276,9 @@ class DiscreteModel:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """One vector ``x`` with an entry for each variable: what the draws of a sampler are."""
-        return {"x": (self.structure.n_variables,)}
+        """What the draws of a sampler are: the variables by name, or one vector ``x`` where they have no names."""
+        names = self.labels.names
+        return {"x": (self.structure.n_variables,)} if names is None else dict.fromkeys(names, ())
 
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """Where chains begin, values ``(chains, variables)``: at `start`, one for all or one each, or at uniform states
@@ -289,9 +303,9 @@ class DiscreteModel:
         The others must be eliminated first, which can need far larger tables than either alone (Park and Darwiche
         2004). Values come in the order of `variables`.
         """
-        wanted = [int(v) for v in variables]
-        if len(set(wanted)) < len(wanted) or any(not 0 <= v < self.n_variables for v in wanted):
-            raise ValueError(f"variables must be different numbers from 0 to {self.n_variables - 1}; got {wanted}")
+        wanted = [self._variable(v) for v in variables]
+        if len(set(wanted)) < len(wanted):
+            raise ValueError(f"variables must be different; got {list(variables)}")
         structure, tables, left = self.restricted()
         maximised = np.isin(left, wanted)
         if not options.get("order"):
@@ -307,11 +321,11 @@ class DiscreteModel:
         for v, x in self._evidence.items():
             states[v] = x
         states[left] = best
-        return self.family.values(states)[wanted], value
+        return self.labels.decode(states[wanted], wanted), value
 
     def mixing_time(self, eps: float = 0.01, *, norm: str = "spectral", bound: str = "oscillation") -> Certificate:
-        """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `mixing.mixing_time`."""
-        return mixing_time(self, eps, norm=norm, bound=bound)
+        """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `certify_mixing_time`."""
+        return certify_mixing_time(self, eps, norm=norm, bound=bound)
 
     # How -------------------------------------------------------------------------------------------------------------
 
@@ -368,17 +382,24 @@ class DiscreteModel:
 
     def _require_possible(self, value: float) -> None:
         if value == -np.inf:
-            what = (
-                f"the evidence {self.evidence} has probability zero" if self._evidence else "every state is impossible"
-            )
+            named = {self.labels.name(v): self.labels.value(v, x) for v, x in self._evidence.items()}
+            what = f"the evidence {named} has probability zero" if self._evidence else "every state is impossible"
             raise DomainError(f"{what}: there is no distribution")
 
     # Files -----------------------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        """A short name for the contents, the same in every process: what ties a checkpoint to a model."""
+        structure, design = self.structure, self.family.design
+        shape = (structure.cardinalities, structure.scope_starts, structure.scopes, self.family.labels)
+        given = sorted(self._evidence.items())
+        return fingerprint((type(self).__name__, *shape, design, np.asarray(self.theta), given))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the model to an `.npz` file (no pickle); `load` of its class reads it."""
         settings, arrays = self._description()
         evidence = np.array(sorted(self._evidence.items()), dtype=np.int64).reshape(-1, 2)
+        settings |= self.labels.settings()
         return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
 
     def _description(self) -> tuple[dict, dict]:

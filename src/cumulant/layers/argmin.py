@@ -10,7 +10,8 @@ import numpy as np
 from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
 from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
-from cumulant.optim.problems.smooth import Objective, widen
+from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.objective import Objective
 from cumulant.optim.solvers.newton import Newton
 from cumulant.precision import precise, to_jax
 

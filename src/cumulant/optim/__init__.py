@@ -36,12 +36,14 @@ from cumulant.optim.finite_sums.finite_sum import FiniteSum
 from cumulant.optim.finite_sums.stochastic_gradient import SGA, SGD
 from cumulant.optim.finite_sums.variance_reduced import SAG, SAGA, SVRG
 from cumulant.optim.problems.composite import Composite, lambda_max
+from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
 from cumulant.optim.problems.multinomial import MultinomialLogistic
+from cumulant.optim.problems.objective import Objective
 from cumulant.optim.problems.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, NonNegative, Simplex
-from cumulant.optim.problems.smooth import LeastSquares, Objective, Quadratic
+from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
 from cumulant.optim.solvers.accelerated_gradient import AcceleratedGradient

@@ -36,7 +36,7 @@ floating-point leaves of a healthy state are finite: infinity or NaN in one of t
 diverged.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -44,7 +44,7 @@ import numpy as np
 from cumulant.certificates import Certificate, Subject
 from cumulant.precision import precise
 
-__all__ = ["Problem", "Solver"]
+__all__ = ["CertifiedProblem", "Problem", "Solver"]
 
 
 class Problem:
@@ -130,6 +130,15 @@ class Problem:
         else:
             change = float(self.smoothness) * float(np.linalg.norm(x))
         return 64 * 2.0**-52 * (float(np.linalg.norm(gradient)) + (change if np.isfinite(change) else 0.0))
+
+
+@runtime_checkable
+class CertifiedProblem(Protocol):
+    """A problem that knows more about the distance to its minimum than constants say: a likelihood, for instance."""
+
+    def certify(self, x: Any) -> Certificate:
+        """How far ``f(x)`` can be from the minimum, or `CertificateError`."""
+        ...
 
 
 class Solver:

@@ -100,7 +100,9 @@ def _concordance(problem: GLMProblem, x: np.ndarray) -> _Concordance:
     error = score_error(problem, x, problem.loss.divergence(eta, slope).size)
     weight = problem.weights * curvature * np.exp(c * error.width)
     moved = float(np.linalg.norm(weight * error.rows) + weight.max() * error.total.max())
-    shifted = gradient_error(problem, slope) + problem.design.column_norms * moved + 4 * _UNIT * np.abs(problem.ridge(x))
+    shifted = (
+        gradient_error(problem, slope) + problem.design.column_norms * moved + 4 * _UNIT * np.abs(problem.ridge(x))
+    )
     off = float(np.linalg.norm(np.abs(inverse) @ shifted))
     size, (n, p) = float(np.sum((inverse / scale) ** 2)), problem.design.shape
     # The true Hessian is at least this share of the computed one: errors relative to a unit diagonal, by the norm of

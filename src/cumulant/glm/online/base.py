@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from cumulant import files
 from cumulant.certificates import Certificate
 from cumulant.errors import FileFormatError
-from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import design_of
 from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.problem import GLMProblem

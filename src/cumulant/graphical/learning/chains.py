@@ -5,26 +5,25 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.chains_kernels import table_random_scan
-from cumulant.graphical.learning.problem import LearningProblem
 from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.gibbs import Neighbours, TableArrays, random_scan
 from cumulant.threads import in_parts
 
-__all__ = ["SpinChains", "TableChains", "chains_of"]
+__all__ = ["SpinChains", "TableChains"]
 
 
 class SpinChains:
     """Of an Ising model: spins in single bytes."""
 
-    def __init__(self, problem: LearningProblem):
-        self.problem, self.n = problem, problem.n
-        self.edges = problem.edges
+    def __init__(self, model: Ising, free: np.ndarray):
+        self.n, self.edges, self.free = model.n_variables, model.edges, free
         self.graph = Neighbours.of(self.n, self.edges)
-        self.with_fields = problem.free.size > len(self.edges)
+        self.with_fields = free.size > len(self.edges)
 
     def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
-        """Starts, every state as likely."""
+        """Starts: all states equally likely."""
         return (2 * draw.integers(0, 2, (chains, self.n), dtype=np.int8) - 1).astype(np.int8)
 
     def at(self, data: np.ndarray) -> np.ndarray:
@@ -33,7 +32,8 @@ class SpinChains:
 
     def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
         """Advance the chains `x`, in place, by random-scan updates of the model `theta`: the mean statistics after."""
-        n, full = self.n, self.problem.full(theta)
+        n, full = self.n, np.zeros(self.n + len(self.edges))
+        full[self.free] = theta
         random_scan(x, self.graph, full[n:], full[:n], updates, seed=seed, n_jobs=n_jobs)
         spins = np.ascontiguousarray(x.T)
         each = ((spins[i], spins[j]) for i, j in self.edges)
@@ -44,13 +44,13 @@ class SpinChains:
 class TableChains:
     """Of any model: states 0, 1, 2, ..."""
 
-    def __init__(self, problem: LearningProblem):
-        self.problem, self.family = problem, problem.model.family
+    def __init__(self, model: DiscreteModel, free: np.ndarray):
+        self.family, self.free = model.family, free
         structure = self.family.structure
         self.arrays = TableArrays.of(structure, np.zeros(int(structure.table_starts[-1])))
 
     def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
-        """Starts, every state as likely."""
+        """Starts: all states equally likely."""
         return draw.integers(0, self.arrays.sizes, (chains, self.arrays.sizes.size))
 
     def at(self, data: np.ndarray) -> np.ndarray:
@@ -59,7 +59,9 @@ class TableChains:
 
     def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
         """Advance the chains `x`, in place, by random-scan updates of the model `theta`: the mean statistics after."""
-        tables = np.ascontiguousarray(self.family.log_tables(self.problem.full(theta)))
+        full = np.zeros(self.family.dim)
+        full[self.free] = theta
+        tables = np.ascontiguousarray(self.family.log_tables(full))
         flat = dataclasses.replace(self.arrays, tables=tables).flat()
 
         def work(first, last):
@@ -68,9 +70,4 @@ class TableChains:
             return counts
 
         counts: Any = sum(in_parts(work, len(x), n_jobs))
-        return self.family.mean_of(counts / len(x))[self.problem.free]
-
-
-def chains_of(problem: LearningProblem) -> SpinChains | TableChains:
-    """The chains of a problem."""
-    return SpinChains(problem) if isinstance(problem.model, Ising) else TableChains(problem)
+        return self.family.mean_of(counts / len(x))[self.free]

@@ -1,37 +1,50 @@
-"""What scikit-learn density estimators of pairwise models share: learning, scores, and draws."""
+"""What scikit-learn density estimators of pairwise models share: learning, scores, draws, verification and files."""
 
+import dataclasses
+import os
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cumulant.certificates import Certificate
+from cumulant import files
+from cumulant.certificates import Certificate, Subject
+from cumulant.errors import CertificateError, FileFormatError
 from cumulant.graphical.lattices import complete
-from cumulant.graphical.learning.fit import METHODS, fit
+from cumulant.graphical.learning.fit import fit, learning_problem
+from cumulant.graphical.learning.methods import METHODS, Method, method_named
+from cumulant.graphical.learning.planner import SamplingPlan
+from cumulant.graphical.learning.problem import Fit, SampledRun
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 
 __all__ = ["PairwiseDensity"]
 
+_NOT_SAVED = ("callback", "checkpoint")
+
 
 class PairwiseDensity(DensityMixin, BaseEstimator):
-    """A pairwise model learnt by `graphical.fit`. Heirs have the settings, code the data, and make models."""
+    """A pairwise model learnt by `graphical.fit`. Subclasses have the settings, code the data, and make models."""
 
     n_features_in_: int
     model_: Any
     edges_: np.ndarray
     certificate_: Certificate | None
     refusal_: str
+    status_: str
+    _found: Fit
 
-    # Settings of the heirs
+    # Settings of subclasses
     structure: Any
-    method: str
+    method: str | Method
     l2: float
-    radius: float | None
-    norm: str
-    eps: float
-    delta: float
+    mixing: FastMixing | None
     random_state: Any
+    time_limit: float | None
+    checkpoint: Any
+    callback: Any
+    verbose: bool
 
     def _dtype(self) -> Any:
         """Of the data as they come; None for any."""
@@ -53,31 +66,90 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
         """The best tree."""
         raise NotImplementedError
 
+    def _coding(self) -> dict[str, np.ndarray]:
+        """How data are coded, as arrays for a file."""
+        raise NotImplementedError
+
+    def _set_coding(self, arrays: dict[str, np.ndarray]) -> None:
+        """What `_coding` gave, read from a file."""
+        raise NotImplementedError
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from data of shape (observations, features)."""
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {self.method!r}")
+        method = method_named(self.method)
         data: Any = validate_data(self, X, dtype=self._dtype())
         x = self._learn_states(data)
         if isinstance(self.structure, str) and self.structure == "tree":
-            self.model_ = self._tree(x)
-            self.certificate_, self.refusal_ = None, "a closed form: no tree has a larger (smoothed) likelihood"
+            why = "no certificate: a closed form, no tree has a larger (smoothed) likelihood"
+            found = Fit(self._tree(x), None, "tree", why)
         else:
-            if self.method == "mcmc" and self.radius is None:
-                raise ValueError("method='mcmc' needs a radius, that of the set in which Gibbs sampling is sure to mix")
+            if method.name == "mcmc" and self.mixing is None:
+                raise ValueError(
+                    "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
+                )
             found = fit(
-                x,
-                self._empty(self._joined(x.shape[1])),
-                method=self.method,
-                mixing=None if self.radius is None else FastMixing(self.radius, self.norm),
-                l2=self.l2,
-                eps=self.eps,
-                delta=self.delta,
-                rng=self._rng(),
+                x, self._empty(self._joined(x.shape[1])), method=method, mixing=self.mixing, l2=self.l2,
+                rng=self._rng(), callback=self.callback, progress=bool(self.verbose), time_limit=self.time_limit,
+                checkpoint=self.checkpoint,
+            )  # fmt: skip
+        return self._take(dataclasses.replace(found, problem=None))
+
+    def verify(self, X: Any, y: Any = None) -> Certificate:
+        """Issue the certificate again from the data that were learnt from: see `Certificate.verify`."""
+        check_is_fitted(self)
+        if self.certificate_ is None:
+            raise CertificateError(self.refusal_, "there is a certificate")
+        data: Any = validate_data(self, X, dtype=self._dtype(), reset=False)
+        problem = learning_problem(
+            self._states(data), self._empty(self.edges_), mixing=self.mixing, l2=self.l2,
+            objective=method_named(self.method).objective,
+        )  # fmt: skip
+        return self.certificate_.verify(Subject(problem, dataclasses.replace(self._found, model=self.model_)))
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the fitted estimator to an `.npz` file (no pickle), which `load` reads.
+
+        `callback` and `checkpoint`, and a `random_state` that is not a number, are not written.
+        """
+        check_is_fitted(self)
+        found = self._found
+        settings = {name: _plain(value) for name, value in self.get_params().items() if name not in _NOT_SAVED}
+        if not isinstance(self.random_state, int | np.integer):
+            settings["random_state"] = None
+        arrays = {"theta": self.model_.theta, "edges": self.edges_, **self._coding()}
+        fitted: dict[str, Any] = {name: getattr(found, name) for name in ("method", "refusal", "status", "value")}
+        fitted |= {"n_features_in": self.n_features_in_, "seconds": found.seconds, "run": None, "plan": None}
+        fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
+        if found.plan is not None and found.path is not None:
+            fitted["plan"], arrays["path"] = dataclasses.asdict(found.plan), found.path
+        if found.run is not None:
+            fitted["run"] = {"seed": found.run.seed, "delta": found.run.delta, "smoothness": found.run.smoothness}
+            arrays["errors"] = found.run.errors
+        return files.save(path, type(self).__name__, arrays, {"parameters": settings, "fitted": fitted})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read what `save` wrote."""
+        saved = files.load(path, cls.__name__)
+        try:
+            new = cls(**_restored(saved.settings["parameters"]))
+            fitted, arrays = dict(saved.settings["fitted"]), saved.arrays
+            new.n_features_in_ = int(fitted.pop("n_features_in"))
+            new._set_coding(arrays)
+            model = learning_problem(arrays["theta"], new._empty(arrays["edges"])).bind(arrays["theta"])
+            certificate, plan, run = (fitted.pop(name) for name in ("certificate", "plan", "run"))
+            return new._take(
+                Fit(
+                    model,
+                    None if certificate is None else Certificate.from_json(certificate),
+                    plan=None if plan is None else SamplingPlan(**plan),
+                    path=arrays.get("path"),
+                    run=None if run is None else SampledRun(**run, errors=arrays["errors"]),
+                    **fitted,
+                )
             )
-            self.model_, self.certificate_, self.refusal_ = found.model, found.certificate, found.refusal
-        self.edges_ = self.model_.edges
-        return self
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileFormatError(f"{path} does not hold a {cls.__name__} of this version: {problem}") from problem
 
     def score_samples(self, X: Any) -> np.ndarray:
         """``log p(x)`` of each observation, by elimination; `TooWide` where the graph does not allow it."""
@@ -88,6 +160,12 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
+
+    def _take(self, found: Fit) -> Self:
+        self._found = found
+        self.model_, self.certificate_, self.refusal_ = found.model, found.certificate, found.refusal
+        self.status_, self.edges_ = found.status, found.model.edges
+        return self
 
     def _drawn(self, n: int, random_state: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -103,3 +181,26 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
     def _rng(self) -> Any:
         state = self.random_state
         return int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    if isinstance(value, Method):
+        return {"method": value.name, "settings": dataclasses.asdict(value)}
+    if isinstance(value, FastMixing):
+        return dataclasses.asdict(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _restored(settings: dict[str, Any]) -> dict[str, Any]:
+    settings = dict(settings)
+    if isinstance(settings["method"], dict):
+        chosen = dict(settings["method"]["settings"])
+        if chosen.get("plan") is not None:
+            chosen["plan"] = SamplingPlan(**chosen["plan"])
+        settings["method"] = METHODS[settings["method"]["method"]](**chosen)
+    if settings["mixing"] is not None:
+        settings["mixing"] = FastMixing(**settings["mixing"])
+    return settings

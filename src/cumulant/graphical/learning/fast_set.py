@@ -1,7 +1,7 @@
 """A fast-mixing set in the parameters of a model: couplings of edges, or tables of pairs."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 __all__ = ["CouplingSet", "TableSet", "fast_set"]
 
-# At most so far, over |J_ij|, does x_j move the law of x_i: a quarter of the oscillation of the table of one coupling.
+# How far x_j can move the distribution of x_i, over |J_ij|: a quarter of the oscillation of the table of one coupling.
 _INFLUENCE = {Ising: 1.0, Potts: 0.5, BoltzmannMachine: 0.25}
 
 
@@ -25,6 +25,10 @@ class CouplingSet:
     n: int
     influence: float
     only: bool
+
+    def widened(self, largest: float) -> Self:
+        """The set whose radius is `largest`, where that is above its own."""
+        return replace(self, within=replace(self.within, radius=max(self.within.radius, largest)))
 
     def mixing(self) -> Mixing:
         """What holds for every member."""
@@ -56,6 +60,10 @@ class TableSet:
     tables: Tables
     where: np.ndarray
     only: bool
+
+    def widened(self, largest: float) -> Self:
+        """The set whose radius is `largest`, where that is above its own."""
+        return replace(self, within=replace(self.within, radius=max(self.within.radius, largest)))
 
     def mixing(self) -> Mixing:
         """What holds for every member."""

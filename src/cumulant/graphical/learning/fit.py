@@ -1,49 +1,35 @@
 """Learning discrete models from data or from their mean statistics."""
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.learning.exact import fit_conditional, fit_exact
+from cumulant.graphical.learning.conditional_problem import ConditionalProblem
 from cumulant.graphical.learning.fast_set import fast_set
-from cumulant.graphical.learning.mcmc import fit_by_sampling
-from cumulant.graphical.learning.planner import Schedule
+from cumulant.graphical.learning.methods import Method, RunLimits, method_named
 from cumulant.graphical.learning.problem import Fit, LearningProblem
-from cumulant.graphical.learning.without_guarantee import fit_without_guarantee
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
-__all__ = ["METHODS", "fit", "learning_problem"]
-
-METHODS = ("mcmc", "exact", "pseudo_likelihood", "composite", "contrastive_divergence", "persistent")
+__all__ = ["fit", "learning_problem"]
 
 _ROWS = 4096  # observations that are counted at once
+_OBJECTIVES = ("likelihood", "pseudo_likelihood", "composite")
 
 
 def fit(
     data: Any,
     structure: Any,
     *,
-    method: str = "mcmc",
+    method: str | Method = "mcmc",
     mixing: FastMixing | None = None,
     l2: float = 0.0,
     fields: bool = True,
-    eps: float = 0.1,
-    delta: float = 0.1,
-    schedule: Schedule | None = None,
-    smoothness: float | None = None,
-    max_work: float = 3e10,
-    tol: float = 1e-10,
-    max_steps: int = 5000,
-    iterations: int = 300,
-    sweeps: int = 1,
-    chains: int = 500,
-    step: float = 0.2,
     rng: Any = None,
     n_jobs: int | None = None,
-    progress: bool = False,
+    **limits: Unpack[RunLimits],
 ) -> Fit:
     """Maximise the mean log-likelihood minus ``l2/2 |theta|^2``, over a fast-mixing set where one is given.
 
@@ -58,39 +44,26 @@ def fit(
     structure : DiscreteModel or pairs of variables
         A model whose family is fitted, its own parameters ignored: spins, colours, units or tables of any order. Pairs
         are the edges of an `Ising` model.
-    method : str
-        * ``"mcmc"``: projected gradient with gradients from Gibbs sampling, in `mixing`; with ``l2 > 0`` certifies
-          ``|theta - theta*| <= eps``, without (and ``fields=False``) ``f(theta) - f* <= eps``, each with probability
-          ``1 - delta``, by as many iterations, chains and updates as that needs. For models whose tables have at most
-          two variables;
-        * ``"exact"``: gradients by elimination, for models of small width; `mixing` is optional;
-        * ``"pseudo_likelihood"``, ``"composite"``: conditional likelihoods of variables or of pairs that share a table.
-          The certificate is about that objective;
-        * ``"contrastive_divergence"``, ``"persistent"``: sampling without guarantees, and without a certificate.
+    method : str or settings
+        An object of settings, or its name for the default settings:
+
+        * ``"mcmc"``, `MCMC`: gradients from Gibbs sampling in `mixing`, certified with probability ``1 - delta``;
+        * ``"exact"``, `MaximumLikelihood`: gradients by elimination, for models of small width; `mixing` is optional;
+        * ``"pseudo_likelihood"``, `PseudoLikelihood`, and ``"composite"``, `CompositeLikelihood`: conditional
+          likelihoods of variables or of pairs that share a table. The certificate is about that objective;
+        * ``"contrastive_divergence"``, `ContrastiveDivergence`, and ``"persistent"``, `PersistentChains`: sampling
+          without guarantees, and without a certificate.
     mixing : FastMixing, optional
         The set of couplings, or tables of pairs, to stay in.
     l2 : float
     fields : bool
         Whether single variables have parameters; without, only couplings, or tables of two and more variables, are
         learnt.
-    eps, delta : float
-        Of ``"mcmc"``: the accuracy, and the probability of missing it.
-    schedule : Schedule, optional
-        Of ``"mcmc"``: what to run instead of the plan for `eps`; the certificate says what it is good for.
-    smoothness : float, optional
-        Of ``"mcmc"``: ``L``, steps are ``1 / L``. Without it ``R^2 + l2``, which is proved; a smaller one makes a
-        faster run whose certificate says that ``L`` is assumed.
-    max_work : float
-        Of ``"mcmc"``: refuse a plan of more updates than this.
-    tol, max_steps
-        Of ``"exact"`` and the conditional likelihoods: the certified gap aimed at, relative to the objective or to 1.
-    iterations, sweeps, chains, step
-        Of the methods without guarantees.
     rng : int, Generator or None
     n_jobs : int, optional
         Threads; the answer does not depend on it.
-    progress : bool
-        Of the methods that sample: show a bar on standard error, where that is a terminal.
+    callback, progress, time_limit, checkpoint
+        As in `optim.run`.
 
     Returns
     -------
@@ -102,40 +75,26 @@ def fit(
     >>> exact = fit([0.6], Ising([(0, 1)], 0.0), method="exact", fields=False, l2=1.0)
     >>> exact.model.couplings.round(6)                          # tanh t + t = 0.6
     array([0.304539])
-    >>> exact.certificate.upper < 1e-10
+    >>> exact.certificate.verify(exact.subject).upper < 1e-10
     True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
-    problem = learning_problem(data, structure, mixing=mixing, l2=l2, fields=fields)
-    if method == "exact":
-        return fit_exact(problem, tol=tol, max_steps=max_steps)
-    if method == "mcmc":
-        return fit_by_sampling(
-            problem,
-            eps=eps,
-            delta=delta,
-            schedule=schedule,
-            smoothness=smoothness,
-            max_work=max_work,
-            rng=rng,
-            n_jobs=n_jobs,
-            progress=progress,
-        )
-    if method in ("pseudo_likelihood", "composite"):
-        if mixing is not None:
-            raise ValueError(f"method={method!r} takes no mixing: project the answer with graphical.project")
-        return fit_conditional(problem, method, tol=tol, max_steps=max_steps)
-    return fit_without_guarantee(
-        problem, method, iterations=iterations, sweeps=sweeps, chains=chains, step=step, rng=rng, n_jobs=n_jobs,
-        progress=progress,
-    )  # fmt: skip
+    chosen = method_named(method)
+    problem = learning_problem(data, structure, mixing=mixing, l2=l2, fields=fields, objective=chosen.objective)
+    return chosen.fit(problem, rng=rng, n_jobs=n_jobs, **limits)
 
 
 def learning_problem(
-    data: Any, structure: Any, *, mixing: FastMixing | None = None, l2: float = 0.0, fields: bool = True
+    data: Any,
+    structure: Any,
+    *,
+    mixing: FastMixing | None = None,
+    l2: float = 0.0,
+    fields: bool = True,
+    objective: str = "likelihood",
 ) -> LearningProblem:
-    """What `fit` minimises, as an object: ``problem.value_and_gradient(theta)``, and what its certificates verify with.
+    """What `fit` minimises, as an object: ``problem.value_and_gradient(theta)``, and what its certificates speak of.
+
+    `objective` is ``"likelihood"``, ``"pseudo_likelihood"`` or ``"composite"``.
 
     >>> problem = learning_problem([0.6], [(0, 1)], fields=False)
     >>> round(problem.value_and_gradient(np.array([0.0]))[0], 6)        # 2 log 2
@@ -145,6 +104,10 @@ def learning_problem(
         raise ValueError(f"l2 must be finite and not negative; got {l2}")
     if mixing is not None and not isinstance(mixing, FastMixing):
         raise TypeError(f"mixing must be a FastMixing set or None; got {type(mixing).__name__}")
+    if objective not in _OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(map(repr, _OBJECTIVES))}; got {objective!r}")
+    if objective != "likelihood" and mixing is not None:
+        raise ValueError(f"objective={objective!r} takes no mixing: project the answer with graphical.project")
     x = np.asarray(data)
     if x.size == 0 or x.dtype.kind not in "iubf" or not np.isfinite(x).all():
         raise ValueError(f"data must be finite numbers, at least one observation; got shape {x.shape}, dtype {x.dtype}")
@@ -172,10 +135,16 @@ def learning_problem(
     if x.ndim == 1:
         if x.shape != free.shape:
             raise ValueError(f"data of one axis are {free.size} mean statistics; got {x.size}")
+        if objective != "likelihood":
+            raise ValueError(f"objective={objective!r} needs the data themselves, not their mean statistics")
         return LearningProblem(model, x.astype(np.float64), float(l2), free, mixing)
     if x.ndim != 2:
         raise ValueError(f"data must have one axis (mean statistics) or two (observations, variables); got {x.ndim}")
-    return LearningProblem(model, _mean_statistics(model, x)[free], float(l2), free, mixing, x)
+    mean = _mean_statistics(model, x)[free]
+    if objective == "likelihood":
+        return LearningProblem(model, mean, float(l2), free, mixing, x)
+    blocks = "variables" if objective == "pseudo_likelihood" else "pairs"
+    return ConditionalProblem(model, mean, float(l2), free, mixing, x, blocks)
 
 
 def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.density_estimator import PairwiseDensity
+from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
 
 __all__ = ["IsingEstimator"]
@@ -18,28 +19,32 @@ class IsingEstimator(PairwiseDensity):
     ----------
     structure : str or pairs of features
         Which features are joined: ``"complete"`` (all), ``"tree"`` (the best one, by Chow and Liu), or edges.
-    method : str
+    method : str or settings
         As in `graphical.fit`: ``"pseudo_likelihood"``, ``"composite"``, ``"exact"`` (small width), ``"mcmc"``,
-        ``"contrastive_divergence"`` or ``"persistent"``. A tree is always fitted exactly, in closed form.
+        ``"contrastive_divergence"`` or ``"persistent"``, or an object of settings such as ``graphical.MCMC(eps=0.5)``.
+        A tree is always fitted exactly, in closed form.
     l2 : float
-        The penalty ``l2/2 |theta|^2``; for a tree, so many observations are added as smoothing.
-    radius : float, optional
-        Stay among the couplings with ``norm(|J|) <= radius``; below 1, Gibbs sampling mixes fast. Needed by ``"mcmc"``.
-    norm : str
-        ``"spectral"``, ``"one"``, ``"inf"``, or ``"box"`` for ``|J_ij| <= radius``.
-    eps, delta : float
-        Of ``"mcmc"``: ``|theta - theta*| <= eps`` with probability ``1 - delta``.
+        The penalty ``l2/2 |theta|^2``; for a tree, the number of observations added as smoothing.
+    mixing : FastMixing, optional
+        The set to stay in, in which Gibbs sampling mixes fast. Needed by ``"mcmc"``.
     binarize : float, optional
         Features above it are +1 and others -1. Without it the data must be 0 and 1, or -1 and +1.
     random_state : int, Generator or None
         Only sampling methods draw, and `sample` where it is given no other.
+    time_limit, checkpoint, callback
+        As in `optim.run`.
+    verbose : bool
+        A progress bar on the terminal.
 
     Attributes
     ----------
     model_ : Ising
     edges_, couplings_, fields_ : arrays
     certificate_ : Certificate or None
-        What is guaranteed, and about which objective; ``refusal_`` says why where there is none.
+        What is guaranteed, and about which objective; ``refusal_`` says why where there is none. ``verify(X)`` issues
+        it again from the data.
+    status_ : str
+        How the run ended.
     n_features_in_ : int
 
     Examples
@@ -56,17 +61,19 @@ class IsingEstimator(PairwiseDensity):
         self,
         structure: Any = "complete",
         *,
-        method: str = "pseudo_likelihood",
+        method: Any = "pseudo_likelihood",
         l2: float = 0.01,
-        radius: float | None = None,
-        norm: str = "spectral",
-        eps: float = 0.25,
-        delta: float = 0.1,
+        mixing: FastMixing | None = None,
         binarize: float | None = None,
         random_state: Any = None,
+        time_limit: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
+        verbose: bool = False,
     ):
-        self.structure, self.method, self.l2, self.radius, self.norm = structure, method, l2, radius, norm
-        self.eps, self.delta, self.binarize, self.random_state = eps, delta, binarize, random_state
+        self.structure, self.method, self.l2, self.mixing, self.binarize = structure, method, l2, mixing, binarize
+        self.random_state, self.time_limit, self.checkpoint = random_state, time_limit, checkpoint
+        self.callback, self.verbose = callback, verbose
 
     @property
     def couplings_(self) -> np.ndarray:
@@ -96,6 +103,13 @@ class IsingEstimator(PairwiseDensity):
 
     def _empty(self, edges: np.ndarray) -> Ising:
         return Ising(edges, 0.0, np.zeros(self.n_features_in_))
+
+    def _coding(self) -> dict[str, np.ndarray]:
+        return {"values": np.array(self.values_)}
+
+    def _set_coding(self, arrays: dict[str, np.ndarray]) -> None:
+        low, high = arrays["values"].tolist()
+        self.values_ = (low, high)
 
     def _tree(self, x: np.ndarray) -> Any:
         return chow_liu(x, smoothing=self.l2, spins=True)

@@ -7,6 +7,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.density_estimator import PairwiseDensity
+from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import PairwiseMRF
 
 __all__ = ["MarkovNetworkEstimator"]
@@ -20,26 +21,25 @@ class MarkovNetworkEstimator(PairwiseDensity):
     ----------
     structure : str or pairs of features
         Which features are joined: ``"complete"`` (all), ``"tree"`` (the best one, by Chow and Liu), or edges.
-    method : str
+    method : str or settings
         As in `graphical.fit`: ``"pseudo_likelihood"``, ``"composite"``, ``"exact"`` (small width), ``"mcmc"``,
-        ``"contrastive_divergence"`` or ``"persistent"``. A tree is always fitted exactly, in closed form.
+        ``"contrastive_divergence"`` or ``"persistent"``, or an object of settings such as ``graphical.MCMC(eps=0.5)``.
+        A tree is always fitted exactly, in closed form.
     l2 : float
-        The penalty ``l2/2 |theta|^2`` on all entries of tables; for a tree, so many observations are added as
+        The penalty ``l2/2 |theta|^2`` on all entries of tables; for a tree, the number of observations added as
         smoothing.
-    radius : float, optional
-        Stay among the tables whose linear dependency matrix has ``norm(R) <= radius``; below 1, Gibbs sampling mixes
-        fast. Needed by ``"mcmc"``.
-    norm : str
-        ``"spectral"``, ``"one"`` or ``"inf"``.
-    eps, delta : float
-        Of ``"mcmc"``: ``|theta - theta*| <= eps`` with probability ``1 - delta``.
-    categories : "auto" or list of arrays
-        The values that each feature can have; without it, those in the data.
-    n_bins : int, optional
-        Features are numbers, and are cut at their quantiles into so many states; `score_samples` is then about these,
-        and `sample` gives the mean of the training data in each.
+    mixing : FastMixing, optional
+        The set to stay in, in which Gibbs sampling mixes fast. Needed by ``"mcmc"``.
+    categories : "auto", list of arrays, or int
+        The values that each feature can have; ``"auto"``: those in the data. A whole number: features are numbers, and
+        are cut at their quantiles into that many states; `score_samples` is then about these, and `sample` gives the
+        mean of the training data in each.
     random_state : int, Generator or None
         Only sampling methods draw, and `sample` where it is given no other.
+    time_limit, checkpoint, callback
+        As in `optim.run`.
+    verbose : bool
+        A progress bar on the terminal.
 
     Attributes
     ----------
@@ -48,7 +48,10 @@ class MarkovNetworkEstimator(PairwiseDensity):
     categories_ : list of arrays
         The value of each state of each feature.
     certificate_ : Certificate or None
-        What is guaranteed, and about which objective; ``refusal_`` says why where there is none.
+        What is guaranteed, and about which objective; ``refusal_`` says why where there is none. ``verify(X)`` issues
+        it again from the data.
+    status_ : str
+        How the run ended.
     n_features_in_ : int
 
     Examples
@@ -66,19 +69,19 @@ class MarkovNetworkEstimator(PairwiseDensity):
         self,
         structure: Any = "complete",
         *,
-        method: str = "pseudo_likelihood",
+        method: Any = "pseudo_likelihood",
         l2: float = 0.01,
-        radius: float | None = None,
-        norm: str = "spectral",
-        eps: float = 0.25,
-        delta: float = 0.1,
+        mixing: FastMixing | None = None,
         categories: Any = "auto",
-        n_bins: int | None = None,
         random_state: Any = None,
+        time_limit: float | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
+        verbose: bool = False,
     ):
-        self.structure, self.method, self.l2, self.radius, self.norm = structure, method, l2, radius, norm
-        self.eps, self.delta, self.categories, self.n_bins = eps, delta, categories, n_bins
-        self.random_state = random_state
+        self.structure, self.method, self.l2, self.mixing = structure, method, l2, mixing
+        self.categories, self.random_state, self.time_limit = categories, random_state, time_limit
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Exact draws, of the values that the data had."""
@@ -89,21 +92,25 @@ class MarkovNetworkEstimator(PairwiseDensity):
     def __sklearn_tags__(self) -> Any:
         """Categories may be of any kind; bins are cut in numbers."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = self.n_bins is None
+        tags.input_tags.categorical = tags.input_tags.string = not self._binned
         return tags
 
     def _dtype(self) -> Any:
-        return None if self.n_bins is None else np.float64
+        return np.float64 if self._binned else None
+
+    @property
+    def _binned(self) -> bool:
+        return isinstance(self.categories, int | np.integer)
 
     def _learn_states(self, X: Any) -> np.ndarray:
-        if self.n_bins is None:
+        if not self._binned:
             self._encoder = OrdinalEncoder(categories=self.categories).fit(X)
             self.categories_ = list(self._encoder.categories_)
             return self._states(X)
-        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, int | np.integer) or self.n_bins < 1:
-            raise ValueError(f"n_bins must be a whole number, at least 1, or None; got {self.n_bins!r}")
+        if isinstance(self.categories, bool) or self.categories < 1:
+            raise ValueError(f"categories must be 'auto', lists of values, or at least 1; got {self.categories!r}")
         # The same edge twice makes a state that no number falls into: one of them is enough.
-        inner = np.linspace(0.0, 1.0, int(self.n_bins) + 1)[1:-1]
+        inner = np.linspace(0.0, 1.0, int(self.categories) + 1)[1:-1]
         self._bin_edges = [np.unique(np.quantile(column, inner)) for column in X.T]
         x = self._states(X)
         self.categories_ = []
@@ -114,7 +121,7 @@ class MarkovNetworkEstimator(PairwiseDensity):
         return x
 
     def _states(self, X: Any) -> np.ndarray:
-        if self.n_bins is None:
+        if not self._binned:
             return self._encoder.transform(X).astype(np.int64)
         columns = [np.searchsorted(edges, X[:, v], side="right") for v, edges in enumerate(self._bin_edges)]
         return np.stack(columns, axis=1).astype(np.int64)
@@ -122,6 +129,28 @@ class MarkovNetworkEstimator(PairwiseDensity):
     def _empty(self, edges: np.ndarray) -> PairwiseMRF:
         sizes = [len(values) for values in self.categories_]
         return PairwiseMRF([np.zeros(q) for q in sizes], edges, [np.zeros((sizes[i], sizes[j])) for i, j in edges])
+
+    def _coding(self) -> dict[str, np.ndarray]:
+        arrays = {}
+        for v, values in enumerate(self.categories_):
+            plain = np.array(values.tolist())
+            if plain.dtype.kind not in "biufU" or plain.tolist() != values.tolist():
+                raise TypeError(f"the categories of feature {v} must be all numbers or all text to be saved")
+            arrays[f"{'objects' if values.dtype.hasobject else 'values'}/{v}"] = plain
+        if self._binned:
+            arrays |= {f"bins/{v}": edges for v, edges in enumerate(self._bin_edges)}
+        return arrays
+
+    def _set_coding(self, arrays: dict[str, np.ndarray]) -> None:
+        self.categories_ = [
+            arrays[f"values/{v}"] if f"values/{v}" in arrays else arrays[f"objects/{v}"].astype(object)
+            for v in range(self.n_features_in_)
+        ]
+        if self._binned:
+            self._bin_edges = [arrays[f"bins/{v}"] for v in range(self.n_features_in_)]
+            return
+        one = np.array([[values[0] for values in self.categories_]], dtype=object)
+        self._encoder = OrdinalEncoder(categories=self.categories_).fit(one)
 
     def _tree(self, x: np.ndarray) -> Any:
         return chow_liu(x, smoothing=self.l2, cardinalities=[len(values) for values in self.categories_])

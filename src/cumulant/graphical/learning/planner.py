@@ -19,7 +19,7 @@ import numpy as np
 from cumulant.graphical.mixing.certificates import Mixing
 
 __all__ = [
-    "Schedule",
+    "SamplingPlan",
     "bound_convex",
     "bound_strongly_convex",
     "gradient_error_bound",
@@ -35,7 +35,7 @@ Mode = Literal["corrected", "published"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SamplingPlan:
     """``iterations`` K, ``chains`` M and ``updates`` v (of single sites), and what was asked of them.
 
     `work` is ``K M v``; `work_bound` the formula's value before rounding up, with ``1 / (1 - alpha)`` for
@@ -43,7 +43,7 @@ class Schedule:
 
     Examples
     --------
-    >>> Schedule(46, 151, 515).work
+    >>> SamplingPlan(46, 151, 515).work
     3577190
     """
 
@@ -110,55 +110,69 @@ def total_error_bound(K: int, M: int, delta: float, R: float) -> float:
     return 2.0 * R / (3.0 * K) * (log + math.sqrt(log * log + 9.0 * K * log / M))
 
 
-def bound_convex(schedule: Schedule, *, R: float, L: float, distance: float, delta: float, mixing: Mixing) -> float:
+def bound_convex(
+    plan: SamplingPlan,
+    *,
+    R: float,
+    L: float,
+    distance: float,
+    delta: float,
+    mixing: Mixing | None,
+    done: int | None = None,
+) -> float:
     """With probability ``1 - delta``: ``f(mean of the iterates) - f* <=`` this; ``|theta_0 - theta*| <= distance``.
 
     The smallest of three: Domke (2015), theorem 2 (where ``M >= 3 K / log(1 / delta)``), the same with the sharper
     ``E |error| <= R / sqrt M``, and a union bound over the iterations, which needs no condition on ``M``. The
-    sampling errors are differences of a martingale: Freedman's inequality takes the place of Bernstein's.
+    sampling errors are differences of a martingale: Freedman's inequality takes the place of Bernstein's. `mixing` is
+    None where draws are exact. A run that ended after `done` of the planned iterations has the union bound, which holds
+    for all of them at once.
     """
-    return min(_convex_forms(schedule, R, L, distance, delta, mixing).values())
+    return min(_convex_forms(plan, R, L, distance, delta, mixing, done).values())
 
 
-def _convex_forms(schedule, R, L, distance, delta, mixing) -> dict[str, float]:
+def _convex_forms(plan, R, L, distance, delta, mixing, done=None) -> dict[str, float]:
     _positive(R=R, L=L)
     _not_negative(distance=distance)
-    K, M, v = schedule.iterations, schedule.chains, schedule.updates
+    K, M, v = _done(plan, done), plan.chains, plan.updates
     log = math.log(1.0 / _probability(delta))
     start, bias = L * distance / (4.0 * R), K * _tail(mixing, v)
     factor = 8.0 * R * R / (K * L)
-    forms = {
-        "union": factor * (start + K / (2.0 * math.sqrt(M)) * (1.0 + math.sqrt(2.0 * math.log(K / delta))) + bias) ** 2
-    }
-    if M * log >= 3.0 * K:
+    spread = 1.0 + math.sqrt(2.0 * math.log(plan.iterations / delta))
+    forms = {"union": factor * (start + K / (2.0 * math.sqrt(M)) * spread + bias) ** 2}
+    if plan.iterations == K and M * log >= 3.0 * K:
         forms["published"] = factor * (start + log + K / math.sqrt(M) + bias) ** 2
         forms["tight"] = factor * (start + log + K / (2.0 * math.sqrt(M)) + bias) ** 2
     return forms
 
 
 def bound_strongly_convex(
-    schedule: Schedule,
+    plan: SamplingPlan,
     *,
     R: float,
     L: float,
     l2: float,
     distance: float,
     delta: float,
-    mixing: Mixing,
+    mixing: Mixing | None,
     mode: Mode = "corrected",
+    done: int | None = None,
 ) -> float:
     """With probability ``1 - delta``: ``|theta_K - theta*| <=`` this, `distance` bounding ``|theta_0 - theta*|``.
 
     ``(1 - l2/L)^K distance + (1/l2)((R / sqrt M)(1 + sqrt(2 log(K / delta))) + 2 R C alpha^v)``; for
-    ``mode="published"`` the form printed in Domke (2015), theorem 6, which certifies nothing.
+    ``mode="published"`` the form printed in Domke (2015), theorem 6, which certifies nothing. `mixing` is None where
+    draws are exact. The noise term holds for all planned iterations at once, so that a run that ended after `done` of
+    them has the bound with ``(1 - l2/L)^done``.
     """
     _positive(R=R, L=L, l2=l2)
     _not_negative(distance=distance)
+    _consistent(L, l2)
     _mode(mode)
-    K, M, v = schedule.iterations, schedule.chains, schedule.updates
-    spread = 1.0 + math.sqrt(2.0 * math.log(K / _probability(delta)))
+    K, M, v = _done(plan, done), plan.chains, plan.updates
+    spread = 1.0 + math.sqrt(2.0 * math.log(plan.iterations / _probability(delta)))
     bias = 2.0 * R * _tail(mixing, v)
-    shrink = (1.0 - min(l2 / L, 1.0)) ** K * distance
+    shrink = (1.0 - l2 / L) ** K * distance
     if mode == "published":
         return shrink + L / l2 * (math.sqrt(R / (2.0 * M)) * spread + bias)
     return shrink + (R / math.sqrt(M) * spread + bias) / l2
@@ -173,8 +187,8 @@ def plan_convex(
     distance: float,
     mixing: Mixing,
     betas: tuple[float, float, float] = (0.66, 0.33, 0.01),
-) -> Schedule:
-    """A schedule after which ``f(mean of the iterates) - f* <= eps`` with probability ``1 - delta``.
+) -> SamplingPlan:
+    """A plan after which ``f(mean of the iterates) - f* <= eps`` with probability ``1 - delta``.
 
     Domke (2015), theorems 4 and 5, with ``M`` and ``v`` from the rounded ``K`` and ``M >= 3 K / log(1/delta)``: the
     work grows as ``eps^-3``.
@@ -202,7 +216,7 @@ def plan_convex(
     far = max(distance, 4.0 * R / L * log)
     work = 32.0 * L * R**2 * far**4 / (b1**4 * b2**2 * eps**3 * (1.0 - mixing.rate))
     work *= math.log(4.0 * far * R * c / (b1 * b3 * eps))
-    return Schedule(K, M, v, f"f - f* <= {eps:g} with probability {1 - delta:g}", work, real)
+    return SamplingPlan(K, M, v, f"f - f* <= {eps:g} with probability {1 - delta:g}", work, real)
 
 
 def plan_strongly_convex(
@@ -217,8 +231,8 @@ def plan_strongly_convex(
     betas: tuple[float, float, float] | None = None,
     mode: Mode = "corrected",
     updates: Literal["log", "gap"] = "log",
-) -> Schedule:
-    """A schedule after which ``|theta_K - theta*| <= eps`` with probability ``1 - delta``; work grows as ``eps^-2``.
+) -> SamplingPlan:
+    """A plan after which ``|theta_K - theta*| <= eps`` with probability ``1 - delta``; work grows as ``eps^-2``.
 
     ``K = (L / l2) log(distance / (b1 eps))``, ``M = (b / (b2 eps))^2 (1 + sqrt(2 log(K / delta)))^2`` and
     ``v = log(c / (b3 eps)) / -log(alpha)`` with ``b = R / l2`` and ``c = 2 R C / l2`` (Domke 2015, corollary 9,
@@ -229,7 +243,7 @@ def plan_strongly_convex(
     betas : three positive numbers that add up to 1, optional
         How the error is shared between distance, noise and bias; ``(0.146, 0.707, 0.146)`` without it.
     mode : str
-        ``"published"`` for the schedule as printed, with ``b = (L / l2) sqrt(R / 2)`` and ``c = 2 L R C / l2``: not
+        ``"published"`` for the plan as printed, with ``b = (L / l2) sqrt(R / 2)`` and ``c = 2 L R C / l2``: not
         enough for what it claims.
     updates : str
         ``"log"`` divides by ``-log(alpha)``, ``"gap"`` by ``1 - alpha`` as printed.
@@ -244,6 +258,7 @@ def plan_strongly_convex(
     """
     _positive(eps=eps, R=R, L=L, l2=l2)
     _not_negative(distance=distance)
+    _consistent(L, l2)
     _mode(mode)
     if updates not in ("log", "gap"):
         raise ValueError(f"updates must be 'log' or 'gap'; got {updates!r}")
@@ -265,11 +280,11 @@ def plan_strongly_convex(
     kind = f"|theta - theta*| <= {eps:g} with probability {1 - delta:g}" + (
         ", as printed" if mode == "published" else ""
     )
-    return Schedule(K, max(math.ceil(M_real), 1), v, kind, work, (K_real, M_real, v_real))
+    return SamplingPlan(K, max(math.ceil(M_real), 1), v, kind, work, (K_real, M_real, v_real))
 
 
 def lower_bound_work_convex(a: float, b: float, c: float, eps: float, mixing: Mixing) -> float:
-    """No schedule with ``(a + b K / sqrt M + K c alpha^v)^2 / K <= eps`` does less than
+    """No plan with ``(a + b K / sqrt M + K c alpha^v)^2 / K <= eps`` does less than
     ``(a^4 b^2 / eps^3) log(a c / eps) / -log(alpha)`` updates (Domke 2015, theorem 3).
     """
     _positive(a=a, b=b, c=c, eps=eps)
@@ -279,7 +294,7 @@ def lower_bound_work_convex(a: float, b: float, c: float, eps: float, mixing: Mi
 def lower_bound_work_strongly_convex(
     a: float, b: float, c: float, eps: float, delta: float, contraction: float, mixing: Mixing
 ) -> float:
-    """No schedule with ``contraction^K a + (b / sqrt M) sqrt(log(K / delta)) + c alpha^v <= eps`` does less work than
+    """No plan with ``contraction^K a + (b / sqrt M) sqrt(log(K / delta)) + c alpha^v <= eps`` does less work than
     this (Domke 2015, theorem 7).
     """
     _positive(a=a, b=b, c=c, eps=eps)
@@ -293,7 +308,20 @@ def lower_bound_work_strongly_convex(
     return b * b / eps**2 * steps * math.log(c / eps) / -mixing.log_rate * log
 
 
-def _tail(mixing: Mixing, v: float) -> float:
+def _done(plan: SamplingPlan, done: int | None) -> int:
+    if done is not None and not 1 <= done <= plan.iterations:
+        raise ValueError(f"done must be at least 1 and at most the {plan.iterations} planned iterations; got {done}")
+    return plan.iterations if done is None else done
+
+
+def _consistent(L: float, l2: float) -> None:
+    if l2 > L:
+        raise ValueError(f"L must be at least l2, the curvature that l2/2 |theta|^2 alone has; got L = {L}, l2 = {l2}")
+
+
+def _tail(mixing: Mixing | None, v: float) -> float:
+    if mixing is None:
+        return 0.0
     return math.exp(min(math.log(mixing.constant) + mixing.log_rate * v, 0.0))  # a distance is at most 1
 
 

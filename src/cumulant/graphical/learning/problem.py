@@ -4,24 +4,29 @@ import copy
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.graphical.discrete_model import DiscreteModel
+from cumulant.graphical.learning.chains import SpinChains, TableChains
 from cumulant.graphical.learning.fast_set import CouplingSet, TableSet, fast_set
-from cumulant.graphical.learning.planner import Schedule
-from cumulant.graphical.learning.statistics_ball import statistics_ball
+from cumulant.graphical.learning.planner import SamplingPlan, lipschitz
+from cumulant.graphical.learning.statistics_ball import largest_variance_at_zero, statistics_ball
+from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
+from cumulant.optim.driver.trace import Trace
 
-__all__ = ["Fit", "LearningProblem", "Run"]
+__all__ = ["Fit", "LearningProblem", "SampledRun"]
+
+_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
-class Run:
-    """What, beside the problem and the schedule, a run by sampling was: enough to do it again.
+class SampledRun:
+    """What, beside the problem and the plan, a run by sampling was: enough to do it again.
 
     Attributes
     ----------
@@ -52,33 +57,47 @@ class Fit:
         What is guaranteed, and about which objective; None where nothing can be: then `refusal` says why.
     method : str
     refusal : str
-    schedule : Schedule or None
+    status : str
+        How the run ended, as in `optim.run`: ``"converged"`` where the accuracy asked for is certified.
+    plan : SamplingPlan or None
         Iterations, chains and updates, of methods that sample.
     path : array (iterations + 1, parameters) or None
         The iterates of methods that sample, from the start.
-    run : Run or None
+    run : SampledRun or None
         Of ``"mcmc"``: the seed and settings by which `replay` does it again.
     value : float
         The objective where it was computed, else NaN: sampling does not compute the likelihood.
     seconds : float
+    trace : Trace or None
+        The record of the run. Of methods that sample, its values are estimates.
+    problem : LearningProblem or None
+        What was minimised.
     """
 
-    model: DiscreteModel
+    model: Any
     certificate: Certificate | None
     method: str
     refusal: str = ""
-    schedule: Schedule | None = None
+    status: str = "converged"
+    plan: SamplingPlan | None = None
     path: np.ndarray | None = None
-    run: Run | None = None
+    run: SampledRun | None = None
     value: float = math.nan
     seconds: float = 0.0
+    trace: Trace | None = field(default=None, repr=False)
+    problem: Any = field(default=None, repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate speaks of: ``fit.certificate.verify(fit.subject)`` issues it again from the data."""
+        return Subject(self.problem, self)
 
     def __str__(self):
-        lines = [f"{self.method}: {self.model}, {self.seconds:.2g} s"]
-        if self.schedule is not None:
-            s = self.schedule
+        lines = [f"{self.method}: {self.model}, {self.status}, {self.seconds:.2g} s"]
+        if self.plan is not None:
+            p = self.plan
             lines.append(
-                f"  {s.iterations} iterations of {s.chains} chains of {s.updates} updates: {s.work:.3g} updates in all"
+                f"  {p.iterations} iterations of {p.chains} chains of {p.updates} updates: {p.work:.3g} updates in all"
             )
         if not math.isnan(self.value):
             lines.append(f"  objective {self.value:.10g}")
@@ -101,6 +120,14 @@ class LearningProblem:
     mixing: FastMixing | None
     data: np.ndarray | None = None
 
+    convex: ClassVar[bool] = True
+    constants_are: ClassVar[str] = "checked"
+
+    @property
+    def objective(self) -> str:
+        """What the objective is called in certificates."""
+        return "f"
+
     @property
     def n(self) -> int:
         """How many variables there are."""
@@ -112,15 +139,40 @@ class LearningProblem:
         assert isinstance(self.model, Ising)
         return self.model.edges
 
+    @property
+    def shape(self) -> tuple[int]:
+        """Of ``theta``, the free parameters."""
+        return (self.free.size,)
+
+    @property
+    def smoothness(self) -> float:
+        """``R^2 + l2``, as the covariance of the statistics is at most ``R^2``."""
+        return lipschitz(self.R, self.l2)
+
+    @property
+    def strong_convexity(self) -> float:
+        """``l2``."""
+        return self.l2
+
     @cached_property
     def R(self) -> float:
         """The radius of a ball that holds the statistics of every state: see `statistics_ball`."""
         return statistics_ball(self.model.family, self.free)[1]
 
+    @property
+    def least_smoothness(self) -> float:
+        """No Lipschitz constant of the gradient is below this: what the Hessian at zero shows."""
+        return largest_variance_at_zero(self.model.family, self.free) + self.l2
+
     @cached_property
     def fast_set(self) -> CouplingSet | TableSet | None:
         """The set to stay in, where there is one."""
         return None if self.mixing is None else fast_set(self.model, self.free, self.mixing)
+
+    @cached_property
+    def chains(self) -> SpinChains | TableChains:
+        """What gives sampled gradients."""
+        return (SpinChains if isinstance(self.model, Ising) else TableChains)(self.model, self.free)
 
     def full(self, theta: np.ndarray) -> np.ndarray:
         """All parameters from the free ones."""
@@ -134,21 +186,58 @@ class LearningProblem:
         new._bind(self.model.family, self.full(theta))
         return new
 
-    def value_and_gradient(self, theta: np.ndarray, **options: Any) -> tuple[float, np.ndarray]:
+    def unbind(self, model: DiscreteModel) -> np.ndarray:
+        """The free parameters of a model."""
+        return np.asarray(model.theta)[self.free]
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """``f`` and its gradient, exact."""
-        value, mean = self.model.family.value_and_mean(self.full(theta), **options)
+        value, mean = self.model.family.value_and_mean(self.full(theta))
         gap = mean[self.free] - self.mean + self.l2 * theta
         return float(value - self.mean @ theta + 0.5 * self.l2 * theta @ theta), gap
 
+    def value(self, theta: np.ndarray) -> float:
+        """``f``."""
+        return self.value_and_gradient(theta)[0]
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Of ``f``, exact."""
+        return self.value_and_gradient(theta)[1]
+
+    def gradient_rounding(self, theta: np.ndarray) -> float:
+        """How far rounding can take the computed gradient from the true one, in the Euclidean norm.
+
+        Elimination adds, for each belief, logarithms that are at most the sum of the largest entries of all tables,
+        once for each factor and variable; an error of a logarithm is a relative error of a belief.
+        """
+        structure, tables = self.model.structure, self.model.family.log_tables(self.full(theta))
+        sizes = np.maximum.reduceat(np.abs(tables), structure.table_starts[:-1]) if tables.size else np.zeros(1)
+        terms = structure.n_factors + structure.n_variables + 16
+        logarithms = float(sizes.sum() + np.log(structure.cardinalities).sum())
+        design = self.model.family.design
+        largest = 1.0 if design is None or not design.nnz else float(abs(design).sum(axis=0).max())
+        each = 4.0 * _UNIT * terms * (1.0 + logarithms) * largest
+        return math.sqrt(self.free.size) * each + 4.0 * _UNIT * float(
+            np.linalg.norm(self.mean) + self.l2 * np.linalg.norm(theta)
+        )
+
     def project(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """The nearest point of the set, and how far from the true projection it can be."""
+        """A point of the set, and how far from the true projection it can be: ``1/2 |point - theta|^2`` is at most half
+        the square of that above the smallest.
+        """
         return (theta, 0.0) if self.fast_set is None else self.fast_set.project(theta)
 
-    def at_zero(self) -> np.ndarray:
-        """The gradient at zero, where every state has the same probability."""
+    def at_zero(self) -> tuple[float, np.ndarray]:
+        """The objective and its gradient at zero, where every state has the same probability."""
         sizes = np.diff(self.model.structure.table_starts)
         uniform = np.repeat(1.0 / sizes, sizes)
-        return self.model.family.mean_of(uniform)[self.free] - self.mean
+        value = float(np.log(self.model.structure.cardinalities).sum())
+        return value, self.model.family.mean_of(uniform)[self.free] - self.mean
+
+    def mixing_of(self, largest: float) -> Mixing | None:
+        """How fast chains mix in the set, widened to members of the size `largest`."""
+        assert self.fast_set is not None
+        return self.fast_set.widened(largest).mixing()
 
     def distance_from_zero(self) -> float:
         """A bound on ``|theta*|``: ``|grad f(0)| / l2`` by strong convexity, or the reach of the set; infinite where
@@ -157,7 +246,7 @@ class LearningProblem:
         """
         known = [math.inf]
         if self.l2 > 0:
-            known.append(float(np.linalg.norm(self.at_zero())) / self.l2)
+            known.append(float(np.linalg.norm(self.at_zero()[1])) / self.l2)
         if self.fast_set is not None:
             known.append(self.fast_set.reach())
         return min(known)

@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.graphical.discrete_family import DiscreteFamily
 
-__all__ = ["statistics_ball"]
+__all__ = ["largest_variance_at_zero", "statistics_ball"]
 
 
 def statistics_ball(family: DiscreteFamily, free: np.ndarray) -> tuple[np.ndarray, float]:
@@ -58,6 +58,31 @@ def statistics_ball(family: DiscreteFamily, free: np.ndarray) -> tuple[np.ndarra
     squares = np.stack([_largest(design, home, table, sizes.size, centre) for centre in centres])
     best = squares.argmin(axis=0)
     return centres[best[home], np.arange(free.size)], math.sqrt(float(squares.min(axis=0).sum()))
+
+
+def largest_variance_at_zero(family: DiscreteFamily, free: np.ndarray) -> float:
+    """The largest variance, where all states are equally likely, of a unit combination of the statistics of one table.
+
+    The gradient of the mean log-likelihood has no Lipschitz constant below it. Zero where statistics are shared between
+    tables.
+
+    Examples
+    --------
+    >>> from cumulant.graphical import Ising
+    >>> largest_variance_at_zero(Ising([(0, 1)], 0.0).family, np.arange(3))
+    1.0
+    """
+    sizes = np.diff(family.structure.table_starts)
+    table = np.repeat(np.arange(sizes.size), sizes)
+    if family.design is None:  # of k indicators, one of which is 1: every combination that adds up to zero has 1/k
+        return float((1.0 / sizes[table[free]][sizes[table[free]] > 1]).max(initial=0.0))
+    design = family.design[:, free].tocoo()
+    home = np.full(free.size, -1, dtype=np.int64)
+    home[design.col] = table[design.row]
+    if not design.nnz or (home[design.col] != table[design.row]).any():
+        return 0.0
+    mean, square = (np.bincount(design.col, design.data**power, free.size) / sizes[home] for power in (1, 2))
+    return float((square - mean**2).max())
 
 
 def _largest(design, home, table, n_tables, centre) -> np.ndarray:

@@ -13,7 +13,7 @@ BOUNDS = ("oscillation", "tanh", "linear")
 
 
 def dependency_matrix(model: Any, bound: str = "oscillation") -> csr_array:
-    """``R_ij``: at most how far, in total variation, the law of ``x_i`` given the rest moves when ``x_j`` changes.
+    """``R_ij``: at most how far, in total variation, ``x_i`` given the rest moves when ``x_j`` changes.
 
     Of a table ``theta_ij(a, b)``, ``a`` the state of ``i`` and ``b`` that of ``j`` (tables of the same pair added):
 
@@ -60,7 +60,8 @@ def _influence(tables: np.ndarray, bound: str) -> np.ndarray:
         largest = np.zeros(len(tables))
         for b in range(tables.shape[2]):
             change = tables - tables[:, :, b : b + 1]
-            largest = np.maximum(largest, (change.max(axis=1) - change.min(axis=1)).max(axis=1))
+            doubt = 2.0**-51 * np.abs(change).max(axis=1)  # where terms of one variable are large, differences cancel
+            largest = np.maximum(largest, (change.max(axis=1) - change.min(axis=1) + doubt).max(axis=1))
         return np.tanh(largest / 4.0)
     linear = 0.5 * (tables.max(axis=2) - tables.min(axis=2)).max(axis=1)
     return linear if bound == "linear" else np.tanh(linear)

@@ -1,12 +1,12 @@
 """The nearest model that provably mixes fast: Euclidean projection of couplings and tables onto norm balls."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.mixing.certificates import dependency_norm
 from cumulant.graphical.mixing.dependency import dependency_matrix, pair_tables
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums, row_sum_dual
@@ -30,12 +30,14 @@ class Projection:
     value : float
         Half the squared distance from the model that was given, over couplings or entries of tables.
     certificate : Certificate
-        That `value` is at most so far above the smallest one: a duality gap. Half the squared distance between `model`
-        and the true projection is no larger. ``certificate.verify(given, projection)`` recomputes it.
+        How far `value` can be above the smallest one: a duality gap. Half the squared distance between `model`
+        and the true projection is no larger.
     radius, norm
         The set.
     multipliers : array
         What proves the lower bound: a point of the dual problem.
+    given : Ising or PairwiseMRF
+        The model that was projected.
     """
 
     model: Any
@@ -44,6 +46,12 @@ class Projection:
     radius: float
     norm: str
     multipliers: np.ndarray = field(repr=False)
+    given: Any = field(repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate speaks of: ``projection.certificate.verify(projection.subject)`` issues it again."""
+        return Subject(self.given, self)
 
     @property
     def relative_gap(self) -> float:
@@ -98,8 +106,9 @@ def project(model: Any, radius: float = 0.9, *, norm: str = "spectral", tol: flo
         new = PairwiseMRF(_fields_of(model), tables.edges, _split(tables, nearest.point))
     else:
         raise TypeError(f"project takes an Ising or a PairwiseMRF model; got {type(model).__name__}")
-    certificate = _certificate(nearest, new, radius, norm)
-    return Projection(new, nearest.value, certificate, float(radius), norm, nearest.multipliers)
+    uncertified: Any = None
+    found = Projection(new, nearest.value, uncertified, float(radius), norm, nearest.multipliers, model)
+    return replace(found, certificate=certify_projection(model, found))
 
 
 def project_box(model: Any, bound: float) -> Ising:
@@ -161,38 +170,45 @@ def _couplings(edges, couplings, n, radius, norm, tol) -> tuple[Nearest, np.ndar
     return nearest, np.copysign(nearest.point, couplings) * (nearest.point > 0)
 
 
-def _certificate(nearest: Nearest, model: Any, radius: float, norm: str) -> Certificate:
-    inside = dependency_norm(dependency_matrix(model, "linear"), norm)
+@issuer
+def certify_projection(model: Any, projection: Projection) -> Certificate:
+    """The objective at the projected model minus the dual at its multipliers, both from the model that was given.
+
+    No multipliers give a dual above the smallest distance, whatever they are; a distance is not negative either.
+    """
+    radius, norm, multipliers = projection.radius, projection.norm, projection.multipliers
+    inside = dependency_norm(dependency_matrix(projection.model, "linear"), norm)
+    allowed = 1e-9 if norm != "spectral" or model.n_variables <= 400 else 1e-4  # the width of a bound on the norm
+    mass = multipliers
+    if isinstance(model, Ising):
+        pairs, couplings = _distinct(model.edges, model.couplings, model.n_variables)
+        squares = (projection.model.couplings - couplings) ** 2
+        dual = (dual_value if norm == "spectral" else row_sum_dual)(pairs, np.abs(couplings), radius, multipliers)
+    else:
+        given = _tables_of(model)
+        squares = (given.flat - _tables_of(projection.model).flat) ** 2
+        inactive = norm == "spectral" and projection.value == 0.0  # its multipliers are logarithms
+        mass = np.exp(np.clip(multipliers, -100.0, 100.0)) if norm == "spectral" and not inactive else multipliers
+        dual = 0.0 if inactive else table_dual(given, radius, norm, multipliers)
+    value, lower = 0.5 * float(squares.sum()), max(dual, 0.0)
+    terms = squares.size + multipliers.size + 16.0
     return Certificate(
         "1/2 |theta - given|^2 - min over the set",
-        nearest.gap,
+        max(value - lower, 0.0),
         "Lagrangian duality with a multiplier of rank one: the norm of a non-negative matrix is its Perron root"
         if norm == "spectral"
         else "Lagrangian duality, one multiplier for each row",
         (
-            check(inside <= radius * (1.0 + 1e-4), f"the {norm} norm is at most {radius:g}", f"computed: {inside:.9g}"),
+            check(
+                inside <= radius * (1.0 + allowed),
+                f"the {norm} norm is at most {radius:g}, to within {allowed:g} of it",
+                f"computed: {inside:.9g}",
+            ),
             by_construction("the point is feasible: Z y <= radius y for a positive y, to the last bit"),
         ),
-        slack=rounding(nearest.value, nearest.lower, terms=16.0),
-        recipe=recipe_of(gap_of_projection),
-        details={"value": nearest.value, "lower bound": nearest.lower, "steps": nearest.iterations},
+        slack=0.0 if value == 0.0 else rounding(value, lower, 2.0 * radius * float(np.abs(mass).sum()), terms=terms),
+        details={"value": value, "lower bound": lower},
     )
-
-
-@verifier
-def gap_of_projection(model: Any, projection: Projection) -> float:
-    """The objective at the projected model minus the dual at its multipliers, both from the model that was given."""
-    radius, norm, multipliers = projection.radius, projection.norm, projection.multipliers
-    if projection.value == 0.0:
-        return 0.0
-    if isinstance(model, Ising):
-        pairs, couplings = _distinct(model.edges, model.couplings, model.n_variables)
-        dual = dual_value if norm == "spectral" else row_sum_dual
-        value = 0.5 * float(((projection.model.couplings - couplings) ** 2).sum())
-        return value - dual(pairs, np.abs(couplings), radius, multipliers)
-    given, new = _tables_of(model), _tables_of(projection.model)
-    value = 0.5 * float(((given.flat - new.flat) ** 2).sum())
-    return value - table_dual(given, radius, norm, multipliers)
 
 
 def _distinct(edges: np.ndarray, couplings: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -95,9 +95,9 @@ class _DiscreteSampler(ABC):
         if free.size < model.structure.n_variables:
             whole = np.repeat(state.states[:, None], n, axis=1)
             whole[:, :, free] = (found + 1) // 2 if spins else found
-            values = model.family.values(whole)
+            values = model.labels.numbers(whole)
         elif not spins:
-            values = model.family.values(found)
+            values = model.labels.numbers(found)
         return state._replace(sweeps=state.sweeps + sweeps), values
 
     def report(self, state: DiscreteChains) -> dict[str, float]:
@@ -228,6 +228,6 @@ def draw_perfectly(model: Any, n: int, rng: Any, **options: Any) -> np.ndarray:
     states = np.zeros(model.n_variables, np.int64)
     for v, x in model._evidence.items():
         states[v] = x
-    spins = np.repeat(model.family.values(states)[None], n, axis=0)
+    spins = np.repeat(model.labels.numbers(states)[None], n, axis=0)
     spins[:, arrays.free] = perfect_draws(arrays, n, randomness.seed(rng), **options)
     return spins

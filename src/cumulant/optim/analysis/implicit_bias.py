@@ -15,7 +15,7 @@ from cumulant.certificates import Certificate, by_construction, check, recipe_of
 from cumulant.errors import DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Euclidean, Hypentropy, NegativeLog, Power, Shannon
 from cumulant.geometry.projections import bregman_affine
-from cumulant.optim.problems.smooth import array, is_concrete, problem_type, widen
+from cumulant.optim.problems.base import array, is_concrete, problem_type, widen
 from cumulant.optim.protocol import Problem
 
 __all__ = ["ImplicitBias", "Interpolation", "SmallStartLimit", "implicit_bias", "projection_gap", "small_start_limit"]

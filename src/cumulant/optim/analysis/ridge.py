@@ -8,7 +8,8 @@ from scipy import linalg
 
 from cumulant.certificates import Certificate
 from cumulant.optim.driver.run import run
-from cumulant.optim.problems.smooth import LeastSquares, array, matrix
+from cumulant.optim.problems.base import array, matrix
+from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
 from cumulant.optim.solvers.gradient_descent import certify_strong_convexity

@@ -19,9 +19,9 @@ import numpy as np
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, rounding, verifier
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.self_concordance import certify_self_concordance
+from cumulant.optim.problems.base import _UNIT, widen
 from cumulant.optim.problems.composite import parts
 from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.problems.smooth import _UNIT, widen
 from cumulant.optim.problems.sparse_matrix import host_matrix
 from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 from cumulant.precision import precise

@@ -7,11 +7,11 @@ import numpy as np
 from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
 from cumulant.errors import CertificateError
 from cumulant.optim.analysis.separability import separating_direction
-from cumulant.optim.problems.smooth import _UNIT, widen
+from cumulant.optim.problems.base import _UNIT, widen
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import float64
 
-__all__ = ["certify_self_concordance", "self_concordant_gap"]
+__all__ = ["certify_self_concordance", "decrement_bound", "self_concordant_gap"]
 
 _SMALL = 200_000  # entries of A up to which a refusal looks for a separating direction
 
@@ -34,7 +34,7 @@ def _ingredients(problem: Any, x: Any) -> tuple[float, float, float, float, floa
     return squared, smallest, doubt, rows, float(problem.gradient_rounding(x))
 
 
-def _bound(decrement: float, smallest: float, rows: float) -> float:
+def decrement_bound(decrement: float, smallest: float, rows: float) -> float:
     """``(lambda / M^2) [(1 - k) log(1 - k) + k]``, ``k = decrement M / sqrt(lambda)``; infinite from ``k = 1`` on."""
     k = decrement * rows / np.sqrt(smallest)
     if not k < 1:
@@ -49,7 +49,7 @@ def _bound(decrement: float, smallest: float, rows: float) -> float:
 def self_concordant_gap(problem: Any, x: Any) -> float:
     """The bound of `certify_self_concordance`, in float64 from the data."""
     squared, smallest, doubt, rows, _ = _ingredients(widen(problem), x)
-    return _bound(np.sqrt(squared), smallest, rows) if smallest > doubt else np.inf
+    return decrement_bound(np.sqrt(squared), smallest, rows) if smallest > doubt else np.inf
 
 
 def certify_self_concordance(problem: Any, x: Any) -> Certificate:
@@ -69,10 +69,10 @@ def certify_self_concordance(problem: Any, x: Any) -> Certificate:
     decrement = np.sqrt(squared)
     bound = upper = np.inf
     if smallest > doubt:
-        bound = _bound(decrement, smallest, rows)
+        bound = decrement_bound(decrement, smallest, rows)
         # The exact Hessian is at least (1 - doubt / smallest) times the computed one.
         sure = (decrement / np.sqrt(1 - doubt / smallest) + error / np.sqrt(smallest - doubt)) * (1 + 1e-9)
-        upper = _bound(sure, smallest - doubt, rows)
+        upper = decrement_bound(sure, smallest - doubt, rows)
     if not np.isfinite(upper):
         if float(wide.l2) == 0 and wide.A.size <= _SMALL and separating_direction(wide.A, wide.y) is not None:
             raise CertificateError(

@@ -21,7 +21,7 @@ from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.driver.result import Result, Snapshot, Status
 from cumulant.optim.driver.trace import Recorder, Trace
 from cumulant.optim.driver.window import Window, is_still
-from cumulant.optim.problems.smooth import widen
+from cumulant.optim.problems.base import widen
 from cumulant.precision import any_tracer
 
 __all__ = ["run"]

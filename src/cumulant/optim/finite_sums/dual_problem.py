@@ -17,19 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Certificate, assume, by_construction, check, recipe_of, rounding, verifier
+from cumulant.optim.problems.base import _UNIT, array, is_concrete, matrix, not_negative, problem_type, static, widen
 from cumulant.optim.problems.margin_problems import MarginLoss
 from cumulant.optim.problems.penalties import ElasticNet
-from cumulant.optim.problems.smooth import (
-    _UNIT,
-    RowSums,
-    array,
-    is_concrete,
-    matrix,
-    not_negative,
-    problem_type,
-    static,
-    widen,
-)
+from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 

@@ -11,18 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant.optim.problems.base import _UNIT, is_concrete, not_negative, problem_type, static, term_number
+from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
 from cumulant.optim.problems.multinomial import MultinomialLogistic
-from cumulant.optim.problems.smooth import (
-    _UNIT,
-    LeastSquares,
-    is_concrete,
-    not_negative,
-    problem_type,
-    static,
-    term_number,
-)
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise

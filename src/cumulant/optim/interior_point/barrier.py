@@ -10,7 +10,7 @@ from cumulant.errors import NotConvergedError
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
 from cumulant.optim.interior_point.moves import direction, follow
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
-from cumulant.optim.problems.smooth import is_concrete, problem_type
+from cumulant.optim.problems.base import is_concrete, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 

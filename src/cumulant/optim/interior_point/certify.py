@@ -22,9 +22,9 @@ from cumulant.optim.certify.optimality import Knowledge, certify_optimality, run
 from cumulant.optim.interior_point.constraints import SmoothConvex
 from cumulant.optim.interior_point.lifted import BoundL1, SplitL1
 from cumulant.optim.interior_point.problem import ConstrainedProblem
+from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.penalties import L1
-from cumulant.optim.problems.smooth import widen
 from cumulant.precision import any_tracer, precise
 
 __all__ = ["certify_constrained", "constrained_gap", "known", "l1_gap", "relative_accuracy", "running_gap"]

@@ -19,7 +19,7 @@ from cumulant.optim.interior_point.linear_algebra import (
     solve_reduced,
     spd_solve,
 )
-from cumulant.optim.problems.smooth import array, is_concrete
+from cumulant.optim.problems.base import array, is_concrete
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.smooth import is_concrete, not_negative, problem_type
+from cumulant.optim.problems.base import is_concrete, not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.optim.solvers.newton import _hessian
 

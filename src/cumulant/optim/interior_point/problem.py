@@ -8,7 +8,7 @@ from cumulant.errors import DomainError
 from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
 from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Simplex
-from cumulant.optim.problems.smooth import not_negative, problem_type
+from cumulant.optim.problems.base import not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
 

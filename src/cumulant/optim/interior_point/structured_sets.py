@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.optim.interior_point.constraints import Constraints, constraint_type
 from cumulant.optim.interior_point.linear_algebra import spd_solve
 from cumulant.optim.interior_point.rank_updates import diagonal_plus_rank_one
-from cumulant.optim.problems.smooth import is_concrete
+from cumulant.optim.problems.base import is_concrete
 
 __all__ = ["AbsoluteBounds", "Intersection", "Simplex"]
 

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant.optim.problems.base import problem_type, widen
 from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.problems.smooth import problem_type, widen
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 
-from cumulant.optim.problems.smooth import _UNIT, RowSums, problem_type, static
+from cumulant.optim.problems.base import _UNIT, problem_type, static
+from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 

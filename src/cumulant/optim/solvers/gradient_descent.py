@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer
-from cumulant.optim.problems.smooth import widen
-from cumulant.optim.protocol import Solver, require_gradient
+from cumulant.optim.problems.base import widen
+from cumulant.optim.protocol import CertifiedProblem, Solver, require_gradient
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
@@ -121,7 +121,10 @@ def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
 
     Minimising both sides of ``f(y) >= f(x) + <grad f(x), y - x> + mu/2 |y - x|^2`` over ``y`` gives it. The slack
     allows for the rounding of the gradient and of ``mu``. Refused where ``mu`` is zero or cannot be told from it.
+    A problem that certifies itself (`CertifiedProblem`) is asked instead.
     """
+    if isinstance(problem, CertifiedProblem):
+        return problem.certify(x)
     wide, x = widen(problem), np.asarray(x, dtype=np.float64)
     mu = float(wide.strong_convexity)
     doubt = float(wide.constant_rounding)

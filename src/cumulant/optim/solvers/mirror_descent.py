@@ -12,8 +12,8 @@ from cumulant.certificates import Assumption, Certificate, Subject, assume, chec
 from cumulant.errors import CertificateError, DomainError
 from cumulant.geometry import Entropy, Euclidean, Shannon
 from cumulant.optim.driver.fingerprint import fingerprint
+from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
-from cumulant.optim.problems.smooth import widen
 from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.schedules import as_schedule
 from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
