@@ -35,7 +35,7 @@ def ragged(rng, n=8, labels=3, attributes=4, longest=6, scale=1.0) -> SequenceDa
 
 def random_marginals(problem, rng):
     """Consistent marginals: those of random weights."""
-    from cumulant.sequences.chain.problem import Marginals
+    from cumulant.sequences.chain.problem import ChainMarginals
 
     w = rng.normal(size=problem.shape)
     nodes, pairs = [], []
@@ -49,7 +49,7 @@ def random_marginals(problem, rng):
             both[np.arange(length - 1), y[:-1], y[1:]] += p
         nodes.append(own)
         pairs.append(both)
-    return Marginals(np.concatenate(nodes), np.concatenate(pairs))
+    return ChainMarginals(np.concatenate(nodes), np.concatenate(pairs))
 
 
 def feature_map(problem, i, y):

@@ -216,7 +216,7 @@ def test_l1_makes_weights_zero_and_is_certified():
 def test_limits_are_kept_and_said():
     data = ragged(np.random.default_rng(6), n=40)
     short = ChainCRF(tol=1e-12, max_epochs=3).fit(data)
-    assert short.status_ == "max_epochs"
+    assert short.status_ == "max_steps"
     assert short.history_[-1]["epoch"] <= 3
     timed = ChainCRF(tol=1e-15, max_epochs=10**6, time_limit=0.3).fit(data)
     assert timed.status_ in ("time_limit", "converged")

@@ -139,7 +139,7 @@ def test_it_clones_stops_in_time_and_keeps_the_best_on_a_development_set():
     assert copy.get_params() == crf.get_params()
     with pytest.raises(NotFittedError):
         copy.predict(X)
-    assert crf.fit(X, y).status_ == "max_epochs"
+    assert crf.fit(X, y).status_ == "max_steps"
     assert crf.history_[-1]["epoch"] <= 3
     timed = TreeCRF(tol=1e-15, max_epochs=10**6, time_limit=0.2).fit(X, y)
     assert timed.status_ in ("time_limit", "converged")

@@ -18,6 +18,7 @@ from cumulant.graphical.causal_independence import CausalFactorGraph, CausalInde
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.exact.elimination import Cost
+from cumulant.graphical.exact.junction_tree import JunctionTree
 from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
 from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.factor_graph import FactorGraph
@@ -105,6 +106,7 @@ __all__ = [
     "Gibbs",
     "Ising",
     "IsingEstimator",
+    "JunctionTree",
     "KLProjection",
     "LearningProblem",
     "MarkovNetworkEstimator",

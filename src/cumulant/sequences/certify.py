@@ -59,7 +59,8 @@ def certify_weights(given: Regularised, answer: Any) -> Certificate:
     n, l1, l2 = given.n_terms, given.l1, given.l2
     residual, errors = given.residual_at(w)
     v, errors = residual / n, errors / n
-    s = v - np.clip(v, -l1, l1)
+    clipped = np.clip(v, -l1, l1)
+    s = v - clipped
     apart = l2 * w - s
     errors = errors + UNIT * 4 * (np.abs(v) + l2 * np.abs(w))
     with np.errstate(over="ignore"):
@@ -67,7 +68,7 @@ def certify_weights(given: Regularised, answer: Any) -> Certificate:
         slack = (dot(np.abs(apart), errors) + 0.5 * dot(errors, errors)) / l2 + UNIT * 600 * bound
         if l1:
             size = l1 * float(np.abs(w).sum())
-            bound += float(np.sum(l1 * np.abs(w) - w * (v - s)))
+            bound += float(np.sum(l1 * np.abs(w) - w * clipped))
             slack += UNIT * 600 * size
     return _certificate(
         given,

@@ -12,14 +12,16 @@ from cumulant.graphical import DiscreteModel
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.data.sequence_data import SequenceData
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.training import Watch
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.training import FitMonitor
 
 __all__ = ["CRF"]
 
+_NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
+
 
 class CRF(BaseEstimator):
-    """A conditional random field fitted by `optim.run`. Heirs have the settings, read the data and decode."""
+    """A conditional random field fitted by `optim.run`. Subclasses have the settings, read the data and decode."""
 
     classes_: np.ndarray
     weights_: np.ndarray
@@ -31,7 +33,7 @@ class CRF(BaseEstimator):
     status_: str
     memory_: int
 
-    # Settings of the heirs
+    # Settings of the subclasses
     l1: float
     solver: str
     sampling: str
@@ -41,6 +43,8 @@ class CRF(BaseEstimator):
     n_blocks: int | None
     marginals: str
     time_limit: float | None
+    checkpoint: Any
+    callback: Any
     random_state: Any
     verbose: bool
 
@@ -68,8 +72,8 @@ class CRF(BaseEstimator):
         if self.solver not in ("auto", "sdca") and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
-    def _ascent(self) -> DualAscent:
-        return DualAscent(
+    def _ascent(self) -> SequenceDualAscent:
+        return SequenceDualAscent(
             sampling=self.sampling,
             nonuniformity=self.nonuniformity,
             n_blocks=1 if self.n_blocks is None else self.n_blocks,
@@ -77,19 +81,27 @@ class CRF(BaseEstimator):
             max_epochs=int(self.max_epochs),
         )
 
-    def _run(self, solver: Any, problem: Any, watch: Watch) -> None:
+    def _run(self, solver: Any, problem: Any, monitor: FitMonitor) -> None:
         result = optim.run(
             solver,
             problem,
             np.zeros(problem.shape),
             max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch,
+            limits={"oracle_calls": float(self.max_epochs) * problem.n_terms},
+            tol=self.tol,
+            scale=2.0**-52,  # relative to the objective alone, unless that is zero within rounding: one label
+            callback=monitor,
             time_limit=self.time_limit,
+            checkpoint=self.checkpoint,
             rng=self.random_state,
             progress=bool(self.verbose),
         )
-        watch.finish(result)
+        monitor.finish(result)
+
+    def _accuracy(self, weights: np.ndarray, data: Any) -> float:
+        """The share of labels that these weights predict."""
+        self.weights_ = weights
+        return float(np.mean(self.classes_[self._decode(data)] == data.labels))
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -169,7 +181,7 @@ class CRF(BaseEstimator):
         if self.classes_.dtype == object:
             raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
         return {
-            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
+            "parameters": {k: v for k, v in self.get_params().items() if k not in _NOT_SAVED},
             "random_state": self.random_state if isinstance(self.random_state, int) else None,
             "certificate": None if self.weights_certificate_ is None else self.weights_certificate_.to_json(),
             "objective": self.objective_,

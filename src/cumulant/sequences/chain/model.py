@@ -9,10 +9,21 @@ from cumulant.errors import DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.sequences.chain import oracle
 
-__all__ = ["ChainModel"]
+__all__ = ["ChainModel", "labels_of"]
+
+
+def labels_of(classes: Any, structure: Structure) -> Labels | None:
+    """What the states of all variables are called: `classes`, in ascending order."""
+    if classes is None:
+        return None
+    classes = np.asarray(classes)
+    if classes.dtype.kind in "iu":
+        return Labels.of(structure.cardinalities, values=tuple(classes.tolist()))
+    return Labels.of(structure.cardinalities, states=[str(name) for name in classes.tolist()])
 
 
 class ChainModel(DiscreteModel):
@@ -30,7 +41,7 @@ class ChainModel(DiscreteModel):
     pair : array (K, K) or (T - 1, K, K)
         Scores of neighbouring labels, the same for all pairs or of each.
     labels : sequence, optional
-        What the labels are called: strings, or whole numbers in ascending order; 0, 1, 2, ... without it.
+        What the labels are called, in ascending order: strings or whole numbers; 0, 1, 2, ... without it.
 
     Examples
     --------
@@ -55,7 +66,10 @@ class ChainModel(DiscreteModel):
             np.concatenate([nodes, np.stack([left, left + 1], axis=1).ravel()]),
         )
         pairs = np.broadcast_to(self._pair, (length - 1, k, k))
-        self._bind(DiscreteFamily(structure, labels=labels), np.concatenate([self._unary.ravel(), pairs.ravel()]))
+        self._bind(
+            DiscreteFamily(structure, labels=labels_of(labels, structure)),
+            np.concatenate([self._unary.ravel(), pairs.ravel()]),
+        )
         self._passes: tuple[np.ndarray, np.ndarray, float] | None = None
 
     def given(self, evidence: Mapping[Any, Any]) -> Self:
@@ -66,7 +80,8 @@ class ChainModel(DiscreteModel):
 
     def to_factor_graph(self) -> FactorGraph:
         """The same distribution as a `graphical.FactorGraph`."""
-        return FactorGraph.from_flat(self.structure, self.theta).given(self._evidence)
+        graph = FactorGraph.from_flat(self.structure, self.theta, self.labels)
+        return graph.given({t: self.labels.value(t, label) for t, label in self._evidence.items()})
 
     def _scores(self) -> tuple[np.ndarray, np.ndarray]:
         """The scores, with what the evidence rules out forbidden."""
@@ -117,7 +132,7 @@ class ChainModel(DiscreteModel):
         return oracle.tree_entropy(*self._solved()[:2])
 
     def kl(self, other: DiscreteModel, *, method: str | None = None, **options: Any) -> float:
-        """``KL(self || other)`` to a model of as many nodes and labels; infinite where that forbids what this allows."""
+        """``KL(self || other)``, infinite where `other` forbids what this model allows."""
         if method is not None or options or not isinstance(other, ChainModel):
             return super().kl(other, method=method, **options)
         if self._unary.shape != other._unary.shape:

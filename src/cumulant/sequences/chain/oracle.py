@@ -157,7 +157,7 @@ def draw(nodes: np.ndarray, pairs: np.ndarray, n: int, rng: Any = None) -> np.nd
 def tree_entropy(nodes: Any, pairs: Any) -> float:
     """The entropy of the chain with these marginals, in nats: that of the pairs minus that of the inner nodes.
 
-    It is the largest entropy of all laws with these marginals (Le Priol 2021, equation 3.19); ``0 log 0 = 0``.
+    It is the largest entropy of all distributions with these marginals (Le Priol 2021, equation 3.19); ``0 log 0 = 0``.
 
     Raises `DomainError` where the marginals are not those of a chain: negative, or not summing to one another.
 
@@ -225,7 +225,7 @@ def joint_log_prob(nodes: Any, pairs: Any, labels: Any) -> Any:
     return float(out[0]) if labels.ndim == 1 else out
 
 
-# At the door ----------------------------------------------------------------------------------------------------------
+# Checks of arguments --------------------------------------------------------------------------------------------------
 
 _FORBIDDEN = "unary and pair forbid every labelling: each has a score of minus infinity somewhere"
 

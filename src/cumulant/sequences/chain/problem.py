@@ -33,10 +33,10 @@ from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.solvers.dual_ascent_kernels import ascend
 from cumulant.threads import in_parts
 
-__all__ = ["ChainProblem", "Marginals", "expectations_of", "token_arrays"]
+__all__ = ["ChainMarginals", "ChainProblem", "expectations_of", "token_arrays"]
 
 
-class Marginals(NamedTuple):
+class ChainMarginals(NamedTuple):
     """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.
 
     The pairs of sequence ``i`` begin at ``offsets[i] - i``.
@@ -199,10 +199,10 @@ class ChainProblem(Regularised):
 
     # Dual -------------------------------------------------------------------------------------------------------------
 
-    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> Marginals:
-        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth.
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> ChainMarginals:
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels.
 
-        The truth itself has an infinite slope of the entropy, and the uniform law has enormous weights.
+        At the labels themselves the slope of the entropy is infinite; at the uniform distribution the weights are huge.
         """
         k, labels = self.n_labels, self.labels
         nodes = np.full((len(labels), k), epsilon / k)
@@ -216,9 +216,9 @@ class ChainProblem(Regularised):
             pairs[np.arange(first, last), labels[own], labels[own + 1]] += 1.0 - epsilon
 
         in_parts(fill, len(left), self.n_jobs)
-        return Marginals(nodes, pairs)
+        return ChainMarginals(nodes, pairs)
 
-    def residual(self, mu: Marginals) -> np.ndarray:
+    def residual(self, mu: ChainMarginals) -> np.ndarray:
         """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
 
         def part(first, last):
@@ -231,7 +231,7 @@ class ChainProblem(Regularised):
         transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
         return self._gathered((apart, transitions)) / self.n_terms
 
-    def entropies(self, mu: Marginals) -> np.ndarray:
+    def entropies(self, mu: ChainMarginals) -> np.ndarray:
         """The entropy of the chain with these marginals, of every sequence."""
         out = np.empty(self.n_terms)
         offsets = self.data.offsets
@@ -240,7 +240,7 @@ class ChainProblem(Regularised):
         )
         return out
 
-    def _distribution(self, mu: Marginals):
+    def _distribution(self, mu: ChainMarginals):
         tokens, pairs, k = len(self.labels), len(self._lefts), self.n_labels
         if mu.nodes.shape != (tokens, k) or mu.pairs.shape != (pairs, k, k):
             raise ValueError(
@@ -258,9 +258,9 @@ class ChainProblem(Regularised):
         return entropy, (nodes, transitions)
 
     def ascend(
-        self, hidden, mu: Marginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
+        self, hidden, mu: ChainMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
     ) -> None:
-        """An epoch of dual ascent on the sequences `members`, in place: see `sdca_kernels.ascend`."""
+        """An epoch of dual ascent on the sequences `members`, in place: see `dual_ascent_kernels.ascend`."""
         k, longest = self.n_labels, int(self.data.lengths.max())
         starts, attributes, place = self.attributes_of_sequences
         widest = int(np.diff(starts).max(initial=1))

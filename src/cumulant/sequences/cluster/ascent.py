@@ -13,6 +13,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject, issuer
+from cumulant.optim import Result, Snapshot
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import gap_certificate
@@ -20,8 +21,8 @@ from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.cluster.workers import ClusterError, ShardedProblem, current_client
 from cumulant.sequences.regularised import UNIT
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.training import Watch, certified
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.training import FitMonitor, certified
 
 __all__ = ["ClusterAscent", "fit"]
 
@@ -50,7 +51,7 @@ class ClusterAscent(Solver):
         Epochs of each shard in a round: more of them for fewer messages.
     """
 
-    ascent: DualAscent = field(default_factory=DualAscent)
+    ascent: SequenceDualAscent = field(default_factory=SequenceDualAscent)
     local_epochs: int = 1
 
     backend: ClassVar[str] = "host"
@@ -117,35 +118,39 @@ def certify_shards(given: ShardedProblem, answer: np.ndarray) -> Certificate:
     return gap_certificate(given, given.weights_of(answer), *parts)
 
 
-class ClusterWatch(Watch):
-    """A watch that also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
+class ClusterMonitor(FitMonitor):
+    """It also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
 
     lowest: tuple[float, Any] = (np.inf, None)
     interruption: Interruption
 
-    def __call__(self, snapshot) -> bool:
-        """Whether the run has done enough."""
-        enough = super().__call__(snapshot)
+    def __call__(self, snapshot: Snapshot) -> bool:
+        """Whether the run is to end."""
+        end = super().__call__(snapshot)
         self.crf.history_[-1]["lost_shards"] = int(snapshot.measures["lost_shards"])
         if snapshot.value < self.lowest[0]:
             self.lowest = snapshot.value, np.array(snapshot.x)
-        if not enough and self.interruption.requested:
-            self.why = "interrupted"
-        return bool(self.why)
+        return end or self.interruption.requested
 
-    def salvage(self, whole: ChainProblem, status: str) -> bool:
-        """The fitted attributes without a cluster: the best weights, if any, and what their gradient certifies."""
+    def finish(self, result: Result) -> None:
+        """The fitted attributes."""
+        super().finish(result)
+        if self.interruption.requested and result.status == "stopped":
+            self.crf.status_ = "interrupted"
+
+    def salvage(self) -> bool:
+        """The fitted attributes without a cluster: the best weights, if any, and what they certify themselves."""
         weights = self.lowest[1] if self.best_weights is None else self.best_weights
         if weights is None:
             return False
-        crf = self.crf
-        crf.weights_, crf.status_, crf.objective_ = weights, status, whole.value(weights)
+        crf, whole = self.crf, self.whole
+        crf.weights_, crf.status_, crf.objective_ = weights, "interrupted", whole.value(weights)
         crf.certificate_ = crf.weights_certificate_ = certified(whole, weights)
         crf.dual_ = None
         return True
 
 
-def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
+def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
     """Train `crf` on the cluster of the current Dask client.
 
     When no worker is left, `ClusterError` is raised, and the estimator has the best weights so far.
@@ -153,14 +158,14 @@ def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: 
     # Around the one of `run`: Ctrl-C on a terminal also ends workers of this machine, which are not to be waited for.
     with (
         Interruption() as interruption,
-        ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
+        ShardedProblem(current_client(), whole, crf.n_blocks, interrupted=lambda: interruption.requested) as problem,
     ):
-        watch = ClusterWatch(crf, problem, start, X_dev, y_dev)
-        watch.interruption, watch.whole = interruption, whole
+        monitor = ClusterMonitor(crf, problem, start, X_dev, y_dev)
+        monitor.interruption, monitor.whole = interruption, whole
         try:
-            crf._run(ClusterAscent(ascent), problem, watch)
+            crf._run(ClusterAscent(ascent), problem, monitor)
         except ClusterError:
-            kept = watch.salvage(whole, "interrupted" if interruption.requested else "no_workers")
+            kept = monitor.salvage()
             if not interruption.requested:
                 raise
             if not kept:

@@ -13,17 +13,17 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
+from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.cluster.shard_kernels import all_marginals
 from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import dot
-from cumulant.sequences.solvers.dual_ascent import _UNSEEN, DualAscent
+from cumulant.sequences.solvers.dual_ascent import _UNSEEN, SequenceDualAscent
 from cumulant.threads import in_parts
 
 __all__ = ["Shard", "marginals_at"]
 
 
-def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> Marginals:
+def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> ChainMarginals:
     """The marginals of ``p(. | x_i; w)``, of every sequence."""
     k, longest, offsets = problem.n_labels, int(problem.data.lengths.max()), problem.data.offsets
     nodes = np.empty((len(problem.labels), k))
@@ -37,7 +37,7 @@ def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) 
         )  # fmt: skip
 
     in_parts(part, problem.n_terms, problem.n_jobs)
-    return Marginals(nodes, pairs)
+    return ChainMarginals(nodes, pairs)
 
 
 @dataclass(eq=False)
@@ -57,13 +57,13 @@ class Shard:
     """
 
     problem: ChainProblem
-    ascent: DualAscent
+    ascent: SequenceDualAscent
     place: int
     shards: int
     total: int
     seed: int
     sweep: int = 0
-    mu: Marginals = field(init=False)
+    mu: ChainMarginals = field(init=False)
     gaps: np.ndarray = field(init=False)
     tree: np.ndarray = field(init=False)
     importance: np.ndarray = field(init=False)

@@ -1,7 +1,7 @@
 """The regularised likelihood of labelled graphs, its dual, and the gap between them.
 
 The same mathematics as for chains (`problem`), with a junction tree for each graph: ``mu_i`` are marginals of its
-cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C) - sum_S H(mu_S)``, that of the law
+cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C) - sum_S H(mu_S)``, that of
 ``prod_C mu_C / prod_S mu_S`` (Le Priol 2021, section 3.3.2). Weights are one vector: for each kind of factor a matrix
 with a row for each feature and a column for each labelling of a factor's variables.
 """
@@ -19,7 +19,7 @@ from cumulant.sequences.chain.radius import attribute_radii
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.tree import tree_kernels as kernels
-from cumulant.sequences.tree.layout import Features, Layout, Rows, features_of, lay_out, rows_of
+from cumulant.sequences.tree.layout import Features, Layout, WeightRows, features_of, lay_out, rows_of
 from cumulant.threads import in_parts
 
 __all__ = ["MAX_TABLE", "TreeInference", "TreeMarginals", "TreeProblem"]
@@ -184,10 +184,10 @@ class TreeProblem(Regularised):
     Examples
     --------
     >>> from cumulant import optim
-    >>> from cumulant.sequences import DualAscent, GraphData, TreeProblem
+    >>> from cumulant.sequences import SequenceDualAscent, GraphData, TreeProblem
     >>> star = (np.eye(4), [(0, 1), (0, 2), (0, 3)])
     >>> problem = TreeProblem(GraphData.from_graphs([star], [[0, 1, 1, 1]]), 2)
-    >>> result = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 1.074003)
     """
@@ -222,7 +222,7 @@ class TreeProblem(Regularised):
         return self.inference.split(self._weights(w))
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> WeightRows:
         """The rows of weights that each graph touches."""
         return rows_of(self.inference.layout, self.inference.features)
 
@@ -332,7 +332,7 @@ class TreeProblem(Regularised):
     # Dual -------------------------------------------------------------------------------------------------------------
 
     def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> TreeMarginals:
-        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth."""
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels."""
         layout = self.inference.layout
         mu = TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
 

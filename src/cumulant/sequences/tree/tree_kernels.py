@@ -225,7 +225,7 @@ def expectations_of(weights, layout, features, first, last, work, starts, log_z,
 
 @kernel
 def node_marginals(weights, layout, features, first, last, work, labels, out):
-    """The marginals of the variables of the graphs ``first:last``, with so many `labels`.
+    """The marginals of the variables of the graphs ``first:last``, with `labels` labels.
 
     Every variable belongs to exactly one clique in whose separator it is not.
     """
@@ -260,7 +260,7 @@ def _best_up(layout, i, tables, best, message):
 
 @kernel
 def best_labels(weights, layout, features, first, last, work, best, labels, out):
-    """The labelling of highest score of each of the graphs ``first:last``, with so many `labels`."""
+    """The labelling of highest score of each of the graphs ``first:last``, with `labels` labels."""
     for i in range(first, last):
         tables, structure = _cut(layout.table_offsets, i, work.tables), layout.structures[i]
         _score_tables(weights, 0.0, layout, features, i, tables, work.one)
@@ -281,7 +281,7 @@ def best_labels(weights, layout, features, first, last, work, best, labels, out)
 
 @kernel
 def start_trees(layout, truth, labels, epsilon, first, last, cliques, separators):
-    """Marginals of ``epsilon`` of the uniform law and ``1 - epsilon`` of the labels `truth`."""
+    """Marginals of ``epsilon`` of the uniform distribution and ``1 - epsilon`` on the labels `truth`."""
     for i in range(first, last):
         structure, own = layout.structures[i], _own(layout.variable_offsets, i, truth)
         tables, shares = _own(layout.table_offsets, i, cliques), _own(layout.separator_offsets, i, separators)
@@ -317,7 +317,7 @@ def _negative_entropy(probabilities):
 
 @kernel
 def entropies_of(layout, cliques, separators, first, last, out):
-    """``sum_C H(mu_C) - sum_S H(mu_S)`` of the graphs ``first:last``: the entropy of the law with these marginals."""
+    """``sum_C H(mu_C) - sum_S H(mu_S)`` of the graphs ``first:last``: the entropy with these marginals."""
     for i in range(first, last):
         below = _negative_entropy(_own(layout.separator_offsets, i, separators))
         out[i] = below - _negative_entropy(_own(layout.table_offsets, i, cliques))
@@ -441,7 +441,7 @@ def ascend_trees(
     weights, threshold, layout, features, rows, cliques, separators, members, gaps, tree, importance, drawing, search,
     scale, sigma, updates, source, counters, work,
 ):  # fmt: skip
-    """`updates` updates of dual ascent on the graphs `members`: see `sdca_kernels.ascend`, which does it for chains.
+    """`updates` updates of dual ascent on the graphs `members`: see `dual_ascent_kernels.ascend` for chains.
 
     `cliques` and `separators` are the dual variables; `drawing` is ``(scheme, nonuniformity)``, `search`
     ``(subprecision, max_evaluations, straightness)``, and `source` ``(seed, block, sweep)``.
