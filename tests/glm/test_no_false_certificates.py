@@ -1,18 +1,11 @@
 """No certificate is below the truth: random tiny problems, honest and degenerate and badly scaled, in 60 digits."""
 
-import warnings
-
 import mpmath as mp
 import numpy as np
-import pytest
-import scipy.sparse as sp
 
-from cumulant.errors import CertificateError, CumulantError
+from cumulant.errors import CertificateError
 from cumulant.glm import (
-    GLM,
     GLMProblem,
-    OnlineL1Logistic,
-    OnlineLasso,
     PrimalDual,
     certify_glm_concordance,
     certify_glm_gap,
@@ -81,14 +74,14 @@ def pose(case):
 
 def points(problem, rng):
     """The start, random points, points near the minimum, with slopes from elsewhere for some."""
-    from cumulant.glm.solvers.newton import Newton
-    from cumulant.glm.solvers.proximal_newton import ProximalNewton
+    from cumulant.glm.solvers.newton import GLMNewton
+    from cumulant.glm.solvers.proximal_newton import GLMProximalNewton
 
     zero = np.zeros(problem.shape)
     norms = problem.design.column_norms.reshape(-1, *[1] * (zero.ndim - 1))
     yield zero, None
     yield rng.normal(size=problem.shape) / np.maximum(norms, 1e-30), None
-    solver = ProximalNewton(1e-14) if problem.l1 else Newton(1e-14)
+    solver = GLMProximalNewton(1e-14) if problem.l1 else GLMNewton(1e-14)
     with np.errstate(all="ignore"):
         state = solver.init(problem, zero, None)
         for _ in range(12):

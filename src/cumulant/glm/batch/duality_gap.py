@@ -19,7 +19,7 @@ import numpy as np
 from cumulant.glm.batch.design import dot
 from cumulant.glm.batch.problem import GLMProblem
 
-__all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error"]
+__all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error", "value_error"]
 
 _UNIT = 2.0**-53
 _TINY = 1e-300  # more than what underflow loses
@@ -74,6 +74,11 @@ def gradient_error(problem: GLMProblem, slope: np.ndarray, share: float = 0.0) -
     return ((problem.n_terms + 8) * _UNIT + share) * (norms if slope.ndim == 1 else norms[:, None]) * spread
 
 
+def value_error(problem: GLMProblem, value: float) -> float:
+    """The rounding of sums in the objective, relative to it."""
+    return (32 + problem.n_terms / 512) * _UNIT * abs(value)
+
+
 def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient: np.ndarray | None = None) -> Gap:
     """The gap of `x` by slopes that are made feasible, or are so already where their `gradient` is given."""
     if gradient is None:
@@ -97,7 +102,8 @@ def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient:
         slack += share * size
     own, more = _columns(problem, x, gradient, problem.without_intercept(error), size + problem.penalty(x))
     bound = rows + own
-    slack = slack + more + (600 + problem.n_terms / 256) * _UNIT * bound
+    # The last part is that of the objective as it is reported.
+    slack += more + (600 + problem.n_terms / 256) * _UNIT * bound + value_error(problem, value)
     if not share < 1:
         return Gap(np.inf, np.inf, value)
     return Gap(float(bound), float(slack) + _TINY * (1.0 + (1.0 / problem.l2 if problem.l2 else 0.0)), value)
