@@ -1,7 +1,7 @@
 """Generalised linear models, fitted with a certified duality gap: `GLM`, a scikit-learn estimator.
 
-`GLMProblem` is the objective with its dual, `GLMNewton`, `GLMWorkingSet`, `GLMProximalNewton` and `GLMDualAscent` the solvers
-behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1
+`GLMProblem` is the objective with its dual. `GLMNewton`, `GLMWorkingSet`, `GLMProximalNewton` and `GLMDualAscent` are
+the solvers behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1
 penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
 """
 

@@ -1,7 +1,7 @@
 """The duality gap of a generalised linear model with a bound on what rounding may hide of it.
 
-For slopes ``s`` with ``g = X^T (p s)`` and, with an intercept, ``sum_i p_i s_i = 0``, the gap is a sum of terms that are
-not negative, one for each row and one for each column:
+For slopes ``s`` with ``g = X^T (p s)`` and, with an intercept, ``sum_i p_i s_i = 0``, the gap is a sum of terms that
+are not negative, one for each row and one for each column:
 
     P(x) - D(s) = sum_i p_i [phi_i(eta_i) + phi_i*(s_i) - s_i eta_i] + sum_j [R(w_j) + R*(-g_j) + g_j w_j].
 
@@ -84,14 +84,11 @@ def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient:
     if gradient is None:
         slope, gradient = problem.feasible(slope)
     eta = problem.scores(x)
-    losses = problem.loss.terms(eta)[0]
+    losses, slopes = problem.loss.terms(eta)[:2]
     value = dot(problem.weights, losses) + problem.penalty(x)
     rows, slack, lack = _rows(problem, x, eta, slope)
     # At least the losses: what a slope loses by shrinking.
-    size = np.abs(losses) + 16 * _UNIT * (1.0 + np.abs(eta)).reshape(len(losses), -1).max(axis=1) * (
-        1.0 + np.abs(problem.loss.y) + np.abs(slope).reshape(len(losses), -1).max(axis=1)
-    )
-    size = dot(problem.weights, size)
+    size = dot(problem.weights, np.abs(losses) + 16 * _UNIT * problem.loss.magnitude(eta, slopes))
     share = _imbalance(problem, slope, lack) if problem.design.intercept else 0.0
     error = gradient_error(problem, slope, share if slope.ndim == 1 else 0.0)
     if slope.ndim == 2:  # all means of a row may be off by `lack` of themselves, and by `share` of a probability

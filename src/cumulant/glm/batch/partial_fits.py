@@ -24,7 +24,7 @@ class PartialFits:
         offset: Any = None,
         exposure: Any = None,
     ) -> Any:
-        """Learn from a batch and forget its rows: see `QuadraticSummary`. Exact for ``"normal"``, a Laplace approximation else.
+        """Learn from a batch and forget its rows: exact for ``"normal"``, a Laplace approximation for other families.
 
         Classifiers need all `classes` in the first call, unless `fit` has seen them; the stream begins afresh after
         `fit`. There is no certificate: the rows of earlier batches are gone.

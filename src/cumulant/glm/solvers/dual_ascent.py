@@ -118,9 +118,10 @@ class GLMDualAscent(Solver):
         if problem.design.intercept:
             x[-1] = fitted_intercept(problem, problem.offset, float(loss.start(problem.weights)[0]))
         slopes = np.zeros(problem.n_terms)
+        intercept = float(x[-1]) if problem.design.intercept else 0.0
         return AscentState(
-            x, problem.value(x), float(x[-1]) if problem.design.intercept else 0.0, slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed, 0,
-            problem.lower_bound(slopes), *unsigned(rows), centre,
+            x, problem.value(x), intercept, slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed,
+            0, problem.lower_bound(slopes), *unsigned(rows), centre,
         )  # fmt: skip
 
     def step(self, problem: GLMProblem, state: AscentState) -> AscentState:
