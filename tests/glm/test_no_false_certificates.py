@@ -184,7 +184,7 @@ def test_thousands_of_certificates():
     assert issued[0] + fitted[0] > 4000
 
 
-# Cases that were once believed -----------------------------------------------------------------------------------------
+# Cases that were once wrong -----------------------------------------------------------------------------------------
 
 
 def test_an_exact_fit_of_one_row_is_not_certified_as_zero():
@@ -198,7 +198,7 @@ def test_an_exact_fit_of_one_row_is_not_certified_as_zero():
         assert mp.mpf(model.certificate_.details["|w - w*|"]) >= distance
 
 
-@pytest.mark.parametrize("l1, l2", [(0.1, 0.0), (0.0, 0.1), (0.1, 0.1)])
+@pytest.mark.parametrize(("l1", "l2"), [(0.1, 0.0), (0.0, 0.1), (0.1, 0.1)])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_weights_of_a_million_beside_a_millionth(l1, l2, intercept):
     rng = np.random.default_rng(0)

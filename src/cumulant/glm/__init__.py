@@ -1,8 +1,8 @@
 """Generalised linear models, fitted with a certified duality gap: `GLM`, a scikit-learn estimator.
 
 `GLMProblem` is the objective with its dual. `GLMNewton`, `GLMWorkingSet`, `GLMProximalNewton` and `GLMDualAscent` are
-the solvers behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1
-penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
+the solvers behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from
+streams with an l1 penalty, by interior-point steps; `prequential` evaluates a learner on a stream.
 """
 
 from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
