@@ -118,10 +118,10 @@ def test_verification_recomputes_from_the_data():
 def test_verification_keeps_both_ends_of_an_interval():
     problem = np.array([1.0, 2.0, 3.0])
     claim = example(bound=Interval(-0.25, 0.25))
-    fresh = claim.verify(Subject(problem, problem + [0.25, 0.0, 0.0]))
+    fresh = claim.verify(Subject(problem, problem + np.array([0.25, 0.0, 0.0])))
     assert fresh.bound == Interval(-0.0625, 0.0625)
     with pytest.raises(CertificateError, match=r"claimed to be at least -0\.2"):
-        example(bound=Interval(-0.2, 0.3)).verify(Subject(problem, problem + [0.5, 0.0, 0.0]))
+        example(bound=Interval(-0.2, 0.3)).verify(Subject(problem, problem + np.array([0.5, 0.0, 0.0])))
     assert claim.lower < -0.25 < 0.25 < claim.upper
     assert example().lower == -math.inf
 

@@ -100,6 +100,9 @@ def usual_parameters(f, u):
             return {"scale": _log_scale(a, 0.2, 5.0)}
         case "ParetoKnownMinimum":
             return {"exponent": _log_scale(a, 0.5, 10.0)}
+        case "FiniteFamily":
+            weights = np.exp((3 * u[..., : f.dim] - 1.5) @ np.asarray(f.T).T) * np.asarray(f.base_measure)
+            return {"probabilities": weights / weights.sum(axis=-1, keepdims=True)}
         case "Product":
             step = CUBE // len(f.parts)
             return {"parts": tuple(usual_parameters(p, u[..., i * step :]) for i, p in enumerate(f.parts))}
@@ -108,6 +111,8 @@ def usual_parameters(f, u):
 
 def members(f, u):
     """Natural parameters of random members, shape ``(len(u), dim)``."""
+    if not isinstance(f, fam.ExponentialFamily):
+        return 3 * u[..., : f.dim] - 1.5
     return np.asarray(f.natural(**usual_parameters(f, u)))
 
 
@@ -176,6 +181,8 @@ def scipy_log_density(f, x, usual):
             return stats.multinomial(1, usual["probabilities"]).logpmf(np.eye(f.categories)[x.astype(int)])
         case "Multinomial":
             return stats.multinomial(f.trials, usual["probabilities"]).logpmf(x)
+        case "FiniteFamily":
+            return stats.rv_discrete(values=(np.arange(f.n_states), usual["probabilities"])).logpmf(x)
         case "Dirichlet":
             return stats.dirichlet(usual["concentration"]).logpdf(x.T)
         case "VonMisesFisher":
@@ -207,6 +214,7 @@ def nodes(f):
         return None
     if f.discrete:
         top = {"Bernoulli": 2, "Binomial": getattr(f, "trials", 0) + 1, "Categorical": getattr(f, "categories", 0)}
+        top["FiniteFamily"] = getattr(f, "n_states", 0)
         x = np.arange(top.get(type(f).__name__, 2000), dtype=float)
         return x, np.ones_like(x)
     if isinstance(f, fam.VonMises):

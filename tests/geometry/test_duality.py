@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError, NotConvergedError
 from cumulant.geometry import Burg, Euclidean, Shannon, VonNeumann, duality
 from cumulant.geometry.conjugate_pairs import Logistic, LogSumExp, Norm, SquaredError
@@ -156,13 +156,13 @@ def test_weak_duality_for_logistic_regression_against_a_solver():
     x = x.value
     y = -labels / (1 + np.exp(labels * (design @ x)))  # the gradient of the loss is dual optimal
     assert 0 <= problem.gap(x, y) < 1e-5
-    certificate = problem.certificate(x, y)
+    certificate = problem.certify(x, y)
     assert certificate.upper >= problem.primal(x) - best - 1e-9
-    assert certificate.verify(problem, (x, y)).bound <= certificate.upper
+    assert certificate.verify(Subject(problem, (x, y))).bound <= certificate.upper
     restored = Certificate.from_json(certificate.to_json())
-    assert restored.verify(problem, (x, y)).bound <= certificate.upper
+    assert restored.verify(Subject(problem, (x, y))).bound <= certificate.upper
     with pytest.raises(CertificateError, match="does not hold"):
-        certificate.verify(problem, (x + 1.0, y))
+        certificate.verify(Subject(problem, (x + 1.0, y)))
 
 
 def test_without_a_qualification_condition_the_gap_can_stay_open():
@@ -190,7 +190,7 @@ def test_without_a_qualification_condition_the_gap_can_stay_open():
     t = np.geomspace(1e-4, 1e8, 60)
     assert max(-1.0 * (a * 1e-4) - np.exp(-np.sqrt(a * b)) for a in t for b in t) < 0
     assert max(-(a * 1e-4) - np.exp(-np.sqrt(a * b)) for a in t for b in t) > -1e-3
-    certificate = problem.certificate(x[0], y[0])
+    certificate = problem.certify(x[0], y[0])
     assert certificate.bound == 1.0
     assert certificate.assumptions[-1].status == "assumed"
 
@@ -198,7 +198,7 @@ def test_without_a_qualification_condition_the_gap_can_stay_open():
 def test_no_certificate_from_an_infeasible_point():
     lasso = duality.fenchel_dual(Norm(1, 1.0), SquaredError(B), A)
     with pytest.raises(CertificateError, match="y is feasible does not hold"):
-        lasso.certificate([0.0, 0.0], -B)
+        lasso.certify([0.0, 0.0], -B)
 
 
 def test_refusals():

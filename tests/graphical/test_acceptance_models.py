@@ -57,9 +57,7 @@ def score(name, x):
 
 
 def states_of(model):
-    return np.array(
-        list(itertools.product(*(model.family.labels or range(k) for k in model.cardinalities.tolist()))), dtype=int
-    )
+    return np.array(list(itertools.product(*(model.labels.allowed(v) for v in range(model.n_variables)))), dtype=int)
 
 
 @pytest.mark.parametrize("name", MODELS)

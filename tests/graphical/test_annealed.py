@@ -13,7 +13,7 @@ from tests.reference.annealed import annealed_log_weight
 def test_the_kernel_is_the_plain_loop():
     for seed in (1, 2, 4, 6):  # seed 6 has impossible states
         model = random_model(seed)
-        structure, theta, _ = model._restricted()
+        structure, theta, _ = model.restricted()
         if structure.n_variables == 0:
             continue
         sizes = structure.cardinalities.tolist()

@@ -35,13 +35,13 @@ def joint_by_hand(net):
 
 def test_the_table_is_the_product_of_the_conditionals(net):
     assert net.variables == ("d", "b", "a", "c")
-    assert net.states == (4, 3, 2, 2)
+    assert net.cardinalities == (4, 3, 2, 2)
     assert_allclose(net.table(), joint_by_hand(net), rtol=1e-13)
     assert_allclose(net.table().sum(), 1.0, rtol=1e-13)
 
 
 def test_log_prob_is_that_of_the_table(net):
-    x = np.array(list(product(*map(range, net.states))))
+    x = np.array(list(product(*map(range, net.cardinalities))))
     assert_allclose(net.log_prob(x), np.log(joint_by_hand(net)).ravel(), rtol=1e-12)
     assert net.log_prob(x.reshape(4, 3, 4, 4)).shape == (4, 3, 4)
     assert net.log_prob([0, 1, 1, 0]).shape == ()
@@ -78,7 +78,7 @@ def test_draws_have_the_frequencies_of_the_table(net):
     n = 40_000
     x = net.sample(n, rng=1)
     assert x.shape == (n, 4)
-    counts = np.zeros(net.states)
+    counts = np.zeros(net.cardinalities)
     np.add.at(counts, tuple(x.T), 1)
     assert stats.chisquare(counts.ravel(), n * net.table().ravel()).pvalue > 1e-3
     assert np.array_equal(x, net.sample(n, rng=1))
@@ -118,19 +118,16 @@ def test_the_scm_of_a_network_has_its_distribution_before_and_after_do(net):
             assert (np.abs(found - expected) <= 4 * np.sqrt(expected * (1 - expected) / n)).all()
 
 
-def test_a_wide_network_refuses_to_enumerate_and_still_samples():
+def test_a_long_chain_is_asked_by_elimination_and_refuses_its_joint_table():
     chain = BayesNet(
         {i: np.full((3, 3), 1 / 3) if i else np.full(3, 1 / 3) for i in range(40)}, {i: [i - 1] for i in range(1, 40)}
     )
-    for question in (
-        chain.table,
-        chain.marginals,
-        chain.entropy,
-        lambda: chain.kl(chain),
-        lambda: chain.conditional(0, {1: 0}),
-    ):
-        with pytest.raises(TooWide, match=r"40 variables.*sample"):
-            question()
+    with pytest.raises(TooWide, match=r"40 variables.*ask for marginals"):
+        chain.table()
+    assert_allclose(chain.entropy(), 40 * np.log(3))
+    assert chain.kl(chain) == pytest.approx(0, abs=1e-12)
+    assert_allclose(chain.conditional(0, {1: 0}), np.full(3, 1 / 3))
+    assert_allclose(list(chain.marginals().values()), np.full((40, 3), 1 / 3))
     assert chain.sample(10, rng=0).shape == (10, 40)
     assert_allclose(chain.log_prob(np.zeros(40, dtype=int)), -40 * np.log(3))
 
@@ -166,12 +163,12 @@ def test_impossible_questions_are_refused(net):
     with pytest.raises(ValueError, match="last axis"):
         net.log_prob([0, 1])
     with pytest.raises(TypeError, match="whole numbers"):
-        net.log_prob([0.0, 1.0, 1.0, 0.0])
-    with pytest.raises(DomainError, match="state 4 of 'd' does not exist: it has 4 states"):
+        net.log_prob([0.5, 1.0, 1.0, 0.0])
+    with pytest.raises(DomainError, match="variable 'd' has no state 4"):
         net.log_prob([4, 0, 0, 0])
     with pytest.raises(ValueError, match="'e' is not a variable"):
         net.do({"e": 0})
-    with pytest.raises(ValueError, match="from 0 to 2; got 3"):
+    with pytest.raises(ValueError, match="variable 'b' has no state 3"):
         net.do({"b": 3})
     with pytest.raises(ValueError, match="3 probabilities"):
         net.do({"b": [0.5, 0.5]})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.errors import FileFormatError
+from cumulant.errors import DomainError, FileFormatError
 from cumulant.graphical import read_bif
 
 _TEXT = """// a comment
@@ -33,20 +33,26 @@ probability ( grass | rain, hose ) {
 def test_a_network_by_hand(tmp_path):
     path = tmp_path / "wet.bif"
     path.write_text(_TEXT)
-    net, states = read_bif(path)
+    net = read_bif(path)
     assert net.variables == ("rain", "hose", "grass")
-    assert states["grass"] == ("dry", "damp", "wet")
+    assert net.states["grass"] == ("dry", "damp", "wet")
     assert_allclose(net.tables["hose"], [[0.6, 0.4], [0.99, 0.01]])
     assert_allclose(net.tables["grass"][1, 0], [0.1, 0.3, 0.6])
     expected = 0.7 * (0.6 * 0.9 + 0.4 * 0.1) + 0.3 * (0.99 * 0.1)
     assert_allclose(net.marginals()["grass"][0], expected)
+    assert_allclose(net.given({"rain": "yes", "hose": "off"}).marginal("grass"), [0.1, 0.3, 0.6])
+    assert_allclose(net.do({"hose": "on"}).marginal("rain"), [0.7, 0.3])
+    assert net.map()[0].tolist() == ["no", "off", "dry"]
+    assert_allclose(net.log_prob(["yes", "off", "wet"]), np.log(0.3 * 0.99 * 0.6))
+    with pytest.raises(DomainError, match=r"'grass' has no state 'soaked': its states are \('dry', 'damp', 'wet'\)"):
+        net.given({"grass": "soaked"})
 
 
 def test_a_whole_table_runs_through_the_variable_slowest(tmp_path):
     path = tmp_path / "x.bif"
     rows = _TEXT.index("probability ( grass")
     path.write_text(_TEXT[:rows] + "probability ( grass | rain, hose ) { table .9 .1 .1 0 .05 .2 .3 .1 .05 .7 .6 .9; }")
-    assert_allclose(read_bif(path)[0].tables["grass"][0, 1], [0.1, 0.2, 0.7])
+    assert_allclose(read_bif(path).tables["grass"][0, 1], [0.1, 0.2, 0.7])
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_draws_files_and_refusals(tmp_path):
         noisy_or(2, [0, 1], [0.1, 1.2])
     with pytest.raises(ValueError, match="must have 2 states"):
         CausalFactorGraph([2, 3], [], [CausalIndependence("or", 1, [0])])
-    with pytest.raises(ValueError, match="variables 0 to 1"):
+    with pytest.raises(ValueError, match="variables from 0 to 1"):
         CausalFactorGraph([2, 2], [], [CausalIndependence("or", 1, [5])])
     with pytest.raises(ValueError, match="summing to one"):
         CausalFactorGraph([2, 2], [], [CausalIndependence("or", 1, [0], [[[0.5, 0.1], [0, 1]]])])

@@ -163,8 +163,17 @@ def test_models_from_graphs_and_frames():
     assert Ising.from_pandas(frame) == Ising([(0, 1), (1, 2)], [0.5, -0.5])
     with pytest.raises(ValueError, match="no column 'weight'"):
         Ising.from_pandas(frame, coupling="weight")
+    named = Ising.from_pandas(frame.assign(source=["a", "b"], target=["b", "c"]))
+    assert named == Ising([(0, 1), (1, 2)], [0.5, -0.5], names=["a", "b", "c"])
+    fields = pandas.Series({"c": 0.1, "b": 0.2, "a": 0.3})
+    ordered = Ising.from_pandas(frame.assign(source=["a", "b"], target=["b", "c"]), fields)
+    assert ordered == Ising([(2, 1), (1, 0)], [0.5, -0.5], [0.1, 0.2, 0.3], names=["c", "b", "a"])
+    with pytest.raises(ValueError, match="'d', which has no field"):
+        Ising.from_pandas(frame.assign(source=["a", "b"], target=["b", "d"]), fields)
     with pytest.raises(ValueError, match="numbered from 0, whole numbers"):
-        Ising.from_pandas(frame.assign(source=["a", "b"], target=["b", "c"]))
+        Ising.from_pandas(frame.assign(source=[0.5, 1.0]))
+    graph = nx.Graph([("rain", "wet", {"weight": 0.3})])
+    assert Ising.from_networkx(graph) == Ising([(0, 1)], 0.3, names=["rain", "wet"])
 
 
 def test_a_bayesian_network_as_a_factor_graph():
@@ -201,7 +210,7 @@ def test_references_for_lattices_agree():
         (lambda: Ising([(0, 0)], 1.0), "two different variables"),
         (lambda: Ising([(0, 1)], [1.0, 2.0]), "one for each of 1 edges"),
         (lambda: Ising([(0, 3)], 1.0, [0.0, 0.0]), "as there are 2 fields"),
-        (lambda: Ising([(0, 1)], np.inf), "must be finite"),
+        (lambda: Ising([(0, 1)], np.inf), "must have finite entries; got inf"),
         (lambda: Potts([(0, 1)], 1.0), "number of colours"),
         (lambda: MODELS["ising"][0].given({0: 0}), "no state 0"),
         (lambda: MODELS["ising"][0].given({9: 1}), "variables from 0 to 3"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, NotConvergedError
-from cumulant.layers import argmin, certify_argmin, envelope
+from cumulant.layers import ArgminProblem, argmin, certify_argmin, envelope
 from cumulant.optim import GradientDescent
 
 B = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 1.0]])
@@ -72,21 +73,22 @@ def test_certificates_bound_the_distance(distance):
     for _ in range(5):
         direction = rng.normal(size=4)
         x = exact + distance * direction / np.linalg.norm(direction)
-        strong = certify_argmin(soft, x, theta, strong_convexity=1.0)
+        strong = certify_argmin(ArgminProblem(soft, theta, strong_convexity=1.0), x)
         assert distance * (1 - 1e-4) <= strong.upper
         assert float(soft(x, theta) - soft(exact, theta)) <= strong.details["bound on E(x) - min E"] + 1e-6
-        local = certify_argmin(soft, x, theta, hessian_lipschitz=lipschitz)
+        problem = ArgminProblem(soft, theta, hessian_lipschitz=lipschitz)
+        local = certify_argmin(problem, x)
         assert distance * (1 - 1e-4) <= local.upper <= 1.3 * distance
-        assert local.verify((soft, theta, {"hessian_lipschitz": lipschitz}), x).bound <= local.upper
+        assert local.verify(Subject(problem, x)).bound <= local.upper
 
 
 def test_refusals():
     with pytest.raises(CertificateError, match="values at one point bound nothing"):
-        certify_argmin(ridge, [0.0, 0.0], THETA)
+        certify_argmin(ArgminProblem(ridge, THETA), [0.0, 0.0])
     with pytest.raises(CertificateError, match="below mu"):
-        certify_argmin(ridge, [0.0, 0.0], THETA, strong_convexity=2.0)
+        certify_argmin(ArgminProblem(ridge, THETA, strong_convexity=2.0), [0.0, 0.0])
     with pytest.raises(CertificateError, match="positive definite"):
-        certify_argmin(lambda x, t: -jnp.sum(x**2), [0.0], 0.0, hessian_lipschitz=0.0)
+        certify_argmin(ArgminProblem(lambda x, t: -jnp.sum(x**2), 0.0, hessian_lipschitz=0.0), [0.0])
     with pytest.raises(NotConvergedError, match="did not converge in 3 steps"):
         argmin(soft, np.zeros(4), np.ones(4), solver=GradientDescent(0.1), max_steps=3)
     short = jax.jit(jax.grad(lambda t: jnp.sum(argmin(soft, jnp.zeros(4), t, max_steps=1))))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, DomainError, NotConvergedError
-from cumulant.layers import certify_fixed_point, fixed_point, kantorovich_radius
+from cumulant.layers import FixedPointProblem, certify_fixed_point, fixed_point, kantorovich_radius
 
 SOLVERS = ["iteration", "anderson", "newton"]
 
@@ -84,26 +85,31 @@ def test_certificates_bound_the_distance(weights, distance):
     exact = fixed_point(network, np.zeros(6), weights, solver="newton", tol=1e-15)
     for _ in range(5):
         x = exact + distance * (direction := rng.normal(size=6)) / np.linalg.norm(direction)
-        by_factor = certify_fixed_point(network, x, weights, contraction=0.6)
+        problem = FixedPointProblem(network, weights, contraction=0.6)
+        by_factor = certify_fixed_point(problem, x)
         assert distance * (1 - 1e-6) <= by_factor.upper <= 5 * distance
-        assert by_factor.verify((network, weights, {"contraction": 0.6}), x).bound <= by_factor.upper
+        assert by_factor.verify(Subject(problem, x)).bound <= by_factor.upper
         # tanh'' is at most 4 / (3 sqrt 3), and |W| = 0.6.
         lipschitz = 4 / (3 * np.sqrt(3)) * 0.36
-        by_newton = certify_fixed_point(network, x, weights, jacobian_lipschitz=lipschitz)
+        by_newton = certify_fixed_point(FixedPointProblem(network, weights, jacobian_lipschitz=lipschitz), x)
         assert distance * (1 - 1e-6) <= by_newton.upper <= 1.2 * distance
     # No contraction, and yet a bound: the map doubles distances.
-    grows = certify_fixed_point(affine, [1.0 + distance, 2.0], (2 * np.eye(2), [-1.0, -2.0]), jacobian_lipschitz=0.0)
+    grows = certify_fixed_point(
+        FixedPointProblem(affine, (2 * np.eye(2), [-1.0, -2.0]), jacobian_lipschitz=0.0), [1.0 + distance, 2.0]
+    )
     assert_allclose(grows.bound, distance, rtol=1e-6)
 
 
 def test_a_certificate_that_is_not_supported_is_refused(weights):
     x = np.zeros(6)
     with pytest.raises(CertificateError, match="values at one point bound nothing"):
-        certify_fixed_point(network, x, weights)
+        certify_fixed_point(FixedPointProblem(network, weights), x)
     with pytest.raises(CertificateError, match="no larger than the contraction factor"):
-        certify_fixed_point(network, x, weights, contraction=0.01)
+        certify_fixed_point(FixedPointProblem(network, weights, contraction=0.01), x)
     with pytest.raises(CertificateError, match="small enough for the theorem"):
-        certify_fixed_point(root, 0.1, 2.0, jacobian_lipschitz=2000.0)
+        certify_fixed_point(FixedPointProblem(root, 2.0, jacobian_lipschitz=2000.0), 0.1)
+    with pytest.raises(CertificateError, match="change of the Jacobian"):
+        certify_fixed_point(FixedPointProblem(cosine, 1.0, jacobian_lipschitz=0.0), 0.5)  # it is not affine
     assert kantorovich_radius(1.0, 1.0, 0.5) == 2.0
 
 
@@ -111,7 +117,7 @@ def test_what_does_not_converge_is_refused_or_not_a_number():
     with pytest.raises(NotConvergedError, match="residual is"):
         fixed_point(cosine, 0.5, 1.0, max_steps=5)
     assert bool(jnp.isnan(jax.jit(lambda t: fixed_point(cosine, 0.5, t, max_steps=5))(1.0)))
-    with pytest.raises(DomainError, match="left the numbers"):
+    with pytest.raises(DomainError, match="became non-finite"):
         fixed_point(root, 0.0, 2.0)
     with pytest.raises(ValueError, match="shape of x"):
         fixed_point(affine, [0.0, 0.0], (np.ones((3, 2)), 0.0))

@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, DomainError, NotConvergedError
-from cumulant.layers import entropic_interval, round_plan, sinkhorn, transport_interval
+from cumulant.layers import TransportProblem, certify_entropic_transport, certify_transport, round_plan, sinkhorn
 
 COST = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]])
 A, B, EPSILON = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4]), 0.5
@@ -108,12 +109,12 @@ def test_batches_and_small_epsilon(random):
     assert_allclose(batch.value[1], sinkhorn(cost, a, b, 0.1).value, rtol=1e-9)
     rows, columns = np.kron(np.eye(4), np.ones(6)), np.kron(np.ones(4), np.eye(6))
     exact = linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([a, b])).fun
-    interval = transport_interval(cost, a, b, 1e-3, batch.f[0], batch.g[0])
+    interval = certify_transport(TransportProblem(cost, a, b, 1e-3), (batch.f[0], batch.g[0])).bound
     assert interval.lower <= exact + 1e-12
     assert exact <= interval.upper + 1e-12
     assert interval.width < 1e-3 * np.log(24)
     with pytest.raises(ValueError, match="for one problem"):
-        batch.interval()
+        batch.certify()
 
 
 def test_the_interval_holds_the_value_however_rough_the_potentials(random):
@@ -125,10 +126,12 @@ def test_the_interval_holds_the_value_however_rough_the_potentials(random):
         if noise < 1:
             best = sinkhorn(cost, a, b, epsilon)
             f, g = best.f + f, best.g + g
-        interval = entropic_interval(cost, a, b, epsilon, f, g)
-        assert exact in interval
-        assert interval.certificate.verify((cost, a, b, epsilon), (f, g)).bound <= interval.certificate.upper
-    assert sinkhorn(cost, a, b, epsilon).interval().width < 1e-9
+        problem = TransportProblem(cost, a, b, epsilon)
+        certificate = certify_entropic_transport(problem, (f, g))
+        assert exact in certificate.bound
+        assert certificate.verify(Subject(problem, (f, g))) == certificate
+    found = sinkhorn(cost, a, b, epsilon)
+    assert found.certify().verify(found.subject).bound.width < 1e-9
 
 
 def test_rounding_gives_a_feasible_plan_nearby(random):
@@ -159,7 +162,7 @@ def test_single_precision_and_refusals():
     with pytest.raises(NotConvergedError, match="row sums are off"):
         sinkhorn(COST, A, B, EPSILON, max_steps=2)
     with pytest.raises(CertificateError, match="same sum"):
-        entropic_interval(COST, A, 2 * B, EPSILON, np.zeros(3), np.zeros(2))
+        certify_entropic_transport(TransportProblem(COST, A, 2 * B, EPSILON), (np.zeros(3), np.zeros(2)))
 
 
 @pytest.mark.slow

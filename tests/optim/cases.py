@@ -10,7 +10,7 @@ from scipy import sparse
 
 from cumulant import families, optim
 from cumulant.geometry import Burg, Euclidean, Shannon
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.pytrees import pytree
 from tests.optim.host import CoordinateDescent
 
@@ -46,7 +46,7 @@ class BareState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class BareDescent:
+class BareDescent(optim.Solver):
     """Gradient descent with nothing but the three required methods."""
 
     tau: float = 0.1
@@ -70,7 +70,7 @@ class NoisyState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class NoisyDescent:
+class NoisyDescent(optim.Solver):
     """Gradient descent with random noise: a solver that draws, and that asks for its best iterate."""
 
     tau: float = 0.1

@@ -5,7 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
+from cumulant.optim.protocol import Solver
 
 
 class DescentState(NamedTuple):
@@ -16,7 +17,7 @@ class DescentState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class CoordinateDescent:
+class CoordinateDescent(Solver):
     """Random coordinate descent on ridge regression, on the host: ten updates a step, in place, on a consumed state."""
 
     updates: int = 10

@@ -32,7 +32,7 @@ def test_acceleration_on_a_laplacian(solver, values):
     np.testing.assert_allclose(trace.value[[1, 10]], values[:2], atol=1e-8)
     assert trace.value[100] == pytest.approx(values[2], abs=1e-10)
     if isinstance(solver, optim.AcceleratedGradient):
-        check = optim.verify(trace, lambda k: optim.rates.nesterov(0.25, 1000.0, k))
+        check = optim.compare_with_rate(trace, lambda k: optim.rates.nesterov(0.25, 1000.0, k))
         assert check.holds
         assert check.worst_ratio < 1
 
@@ -138,11 +138,11 @@ def double_well(x, data):
 
 def test_newton_is_quadratic_in_the_end_and_its_shift_slows_it():
     problem = optim.Objective(log_sum_exp, A, strong_convexity=0.1)
-    norms = optim.run(optim.Newton(), problem, np.ones(4), max_steps=8, tol=None).trace["gradient_norm"]
+    norms = optim.run(optim.Newton(), problem, np.ones(4), max_steps=8, tol=None).trace["residual"]
     last = norms[(norms < 1e-2) & (norms > 1e-12)]
     assert norms[-1] < 1e-12
     assert len(last) <= 3  # from two digits to twelve in a few steps
-    shifted = optim.run(optim.Newton(shift=5.0), problem, np.ones(4), max_steps=8, tol=None).trace["gradient_norm"]
+    shifted = optim.run(optim.Newton(shift=5.0), problem, np.ones(4), max_steps=8, tol=None).trace["residual"]
     assert shifted[-1] > 1e-6
 
 

@@ -338,7 +338,7 @@ def test_a_golden_section_finds_what_newtons_method_does_with_another_regularise
 def test_a_verified_run_is_drawn():
     plt = pytest.importorskip("matplotlib.figure")
     trace = optim.run(optim.GradientDescent(), TWO, [1.0, 1.0], max_steps=30, tol=None).trace
-    found = optim.verify(trace, lambda k: rates.gd_convex(10.0, 2.0, k))
+    found = optim.compare_with_rate(trace, lambda k: rates.gd_convex(10.0, 2.0, k))
     axes = plt.Figure().subplots()
     found.plot(axes)
     measured, bound = axes.get_lines()

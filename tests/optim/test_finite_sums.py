@@ -157,7 +157,7 @@ def test_variance_reduced_methods_converge_and_are_certified():
         result = optim.run(solver, problem, np.zeros(P), tol=1e-9, rng=0)
         assert result.status == "converged"
         assert result.value - best <= result.certificate.upper <= 1e-9 * result.scale
-        assert result.certificate.verify(problem, result.x).bound <= result.certificate.upper
+        assert result.certificate.verify(result.subject).bound <= result.certificate.upper
 
 
 def test_the_problem_knows_its_value_gradient_and_constants():

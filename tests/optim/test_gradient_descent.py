@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from tests.optim.cases import RIDGE, A, Y, log_sum_exp
 
 TWO = optim.Quadratic(np.diag([1.0, 10.0]), np.zeros(2))
@@ -97,7 +98,7 @@ def test_the_certificate_is_above_the_true_gap_on_random_problems():
         gap = (np.sum((M @ d) ** 2) / 12 + problem.l2 * d @ d) / 2
         certificate = certify_strong_convexity(problem, x)
         assert gap <= certificate.upper * (1 + 1e-6)
-        assert certificate.verify(problem, x).bound == pytest.approx(certificate.bound, rel=1e-12)
+        assert certificate.verify(Subject(problem, x)).bound == pytest.approx(certificate.bound, rel=1e-12)
 
 
 def test_the_certificate_is_tight_where_only_the_flattest_direction_is_left():
@@ -142,9 +143,9 @@ def test_a_certificate_survives_a_file_and_fails_for_a_worse_point():
 
     result = optim.run(optim.GradientDescent(), RIDGE, np.zeros(4), tol=1e-8)
     again = Certificate.from_json(result.certificate.to_json())
-    again.verify(RIDGE, result.x)
+    again.verify(result.subject)
     with pytest.raises(CertificateError, match="does not hold"):
-        again.verify(RIDGE, result.x + 0.1)
+        again.verify(Subject(RIDGE, result.x + 0.1))
 
 
 @pytest.mark.parametrize("step", ["1/M", -1.0, 0.0, np.inf])

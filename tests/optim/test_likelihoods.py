@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cumulant import families, optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
 from cumulant.optim.problems.likelihoods import certify_likelihood
 
@@ -38,7 +39,7 @@ def test_the_gap_is_a_kullback_leibler_divergence(name):
     certificate = certify_likelihood(problem, other)
     assert certificate.bound == pytest.approx(gap, rel=1e-10)
     assert abs(gap - certificate.bound) <= certificate.slack
-    assert certificate.verify(problem, other).bound == certificate.bound
+    assert certificate.verify(Subject(problem, other)).bound == certificate.bound
     np.testing.assert_allclose(problem.gradient(theta), 0, atol=1e-14)
     assert certify_likelihood(problem, theta).upper < 1e-12
 

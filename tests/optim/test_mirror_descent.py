@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, DomainError
 from cumulant.geometry import Burg, Euclidean, Hypentropy, LogDet, Power, Shannon, VonNeumann
-from cumulant.optim.solvers.mirror_descent import certify_relative, certify_simplex, relative_constants
+from cumulant.optim.certify.mirror_descent import certify_relative, certify_simplex, relative_constants
 from tests.optim.cases import A, Y, poisson_fit
 
 TARGET = optim.Quadratic(np.eye(2), np.array([2.0, 1.0]))  # |x - (2, 1)|^2 / 2, up to a constant
@@ -81,10 +82,10 @@ def test_relative_strong_convexity_certifies_poisson_like_fits():
     )
     for x in (np.array([0.4, 2.0]), np.array([0.49, 3.2]), np.array([5.0, 5.0])):
         gap = float(problem.value(x) - problem.value(c))
-        certificate = certify_relative(problem, Burg(), x)
+        certificate = certify_relative((problem, Burg()), x)
         assert gap <= certificate.upper + 1e-15
         assert certificate.bound == pytest.approx(gap, rel=1e-9)  # equality: D_f = D_psi
-        certificate.verify(problem, x)
+        certificate.verify(Subject((problem, Burg()), x))
     result = optim.run(optim.MirrorDescent(Burg()), problem, [1.0, 1.0])
     assert (result.status, result.work) == ("converged", 1)
     np.testing.assert_allclose(result.x, c, rtol=1e-13)
@@ -93,7 +94,7 @@ def test_relative_strong_convexity_certifies_poisson_like_fits():
         fit, c, reference=Burg(), relative_smoothness=1.0, relative_strong_convexity=0.5, convex=True
     )
     x = np.array([0.45, 2.5])
-    assert float(problem.value(x) - problem.value(c)) < certify_relative(weak, Burg(), x).upper
+    assert float(problem.value(x) - problem.value(c)) < certify_relative((weak, Burg()), x).upper
 
 
 def test_the_euclidean_certificate_is_that_of_gradient_descent():
@@ -135,7 +136,7 @@ def test_the_rate_is_a_certificate_when_the_radius_is_known():
     result = optim.run(optim.MirrorDescent(Burg(), radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert result.certificate.bound == pytest.approx(5.0 * radius / 40)
     assert 0 <= result.value - problem.value(best) <= result.certificate.bound
-    assert [a.status for a in result.certificate.assumptions].count("assumed") == 3  # radius, smoothness, exact steps
+    assert [a.status for a in result.certificate.assumptions].count("assumed") == 4  # radius, smoothness, exact steps
     # With steps that are too long the theorem does not apply, and nothing is claimed.
     long = optim.run(optim.MirrorDescent(Burg(), 0.3, radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert long.certificate is None

@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.optimize import brentq
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.self_concordance import certify_self_concordance
 
@@ -64,10 +65,10 @@ def test_the_certificate_of_a_penalised_problem_is_above_the_gap_and_goes_to_zer
         gap = float(problem.value(x)) - best
         assert gap <= optim.certify_optimality(problem, x).upper + 1e-8  # what the peer's own tolerance leaves open
         assert gap <= bound + 1e-8
-    fresh = result.certificate.verify(problem, result.x)
+    fresh = result.certificate.verify(result.subject)
     assert fresh.bound == pytest.approx(result.certificate.bound, abs=1e-12)
     with pytest.raises(CertificateError, match="does not hold"):
-        result.certificate.verify(problem, seen[0][0] * 0.9)
+        result.certificate.verify(Subject(problem, seen[0][0] * 0.9))
 
 
 def test_strong_convexity_helps_where_there_is_some():
@@ -128,7 +129,7 @@ def test_a_run_in_float32_has_a_certificate_in_float64():
         result = optim.run(solver, problem, jnp.zeros(8, jnp.float32), tol=1e-4, max_steps=2000)
         assert result.status == "converged"
         assert result.x.dtype == jnp.float32
-        result.certificate.verify(problem, result.x)
+        result.certificate.verify(result.subject)
 
 
 def test_lambda_max_is_where_zero_becomes_the_solution():
@@ -173,7 +174,7 @@ def test_the_bound_without_strong_convexity_or_a_penalty_holds_along_a_run():
         gap = float(problem.value(x) - problem.value(best))
         gaps.append(gap / certificate.upper)
         assert gap <= certificate.upper
-        assert certificate.verify(problem, x).bound == pytest.approx(certificate.bound, rel=1e-9)
+        assert certificate.verify(Subject(problem, x)).bound == pytest.approx(certificate.bound, rel=1e-9)
     assert len(gaps) >= 3
     assert gaps[-1] > 0.99  # half the squared decrement is what is left of the bound near the minimum
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cumulant import optim
-from cumulant.optim.problems.smooth import widen
+from cumulant.optim.problems.base import widen
 from tests.optim.cases import A, Y, log_sum_exp
 
 X = np.array([0.3, -0.2, 0.7, 0.1])

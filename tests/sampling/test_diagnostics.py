@@ -64,3 +64,40 @@ def test_draws_put_chains_one_after_the_other():
 
 def test_draws_of_no_variable_are_still_as_many():
     assert Draws(np.zeros((2, 3, 0)), "none").flat.shape == (6, 0)
+
+
+def test_weighted_draws_estimate_with_their_weights():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5000, 1))
+    tilted = Draws(x, "test", log_weights=x[:, :, 0] - 800.0, variables={"a": ()})  # of a normal with mean 1
+    assert abs(tilted.mean("a") - 1.0) < 4.5 * tilted.standard_error("a")
+    assert abs(tilted.mean(lambda z: (z[:, 0] - 1) ** 2) - 1.0) < 4.5 * tilted.standard_error(
+        lambda z: (z[:, 0] - 1) ** 2
+    )
+    assert_allclose(tilted.effective_sample_size(), 10_000 / np.e, rtol=0.1)
+    assert_allclose(tilted.weights.sum(), 1.0)
+    for refused in (tilted.r_hat, tilted.to_arviz):
+        with pytest.raises(ValueError, match="weight"):
+            refused()
+    with pytest.raises(ValueError, match="one number for each draw"):
+        Draws(x, "test", log_weights=np.zeros(3))
+
+
+def test_draws_know_their_variables_by_name():
+    values = np.arange(2 * 3 * 5.0).reshape(2, 3, 5)
+    draws = Draws(values, "test", variables={"centre": (), "slopes": (2, 2)})
+    assert_allclose(draws["centre"], values[:, :, 0])
+    assert_allclose(draws["slopes"], values[:, :, 1:].reshape(2, 3, 2, 2))
+    assert_allclose(draws.mean("slopes"), values[:, :, 1:].mean(axis=(0, 1)).reshape(2, 2))
+    with pytest.raises(KeyError, match=r"no variable 'tau'; there are \['centre', 'slopes'\]"):
+        draws["tau"]
+    with pytest.raises(ValueError, match="name 2 coordinates"):
+        Draws(values, "test", variables={"a": (2,)})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_named_variables_reach_arviz():
+    pytest.importorskip("arviz")
+    values = np.random.default_rng(0).normal(size=(2, 50, 3))
+    tree = Draws(values, "test", variables={"a": (), "b": (2,)}).to_arviz()
+    assert_allclose(np.asarray(tree["posterior"]["b"]), values[:, :, 1:])

@@ -35,7 +35,7 @@ def ragged(rng, n=8, labels=3, attributes=4, longest=6, scale=1.0) -> SequenceDa
 
 def random_marginals(problem, rng):
     """Consistent marginals: those of random weights."""
-    from cumulant.sequences.chain.problem import Marginals
+    from cumulant.sequences.chain.problem import ChainMarginals
 
     w = rng.normal(size=problem.shape)
     nodes, pairs = [], []
@@ -49,7 +49,7 @@ def random_marginals(problem, rng):
             both[np.arange(length - 1), y[:-1], y[1:]] += p
         nodes.append(own)
         pairs.append(both)
-    return Marginals(np.concatenate(nodes), np.concatenate(pairs))
+    return ChainMarginals(np.concatenate(nodes), np.concatenate(pairs))
 
 
 def feature_map(problem, i, y):
@@ -99,3 +99,28 @@ def inconsistency(problem, mu):
         worst = max(worst, float(np.max(np.abs(mu.pairs.sum(axis=2, dtype=np.float64) - mu.nodes[left]))))
         worst = max(worst, float(np.max(np.abs(mu.pairs.sum(axis=1, dtype=np.float64) - mu.nodes[left + 1]))))
     return worst
+
+
+def assert_verifies(crf, loaded, X, y):
+    """A fitted estimator issues its certificate again from the data; so do its copies, without dual variables."""
+    import copy
+    import pickle
+    from dataclasses import replace
+
+    import pytest
+
+    from cumulant.errors import CertificateError
+
+    fresh = crf.verify(X, y)
+    assert fresh.upper <= crf.certificate_.upper + crf.certificate_.slack
+    assert fresh.recipe == crf.certificate_.recipe
+    for other in (loaded, pickle.loads(pickle.dumps(crf)), copy.deepcopy(crf)):
+        assert other.verify(X, y).recipe == crf.weights_certificate_.recipe
+    false = copy.deepcopy(crf)
+    false.weights_certificate_ = replace(crf.weights_certificate_, bound=0.5 * crf.weights_certificate_.bound)
+    with pytest.raises(CertificateError, match="does not hold"):
+        false.verify(X, y)
+    moved = copy.deepcopy(crf)
+    moved.weights_ = 1.1 * crf.weights_
+    with pytest.raises(CertificateError, match="does not hold"):
+        moved.verify(X, y)

@@ -14,7 +14,7 @@ from sklearn.utils import estimator_checks
 
 from cumulant.errors import FileFormatError
 from cumulant.sequences import ChainCRF, ChainProblem, SequenceData
-from tests.sequences.cases import TINY, TINY_OPTIMUM, ragged
+from tests.sequences.cases import TINY, TINY_OPTIMUM, assert_verifies, ragged
 
 WORDS = [["the", "dog", "runs"], ["a", "dog"], ["the", "cat", "sleeps", "now"], ["runs"]]
 TAGS = [["D", "N", "V"], ["D", "N"], ["D", "N", "V", "A"], ["V"]]
@@ -137,12 +137,13 @@ def test_a_model_comes_back_from_its_file(tmp_path):
     assert loaded.predict(X) == crf.predict(X)
     assert np.array_equal(loaded.weights_, crf.weights_)
     assert loaded.get_params() == crf.get_params()
-    assert (loaded.certificate_.upper, loaded.history_, loaded.status_) == (
-        crf.certificate_.upper,
+    assert (loaded.certificate_, loaded.history_, loaded.status_) == (
+        crf.weights_certificate_,
         crf.history_,
         crf.status_,
     )
     assert os.listdir(tmp_path) == ["model.npz"]
+    assert_verifies(crf, loaded, X, TAGS)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(FileFormatError):
         ChainCRF.load(path)
@@ -215,7 +216,7 @@ def test_l1_makes_weights_zero_and_is_certified():
 def test_limits_are_kept_and_said():
     data = ragged(np.random.default_rng(6), n=40)
     short = ChainCRF(tol=1e-12, max_epochs=3).fit(data)
-    assert short.status_ == "max_epochs"
+    assert short.status_ == "max_steps"
     assert short.history_[-1]["epoch"] <= 3
     timed = ChainCRF(tol=1e-15, max_epochs=10**6, time_limit=0.3).fit(data)
     assert timed.status_ in ("time_limit", "converged")

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import entr
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainProblem, SequenceData
-from cumulant.sequences.solvers.exponentiated_gradient import OEG
+from cumulant.sequences import ChainProblem, SequenceData, SequenceLBFGS
+from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from tests.reference.chains import labellings, scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, feature_map, inconsistency, ragged, tiny
 
@@ -51,7 +51,7 @@ def test_an_update_is_exponentiated_gradient_ascent_on_the_dual(step):
     data = ragged(np.random.default_rng(0), n=1, labels=2, attributes=3, longest=3)
     longer = SequenceData(np.random.default_rng(1).normal(size=(3, 2)), [0, 3], [0, 1, 1])
     for problem in (ChainProblem(data, 2, l2=2.0), ChainProblem(longer, 2, l2=20.0)):
-        solver = OEG(step_size=step, potential=1.5)
+        solver = SequenceExponentiatedGradient(step_size=step, potential=1.5)
         state = solver.init(problem, None, 0)
         before = laws(problem, state)
         w = weights_of(problem, before)
@@ -90,8 +90,8 @@ def test_invariants_at_every_epoch():
     rng = np.random.default_rng(2)
     for bias in (True, False):
         problem = ChainProblem(ragged(rng, n=9, longest=4), 3, bias=bias)
-        optimum = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-13, max_steps=1000).value
-        solver = OEG()
+        optimum = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-13, max_steps=1000).value
+        solver = SequenceExponentiatedGradient()
         state, last = solver.init(problem, None, 0), -np.inf
         for _ in range(40):
             state = solver.step(problem, state)
@@ -108,7 +108,7 @@ def test_invariants_at_every_epoch():
 
 
 def test_the_optimum_of_the_tiny_problem():
-    result = optim.run(OEG(), tiny(), np.zeros((7, 2)), tol=1e-11, rng=0, max_steps=3000)
+    result = optim.run(SequenceExponentiatedGradient(), tiny(), np.zeros((7, 2)), tol=1e-11, rng=0, max_steps=3000)
     assert result.status == "converged"
     assert_allclose(result.value, TINY_OPTIMUM, rtol=1e-10)
     assert_allclose(result.x, TINY_WEIGHTS, atol=1e-5)
@@ -118,8 +118,8 @@ def test_the_optimum_of_random_problems():
     for seed, settings in ((0, {}), (1, {"l2": 0.02}), (2, {"l2": 3.0, "bias": False})):
         problem = ChainProblem(ragged(np.random.default_rng(seed), n=20), 3, **settings)
         start = np.zeros(problem.shape)
-        expected = optim.run(LBFGS(), problem, start, tol=1e-13, max_steps=1000)
-        result = optim.run(OEG(), problem, start, tol=1e-8, rng=0, max_steps=5000, every=10)
+        expected = optim.run(SequenceLBFGS(), problem, start, tol=1e-13, max_steps=1000)
+        result = optim.run(SequenceExponentiatedGradient(), problem, start, tol=1e-8, rng=0, max_steps=5000, every=10)
         assert result.status == "converged"
         assert abs(result.value - expected.value) <= 1e-6
         ours, theirs = result.certificate, expected.certificate
@@ -135,11 +135,17 @@ def test_the_optimum_of_random_problems():
 def test_the_same_seed_gives_the_same_answer(tmp_path):
     problem = ChainProblem(ragged(np.random.default_rng(3), n=15), 3)
     start = np.zeros(problem.shape)
-    whole = optim.run(OEG(), problem, start, tol=None, max_steps=8, rng=1)
-    optim.run(OEG(), problem, start, tol=None, max_steps=3, rng=1, checkpoint=tmp_path / "run.npz")
-    resumed = optim.run(OEG(), problem, start, tol=None, max_steps=8, rng=1, checkpoint=tmp_path / "run.npz")
+    whole = optim.run(SequenceExponentiatedGradient(), problem, start, tol=None, max_steps=8, rng=1)
+    optim.run(
+        SequenceExponentiatedGradient(), problem, start, tol=None, max_steps=3, rng=1, checkpoint=tmp_path / "run.npz"
+    )
+    resumed = optim.run(
+        SequenceExponentiatedGradient(), problem, start, tol=None, max_steps=8, rng=1, checkpoint=tmp_path / "run.npz"
+    )
     assert np.array_equal(whole.x, resumed.x)
-    assert not np.array_equal(whole.x, optim.run(OEG(), problem, start, tol=None, max_steps=8, rng=2).x)
+    assert not np.array_equal(
+        whole.x, optim.run(SequenceExponentiatedGradient(), problem, start, tol=None, max_steps=8, rng=2).x
+    )
 
 
 def test_strange_data():
@@ -147,16 +153,18 @@ def test_strange_data():
     for labels, attributes, longest, scale in ((1, 2, 3, 1.0), (2, 0, 3, 1.0), (3, 2, 1, 1.0), (2, 2, 4, 300.0)):
         data = ragged(rng, n=5, labels=labels, attributes=attributes, longest=longest, scale=scale)
         problem = ChainProblem(data, labels)
-        result = optim.run(OEG(), problem, np.zeros(problem.shape), tol=1e-6, max_steps=200, rng=0)
-        best = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=1000)
+        result = optim.run(
+            SequenceExponentiatedGradient(), problem, np.zeros(problem.shape), tol=1e-6, max_steps=200, rng=0
+        )
+        best = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=1000)
         assert np.all(np.isfinite(result.x))
         assert result.value - best.value <= result.certificate.upper + 1e-10
 
 
 def test_bad_settings_are_refused():
     with pytest.raises(ValueError, match="at most 1"):
-        OEG(step_size=1.5)
+        SequenceExponentiatedGradient(step_size=1.5)
     with pytest.raises(ValueError, match="not negative"):
-        OEG(potential=-1.0)
+        SequenceExponentiatedGradient(potential=-1.0)
     with pytest.raises(ValueError, match="l1 must be 0"):
-        OEG().init(tiny(l1=0.1), None, 0)
+        SequenceExponentiatedGradient().init(tiny(l1=0.1), None, 0)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainCRF
+from cumulant.sequences import ChainCRF, SequenceLBFGS
 
 NAMES = "abcdef"
 VALUES = [0.0, 1e-300, 1e-8, 1.0, -3.5, 1e3, 1e6]
@@ -62,7 +62,7 @@ def test_the_certificate_holds(data, l2, bias):
     X, y = data
     crf = ChainCRF(l2=l2, bias=bias, max_epochs=20, n_jobs=1).fit(X, y)
     problem = problem_of(crf, X, y)
-    best = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-10, max_steps=30).value
+    best = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-10, max_steps=30).value
     rounding = 1e-12 * (1 + abs(best))
     assert np.all(np.isfinite(crf.weights_))
     assert np.isfinite(crf.certificate_.upper)

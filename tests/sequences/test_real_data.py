@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainCRF, ChainProblem, DualAscent, SequenceData
+from cumulant.sequences import ChainCRF, ChainProblem, SequenceData, SequenceDualAscent, SequenceLBFGS
 
 FOLDER = Path(os.environ.get("CUMULANT_DATA", "no data"))
 pytestmark = [
@@ -56,7 +56,7 @@ def test_both_solvers_agree_on_a_thousand_words():
     train, test = letters(held_out=9)
     train = train[:1000]
     problem = ChainProblem(train, 26)  # all letters, though many do not occur: the published optimum has them
-    for solver in (DualAscent(), LBFGS()):
+    for solver in (SequenceDualAscent(), SequenceLBFGS()):
         result = optim.run(solver, problem, np.zeros(problem.shape), tol=1e-9, max_steps=3000, rng=0)
         assert result.value == pytest.approx(0.8551148420, abs=1e-7)
     ascent = ChainCRF(solver="sdca", tol=1e-7, max_epochs=500).fit(train)

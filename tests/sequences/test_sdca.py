@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from cumulant import optim
 from cumulant.optim.finite_sums.sum_tree_kernels import tree_build
-from cumulant.sequences import LBFGS, ChainProblem, DualAscent
+from cumulant.sequences import ChainProblem, SequenceDualAscent, SequenceLBFGS
 from cumulant.sequences.solvers.dual_ascent_kernels import ascend
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, inconsistency, ragged, tiny
 
@@ -30,7 +30,7 @@ def update(problem, state, i, subprecision=1e-12):
 
 def test_the_first_six_updates_of_the_tiny_problem():
     problem = tiny()
-    state = DualAscent(epsilon=0.1).init(problem, None, 0)
+    state = SequenceDualAscent(epsilon=0.1).init(problem, None, 0)
     expected = [
         (0, 0.430753778, 0.529041997800, 1.335420340348, 1.279884999317),
         (1, 0.397343493, 0.617441485120, 0.974187623639, 0.570749274330),
@@ -49,7 +49,7 @@ def test_the_first_six_updates_of_the_tiny_problem():
 def test_one_sample_and_two_classes_are_solved_in_one_update():
     data = type(tiny().data)(np.ones((1, 1)), [0, 1], [0])
     problem = ChainProblem(data, 2, l2=1.0, bias=False)
-    state = DualAscent(epsilon=0.1).init(problem, None, 0)
+    state = SequenceDualAscent(epsilon=0.1).init(problem, None, 0)
     assert_allclose(state.hidden[0], [0.05, -0.05], rtol=1e-14)
     step, gap = update(problem, state, 0)
     assert_allclose([step, gap], [0.676239371588322, 0.4508814167276982], rtol=1e-10)
@@ -58,7 +58,7 @@ def test_one_sample_and_two_classes_are_solved_in_one_update():
 
 
 def test_the_optimum_of_the_tiny_problem():
-    result = optim.run(DualAscent(), tiny(), np.zeros((7, 2)), tol=1e-13, rng=0, max_steps=300)
+    result = optim.run(SequenceDualAscent(), tiny(), np.zeros((7, 2)), tol=1e-13, rng=0, max_steps=300)
     assert_allclose(result.value, TINY_OPTIMUM, rtol=1e-13)
     assert_allclose(result.x, TINY_WEIGHTS, atol=1e-6)
     assert result.certificate.upper < 1e-11
@@ -69,8 +69,10 @@ def test_invariants_at_every_update():
     rng = np.random.default_rng(0)
     for bias, l1 in ((True, 0.0), (False, 0.0), (True, 0.03)):
         problem = ChainProblem(ragged(rng, n=6), 3, l2=0.1, l1=l1, bias=bias)
-        state = DualAscent().init(problem, None, 0)
-        optimum = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-12, rng=0, max_steps=500).value
+        state = SequenceDualAscent().init(problem, None, 0)
+        optimum = optim.run(
+            SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-12, rng=0, max_steps=500
+        ).value
         dual = -np.inf
         for u in range(60):
             update(problem, state, u % 6, subprecision=1e-6)
@@ -86,7 +88,7 @@ def test_invariants_at_every_update():
 def test_weights_do_not_drift_over_a_hundred_epochs():
     rng = np.random.default_rng(1)
     problem = ChainProblem(ragged(rng, n=40, longest=8), 3)
-    solver = DualAscent()
+    solver = SequenceDualAscent()
     state = solver.init(problem, None, 0)
     for _ in range(100):
         state = solver._epoch(problem, state)
@@ -100,8 +102,8 @@ def test_every_way_of_sampling_reaches_the_optimum(sampling):
     rng = np.random.default_rng(2)
     problem = ChainProblem(ragged(rng, n=30), 3)
     start = np.zeros(problem.shape)
-    expected = optim.run(LBFGS(), problem, start, tol=1e-12, max_steps=500)
-    result = optim.run(DualAscent(sampling=sampling), problem, start, tol=1e-8, max_steps=1000, rng=0)
+    expected = optim.run(SequenceLBFGS(), problem, start, tol=1e-12, max_steps=500)
+    result = optim.run(SequenceDualAscent(sampling=sampling), problem, start, tol=1e-8, max_steps=1000, rng=0)
     assert result.status == "converged"
     assert_allclose(result.value, expected.value, rtol=1e-7)
     assert result.value - expected.value <= result.certificate.upper
@@ -111,11 +113,13 @@ def test_every_way_of_sampling_reaches_the_optimum(sampling):
 def test_blocks_reach_the_same_optimum_whatever_the_number_of_threads():
     rng = np.random.default_rng(3)
     data = ragged(rng, n=60, attributes=30)
-    expected = optim.run(LBFGS(), ChainProblem(data, 3), np.zeros((36, 3)), tol=1e-12, max_steps=500).value
+    expected = optim.run(SequenceLBFGS(), ChainProblem(data, 3), np.zeros((36, 3)), tol=1e-12, max_steps=500).value
     answers = []
     for jobs in (1, 2, 3):
         problem = ChainProblem(data, 3, n_jobs=jobs)
-        result = optim.run(DualAscent(n_blocks=3), problem, np.zeros(problem.shape), tol=1e-6, max_steps=1000, rng=0)
+        result = optim.run(
+            SequenceDualAscent(n_blocks=3), problem, np.zeros(problem.shape), tol=1e-6, max_steps=1000, rng=0
+        )
         answers.append(result.x)
         assert result.status == "converged"
         assert expected <= result.value <= expected + result.certificate.upper
@@ -126,7 +130,7 @@ def test_blocks_reach_the_same_optimum_whatever_the_number_of_threads():
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     rng = np.random.default_rng(4)
     problem = ChainProblem(ragged(rng, n=30), 3)
-    start, solver = np.zeros(problem.shape), DualAscent()
+    start, solver = np.zeros(problem.shape), SequenceDualAscent()
     whole = optim.run(solver, problem, start, tol=None, max_steps=12, rng=5)
     optim.run(solver, problem, start, tol=None, max_steps=5, rng=5, checkpoint=tmp_path / "run.npz")
     resumed = optim.run(solver, problem, start, tol=None, max_steps=12, rng=5, checkpoint=tmp_path / "run.npz")
@@ -136,8 +140,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 def test_marginals_in_single_precision_reach_what_they_can():
     rng = np.random.default_rng(5)
     problem = ChainProblem(ragged(rng, n=30), 3)
-    expected = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=500).value
-    result = optim.run(DualAscent(dtype="float32"), problem, np.zeros(problem.shape), tol=1e-4, max_steps=500, rng=0)
+    expected = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-12, max_steps=500).value
+    result = optim.run(
+        SequenceDualAscent(dtype="float32"), problem, np.zeros(problem.shape), tol=1e-4, max_steps=500, rng=0
+    )
     assert expected <= result.value + 1e-12
     assert result.value - expected <= result.certificate.upper
 
@@ -148,8 +154,8 @@ def test_random_ragged_data_have_a_certified_gap(seed, labels, attributes, scale
     """Length-1 sequences, one label, no attributes, huge and tiny values: the bound holds, and nothing is NaN."""
     rng = np.random.default_rng(seed)
     problem = ChainProblem(ragged(rng, n=5, labels=labels, attributes=attributes, longest=4, scale=scale), labels)
-    result = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-6, max_steps=30, rng=0)
-    best = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-10, max_steps=300)
+    result = optim.run(SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-6, max_steps=30, rng=0)
+    best = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-10, max_steps=300)
     assert np.all(np.isfinite(result.x))
     assert result.value - best.value <= result.certificate.upper + 1e-10
     assert result.certificate.upper < np.inf
@@ -164,4 +170,4 @@ def test_bad_settings_are_refused():
         ({"n_blocks": 0}, "n_blocks"),
     ]:
         with pytest.raises(ValueError, match=message):
-            DualAscent(**setting)
+            SequenceDualAscent(**setting)

@@ -8,31 +8,35 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainProblem, SequenceData
+from cumulant.sequences import ChainProblem, SequenceData, SequenceLBFGS
 from cumulant.sequences.chain.chain_gradient_kernels import log_partition
 from cumulant.sequences.chain.radius import feature_radii
-from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
+from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
+from cumulant.sequences.solvers.sag import SequenceSAG
+from cumulant.sequences.solvers.saga import SequenceSAGA
+from cumulant.sequences.solvers.sgd import SequenceSGD
+from cumulant.sequences.solvers.svrg import SequenceSVRG
 from tests.reference import stochastic_chains as reference
 from tests.reference.chains import scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, ragged, tiny
 
 FAST = {
-    "SAG": SAG(sampling="uniform"),
-    "SAG, fixed step": SAG(sampling="uniform", line_search=False),
-    "SAG-NUS": SAG(),
-    "SAG-NUS, bounds": SAG(line_search=False),
-    "SAG-NUS*": SAG(line_search="skip"),
-    "SAG-NUS, port": SAG(variant="port"),
-    "SAG-NUS*, port": SAG(variant="port", line_search="skip"),
-    "SAGA": SAGA(),
-    "SVRG": SVRG(),
-    "gradient descent": GradientDescent(),
-    "gradient descent, backtracking": GradientDescent("backtracking"),
+    "SAG": SequenceSAG(sampling="uniform"),
+    "SAG, fixed step": SequenceSAG(sampling="uniform", line_search=False),
+    "SAG-NUS": SequenceSAG(),
+    "SAG-NUS, bounds": SequenceSAG(line_search=False),
+    "SAG-NUS*": SequenceSAG(line_search="skip"),
+    "SAG-NUS, port": SequenceSAG(variant="port"),
+    "SAG-NUS*, port": SequenceSAG(variant="port", line_search="skip"),
+    "SAGA": SequenceSAGA(),
+    "SVRG": SequenceSVRG(),
+    "gradient descent": SequenceGradientDescent(),
+    "gradient descent, backtracking": SequenceGradientDescent("backtracking"),
 }
 SGDS = {
-    "SGD": SGD(),
-    "SGD, constant": SGD("constant"),
-    "SGD, averaged": SGD(average=True),
+    "SGD": SequenceSGD(),
+    "SGD, constant": SequenceSGD("constant"),
+    "SGD, averaged": SequenceSGD(average=True),
 }
 ALL = FAST | SGDS
 
@@ -54,7 +58,7 @@ def epochs_of(solver, problem, epochs, seed):
 
 
 def best(problem):
-    return optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-13, max_steps=2000)
+    return optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-13, max_steps=2000)
 
 
 # Against dense updates ------------------------------------------------------------------------------------------------
@@ -75,7 +79,7 @@ def test_the_log_partition_function_by_the_forward_pass(scale):
 def test_sag_is_the_dense_algorithm(settings, nonuniform, search):
     problem = small(1, **settings)
     w, calls, trials = reference.sag_recalled(problem, 5, 3, nonuniform=nonuniform, search=search)
-    state = epochs_of(SAG("nus" if nonuniform else "uniform", search), problem, 5, 3)
+    state = epochs_of(SequenceSAG("nus" if nonuniform else "uniform", search), problem, 5, 3)
     assert_allclose(state.x, w, rtol=1e-9, atol=1e-11)
     assert state.counters.tolist() == [calls, trials]
 
@@ -84,7 +88,7 @@ def test_sag_is_the_dense_algorithm(settings, nonuniform, search):
 def test_the_port_is_the_dense_algorithm(settings):
     problem = small(2, **settings)
     w, calls = reference.sag_port(problem, 6, 4)
-    state = epochs_of(SAG(variant="port"), problem, 6, 4)
+    state = epochs_of(SequenceSAG(variant="port"), problem, 6, 4)
     assert_allclose(state.x, w, rtol=1e-9, atol=1e-11)
     assert state.counters[0] == calls
 
@@ -94,7 +98,7 @@ def test_the_port_is_the_dense_algorithm(settings):
 def test_saga_and_svrg_are_the_dense_algorithms(l2, snapshot):
     problem = small(3, l2=l2)
     step = 0.5 / (feature_radii(problem).max() + problem.l2)
-    solver = SAGA(step) if snapshot is None else SVRG(step, snapshot)
+    solver = SequenceSAGA(step) if snapshot is None else SequenceSVRG(step, snapshot)
     state = epochs_of(solver, problem, 5, 5)
     assert_allclose(state.x, reference.saga(problem, 5, 5, step, snapshot), rtol=1e-9, atol=1e-12)
     assert state.counters[0] == 5 * problem.n_terms + (0 if snapshot is None else -(-5 // snapshot) * problem.n_terms)
@@ -110,16 +114,18 @@ def test_sgd_and_its_mean_are_the_dense_algorithm(l2, schedule):
         "decreasing": lambda t: 2 / (4 * smooth + problem.l2 * t),
     }[schedule]
     last, mean = reference.sgd(problem, 6, 6, steps)
-    assert_allclose(epochs_of(SGD(schedule), problem, 6, 6).x, last, rtol=1e-9, atol=1e-13)
-    solver = SGD(schedule, average=True)
+    assert_allclose(epochs_of(SequenceSGD(schedule), problem, 6, 6).x, last, rtol=1e-9, atol=1e-13)
+    solver = SequenceSGD(schedule, average=True)
     assert_allclose(solver.solution(problem, epochs_of(solver, problem, 6, 6)), mean, rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize("solver", [SAG(), SAG("uniform", False), SAGA(), SVRG()], ids=str)
+@pytest.mark.parametrize(
+    "solver", [SequenceSAG(), SequenceSAG("uniform", False), SequenceSAGA(), SequenceSVRG()], ids=str
+)
 def test_the_stored_sum_is_the_sum_of_what_is_stored(solver):
     problem = small(5)
     state = epochs_of(solver, problem, 30, 0)
-    total = problem._gathered(state.nodes, state.counts.sum(axis=0)) - problem.n_terms * problem.gold
+    total = problem._gathered((state.nodes, state.counts.sum(axis=0))) - problem.n_terms * problem.gold
     assert_allclose(state.total, total, atol=1e-12)
 
 
@@ -153,7 +159,7 @@ def test_sgd_comes_as_near_as_it_can():
         ragged(np.random.default_rng(6), n=10, labels=2, longest=3, attributes=2, scale=0.5), 2, l2=2.0
     )
     expected, start = best(problem).value, np.zeros(problem.shape)
-    for solver, within in ((SGD(average=True), 1e-6), (SGD(), 1e-4), (SGD("constant"), 0.1)):
+    for solver, within in ((SequenceSGD(average=True), 1e-6), (SequenceSGD(), 1e-4), (SequenceSGD("constant"), 0.1)):
         result = optim.run(solver, problem, start, tol=None, max_steps=40_000, every=40_000, rng=0)
         assert 0 <= result.value - expected <= within
         assert result.value - expected <= result.certificate.upper
@@ -196,10 +202,10 @@ def test_the_bounds_of_sgd_hold_on_average():
     )
     t = 6 * np.arange(1, 41)
     gamma = 1 / (2 * smooth)
-    mean, error = mean_path(problem, SGD("constant"), 40, 200, optimum)
+    mean, error = mean_path(problem, SequenceSGD("constant"), 40, 200, optimum)
     bound = smooth / 2 * (1 - gamma * problem.l2) ** t * start + gamma * noise * smooth / problem.l2
     assert np.all(mean[:, 1] <= bound + 3 * error[:, 1])
-    mean, error = mean_path(problem, SGD(), 40, 200, optimum)
+    mean, error = mean_path(problem, SequenceSGD(), 40, 200, optimum)
     largest = max(4 * smooth * start, 8 * noise / problem.l2) / problem.l2
     assert np.all(mean[:, 0] <= largest / (t + 4 * smooth / problem.l2) + 3 * error[:, 0])
 
@@ -207,12 +213,12 @@ def test_the_bounds_of_sgd_hold_on_average():
 def test_gradient_descent_contracts():
     problem = small(9)
     optimum = best(problem)
-    state = GradientDescent().init(problem, np.zeros(problem.shape), 0)
+    state = SequenceGradientDescent().init(problem, np.zeros(problem.shape), 0)
     factor = 1 - problem.l2 / (problem.l2 + feature_radii(problem).mean())
     for _ in range(50):
         before = np.linalg.norm(state.x - optimum.x)
         assert_allclose(state.gradient, problem.gradient(state.x), atol=1e-14)
-        state = GradientDescent().step(problem, state)
+        state = SequenceGradientDescent().step(problem, state)
         assert np.linalg.norm(state.x - optimum.x) <= factor * before + 1e-12
 
 
@@ -225,26 +231,28 @@ def test_counters(solver):
     n, epochs = problem.n_terms, 6
     last = optim.run(solver, problem, np.zeros(problem.shape), tol=None, max_steps=epochs, rng=0).trace
     updates, calls, trials = (last[name][-1] for name in ("updates", "oracle_calls", "line_search_evaluations"))
-    if isinstance(solver, GradientDescent):
+    if isinstance(solver, SequenceGradientDescent):
         assert updates == epochs
         assert calls == (n + trials if solver.step_size == "backtracking" else (1 + epochs) * n)
         assert trials % n == 0
         return
     assert updates == n * epochs
-    assert calls == updates + trials + (3 * n if isinstance(solver, SVRG) else 0)
-    assert (trials > 0) == (isinstance(solver, SAG) and solver.line_search is not False)
+    assert calls == updates + trials + (3 * n if isinstance(solver, SequenceSVRG) else 0)
+    assert (trials > 0) == (isinstance(solver, SequenceSAG) and solver.line_search is not False)
 
 
 def test_skipping_saves_line_searches():
     problem = ChainProblem(ragged(np.random.default_rng(11), n=30), 3)
-    trials = [epochs_of(solver, problem, 60, 0).counters[1] for solver in (SAG(), SAG(line_search="skip"))]
+    trials = [
+        epochs_of(solver, problem, 60, 0).counters[1] for solver in (SequenceSAG(), SequenceSAG(line_search="skip"))
+    ]
     assert trials[1] < 0.5 * trials[0]
 
 
 def test_the_memory_is_that_of_nodes_and_one_matrix_for_each_sequence():
     rng = np.random.default_rng(12)
     problem = ChainProblem(ragged(rng, n=20, labels=9, longest=40), 9)
-    state = SAG().init(problem, np.zeros(problem.shape), 0)
+    state = SequenceSAG().init(problem, np.zeros(problem.shape), 0)
     tokens, n, k = len(problem.labels), 20, 9
     assert state.nodes.nbytes + state.counts.nbytes == 8 * k * (tokens + n * k)
     assert 3 * (state.nodes.nbytes + state.counts.nbytes) < 8 * k**2 * (tokens - n)
@@ -260,7 +268,7 @@ def test_the_same_seed_gives_the_same_answer(solver, tmp_path):
     resumed = optim.run(solver, problem, start, tol=None, max_steps=9, rng=5, checkpoint=tmp_path / "run.npz")
     assert np.array_equal(whole.x, again.x)
     assert np.array_equal(whole.x, resumed.x)
-    if not isinstance(solver, GradientDescent):
+    if not isinstance(solver, SequenceGradientDescent):
         assert not np.array_equal(whole.x, optim.run(solver, problem, start, tol=None, max_steps=9, rng=6).x)
 
 
@@ -286,16 +294,16 @@ def test_strange_data_never_make_nan(solver):
 
 def test_bad_settings_are_refused():
     for make, message in [
-        (lambda: SAG("importance"), "sampling must be"),
-        (lambda: SAG(line_search="always"), "line_search must be"),
-        (lambda: SAG(variant="new"), "variant must be"),
-        (lambda: SAG("uniform", variant="port"), "non-uniform"),
-        (lambda: SAG(step_size=0.1), "line_search must be False"),
-        (lambda: SAG(line_search=False, step_size=-1.0), "positive"),
-        (lambda: SAGA(0.0), "positive"),
-        (lambda: SVRG(snapshot_epochs=0), "at least 1"),
-        (lambda: SGD("fast"), "schedule"),
-        (lambda: GradientDescent("exact"), "backtracking"),
+        (lambda: SequenceSAG("importance"), "sampling must be"),
+        (lambda: SequenceSAG(line_search="always"), "line_search must be"),
+        (lambda: SequenceSAG(variant="new"), "variant must be"),
+        (lambda: SequenceSAG("uniform", variant="port"), "non-uniform"),
+        (lambda: SequenceSAG(step_size=0.1), "line_search must be False"),
+        (lambda: SequenceSAG(line_search=False, step_size=-1.0), "positive"),
+        (lambda: SequenceSAGA(0.0), "positive"),
+        (lambda: SequenceSVRG(snapshot_epochs=0), "at least 1"),
+        (lambda: SequenceSGD("fast"), "schedule"),
+        (lambda: SequenceGradientDescent("exact"), "backtracking"),
     ]:
         with pytest.raises(ValueError, match=message):
             make()

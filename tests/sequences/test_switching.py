@@ -4,7 +4,15 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainCRF, ChainProblem, DualAscent, GraphData, Switching, TreeProblem
+from cumulant.sequences import (
+    ChainCRF,
+    ChainProblem,
+    GraphData,
+    SequenceDualAscent,
+    SequenceLBFGS,
+    SequenceSwitching,
+    TreeProblem,
+)
 from cumulant.sequences.solvers.switching import _left
 from tests.sequences.cases import ragged
 
@@ -30,8 +38,8 @@ def passes_to(solver, problem, tol):
 
 def test_easy_problems_are_left_to_dual_ascent():
     problem = ChainProblem(ragged(np.random.default_rng(0), n=40), 3)
-    alone, plain = passes_to(DualAscent(), problem, 1e-6)
-    passes, result = passes_to(Switching(tol=1e-6), problem, 1e-6)
+    alone, plain = passes_to(SequenceDualAscent(), problem, 1e-6)
+    passes, result = passes_to(SequenceSwitching(tol=1e-6), problem, 1e-6)
     assert passes == alone
     assert np.array_equal(result.x, plain.x)
 
@@ -39,10 +47,10 @@ def test_easy_problems_are_left_to_dual_ascent():
 def test_stubborn_problems_go_to_lbfgs_and_the_certificate_holds():
     problem = stubborn()
     tol = 1e-4
-    best = optim.run(LBFGS(), problem, np.zeros(problem.shape), tol=1e-11, max_steps=1000).value
-    slow, _ = passes_to(DualAscent(), problem, tol)
-    quick, _ = passes_to(LBFGS(), problem, tol)
-    passes, result = passes_to(Switching(tol=tol), problem, tol)
+    best = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-11, max_steps=1000).value
+    slow, _ = passes_to(SequenceDualAscent(), problem, tol)
+    quick, _ = passes_to(SequenceLBFGS(), problem, tol)
+    passes, result = passes_to(SequenceSwitching(tol=tol), problem, tol)
     assert passes < 0.5 * slow
     assert passes < quick + 200
     assert result.value - best <= result.certificate.upper

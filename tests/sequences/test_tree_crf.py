@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from cumulant.errors import FileFormatError, TooWide
 from cumulant.sequences import ChainCRF, Factors, GraphData, TreeCRF, TreeProblem
 from tests.reference.graphs import Enumeration
-from tests.sequences.cases import ragged
+from tests.sequences.cases import assert_verifies, ragged
 from tests.sequences.graph_cases import SHAPES, graphs
 
 NAMES = np.array(["cat", "dog", "eel"])
@@ -120,12 +120,13 @@ def test_a_model_comes_back_from_its_file(tmp_path):
     assert loaded.predict(X) == crf.predict(X)
     assert np.array_equal(loaded.weights("edges"), crf.weights("edges"))
     assert loaded.get_params() == crf.get_params()
-    assert (loaded.certificate_.upper, loaded.history_, loaded.status_, loaded.kinds_) == (
-        crf.certificate_.upper,
+    assert (loaded.certificate_, loaded.history_, loaded.status_, loaded.kinds_) == (
+        crf.weights_certificate_,
         crf.history_,
         crf.status_,
         crf.kinds_,
     )
+    assert_verifies(crf, loaded, X, y)
     with pytest.raises(FileFormatError, match="holds a tree CRF, not a chain CRF"):
         ChainCRF.load(path)
 
@@ -138,7 +139,7 @@ def test_it_clones_stops_in_time_and_keeps_the_best_on_a_development_set():
     assert copy.get_params() == crf.get_params()
     with pytest.raises(NotFittedError):
         copy.predict(X)
-    assert crf.fit(X, y).status_ == "max_epochs"
+    assert crf.fit(X, y).status_ == "max_steps"
     assert crf.history_[-1]["epoch"] <= 3
     timed = TreeCRF(tol=1e-15, max_epochs=10**6, time_limit=0.2).fit(X, y)
     assert timed.status_ in ("time_limit", "converged")

@@ -230,9 +230,7 @@ def _journey(crf: ChainCRF) -> str:
 
 def _print_certificate(console: Console, crf: ChainCRF) -> None:
     if crf.certificate_ is None:
-        console.print(
-            "no certificate: with l1 > 0 it takes the dual variables, and those of the weights that were kept are gone"
-        )
+        console.print("no certificate: the objective at these weights overflows")
     else:
         console.print(Padding(escape(str(crf.certificate_)), (0, 2)), style="cyan")
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from cumulant import optim
-from cumulant.sequences import LBFGS, ChainProblem, DualAscent, SequenceData
+from cumulant.sequences import ChainProblem, SequenceData, SequenceDualAscent, SequenceLBFGS
 from cumulant.sequences.chain.labelling_kernels import decode
-from cumulant.sequences.solvers.stochastic import SAG
+from cumulant.sequences.solvers.sag import SequenceSAG
 
 __all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks", "verdict"]
 
@@ -44,8 +44,10 @@ class Task:
     def best(self) -> Any:
         """The run of L-BFGS that finds it, with all cores. It starts where SAG has come near."""
         problem = ChainProblem(self.problem.data, self.problem.n_labels)
-        near = optim.run(SAG(line_search="skip"), problem, np.zeros(problem.shape), tol=None, max_steps=10, rng=0)
-        found = optim.run(LBFGS(), problem, near.x, tol=self.precision, max_steps=2000)
+        near = optim.run(
+            SequenceSAG(line_search="skip"), problem, np.zeros(problem.shape), tol=None, max_steps=10, rng=0
+        )
+        found = optim.run(SequenceLBFGS(), problem, near.x, tol=self.precision, max_steps=2000)
         assert found.status == "converged"
         return found
 
@@ -159,10 +161,10 @@ def notes(*more: str) -> str:
     return " ".join([STAND_IN, *([] if folder() is not None else [LEFT_OUT]), *more])
 
 
-def dual_ascent(sampling: str = "gap", nonuniformity: float = 0.8, **settings: Any) -> DualAscent:
+def dual_ascent(sampling: str = "gap", nonuniformity: float = 0.8, **settings: Any) -> SequenceDualAscent:
     """The algorithm as the thesis runs it: one block, Newton's line search at every update, an epoch a step."""
     fixed = {"straightness": 0.0, "epsilon": 0.01, "max_epochs": 1}  # of a step: the first is always made, no other
-    return DualAscent(sampling, nonuniformity, **(fixed | settings))
+    return SequenceDualAscent(sampling, nonuniformity, **(fixed | settings))
 
 
 def follow(

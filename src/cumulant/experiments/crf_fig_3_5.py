@@ -1,4 +1,4 @@
-"""Figures 3.5 and 3.7: dual ascent against its rivals, by oracle calls, by updates, and by processor time."""
+"""Figures 3.5 and 3.7: dual ascent against other methods, by oracle calls, by updates, and by processor time."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 
 from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks, verdict
 from cumulant.experiments.base import Claim, Report
-from cumulant.sequences.solvers.exponentiated_gradient import OEG
-from cumulant.sequences.solvers.stochastic import SAG
+from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
+from cumulant.sequences.solvers.sag import SequenceSAG
 
 TITLE = "Dual coordinate ascent, exponentiated gradient and SAG with non-uniform sampling"
 SOURCE = "Le Priol (2021), thesis, figures 3.5 and 3.7"
@@ -16,9 +16,9 @@ SOURCE = "Le Priol (2021), thesis, figures 3.5 and 3.7"
 SOLVERS = {
     "SDCA": dual_ascent("uniform"),
     "SDCA-GAP": dual_ascent("gap"),
-    "OEG": OEG(),
-    "SAG-NUS": SAG(),
-    "SAG-NUS*": SAG(line_search="skip"),
+    "OEG": SequenceExponentiatedGradient(),
+    "SAG-NUS": SequenceSAG(),
+    "SAG-NUS*": SequenceSAG(line_search="skip"),
 }
 CHORD = dual_ascent("gap", straightness=0.3)  # no search where the slope of the dual is nearly a line
 
@@ -80,12 +80,12 @@ def _claims(task, found, epochs):
             verdict(updates["SAG-NUS"] < min(updates["SDCA"], updates["SDCA-GAP"])),
         )
     else:
-        rivals = min(calls[name] for name in ("OEG", "SAG-NUS", "SAG-NUS*"))
+        others = min(calls[name] for name in ("OEG", "SAG-NUS", "SAG-NUS*"))
         first = Claim(
             f"{task}, oracle calls: SDCA-GAP is much faster (by a decade or more) than OEG, SAG-NUS and SAG-NUS*",
             "much faster on sparse data",
             by_calls,
-            verdict(calls["SDCA-GAP"] < rivals - 1),
+            verdict(calls["SDCA-GAP"] < others - 1),
         )
         best = Claim(
             f"{task}, updates: SDCA-GAP needs fewest",

@@ -1,4 +1,4 @@
-"""Figure 3.8: the test error of dual ascent and its rivals against epochs."""
+"""Figure 3.8: the test error of dual ascent and of other methods against epochs."""
 
 from pathlib import Path
 from typing import Any

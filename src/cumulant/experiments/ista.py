@@ -13,10 +13,10 @@ from cumulant.optim import (
     Composite,
     LeastSquares,
     ProximalGradient,
+    compare_with_rate,
     lasso,
     rates,
     soft_threshold,
-    verify,
 )
 from cumulant.optim import run as minimise
 from cumulant.randomness import generator
@@ -73,7 +73,7 @@ def _rates(generate, problems: int):
             ("ISTA", ProximalGradient(), rates.ista), ("FISTA", AcceleratedProximalGradient(), rates.fista),
         ):  # fmt: skip
             trace = minimise(solver, problem, np.zeros(30), max_steps=60, tol=None, every=1).trace
-            checked = verify(trace, lambda k, r=rate, t=tau, s=squared: r(t, s, k), optimum=exact.value)
+            checked = compare_with_rate(trace, lambda k, r=rate, t=tau, s=squared: r(t, s, k), optimum=exact.value)
             worst[name] = max(worst[name], checked.worst_ratio)
             traces[name] = checked
         kept = kept or traces

@@ -25,7 +25,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         worst = [_largest_ratio(family.alpha, radius) for radius in limit]
         violated[family.alpha], held[family.alpha] = worst[0], worst[1]
     try:
-        risk.local_quadratic_certificate(Bernoulli(), [0.01], [1e-12])
+        risk.certify_local_quadratic(risk.LocalQuadratic(Bernoulli(), [0.01]), [1e-12])
         refused = False
     except CertificateError:
         refused = True

@@ -8,6 +8,7 @@ from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, Negative
 from cumulant.families.categorical import Categorical
 from cumulant.families.dirichlet import Beta, Dirichlet
 from cumulant.families.estimate import Estimate
+from cumulant.families.finite import FiniteFamily, SampledFamily
 from cumulant.families.gamma import Gamma, InverseGamma
 from cumulant.families.gamma_type import (
     Exponential,
@@ -30,6 +31,7 @@ from cumulant.families.normal import LogNormal, Normal, NormalKnownMean, NormalK
 from cumulant.families.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
 from cumulant.families.poisson import Poisson
 from cumulant.families.product import Product
+from cumulant.families.protocol import BoundedFamily, Family
 from cumulant.families.statistics import ConjugatePrior, Statistics, StreamingMAP
 from cumulant.families.von_mises import VonMises, VonMisesFisher
 from cumulant.families.wishart import InverseWishart, Wishart
@@ -41,12 +43,15 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "BoundedFamily",
     "Categorical",
     "ConjugatePrior",
     "Dirichlet",
     "Estimate",
     "Exponential",
     "ExponentialFamily",
+    "Family",
+    "FiniteFamily",
     "Gamma",
     "GammaKnownShape",
     "GammaType",
@@ -72,6 +77,7 @@ __all__ = [
     "Poisson",
     "Product",
     "Rayleigh",
+    "SampledFamily",
     "Statistics",
     "StreamingMAP",
     "VonMises",
@@ -131,4 +137,5 @@ def all_families() -> tuple[ExponentialFamily, ...]:
         WeibullKnownShape(1.5),
         Rayleigh(),
         Product((Gamma(), Poisson(), Normal())),
+        FiniteFamily([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [0.0, 3.0]], [1.0, 2.0, 1.0, 0.5, 1.0]),
     )

@@ -20,7 +20,7 @@ from cumulant.families.newton import solve_mean_equation
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_numpy
 from cumulant.pytrees import pytree
 
-__all__ = ["ExponentialFamily", "constant", "family"]
+__all__ = ["ExponentialFamily", "Learnable", "constant", "family"]
 
 # The public questions; each is wrapped by the rule of precision when a class defines it.
 _QUESTIONS = (
@@ -43,7 +43,61 @@ def family(cls: type) -> type:
     return pytree(cls, static=[f.name for f in dataclasses.fields(cls) if not f.metadata.get("array")])
 
 
-class ExponentialFamily:
+class Learnable:
+    """What learning from sufficient statistics asks of a family: see `families.statistics` for the reduction.
+
+    Central coordinates are the mean parameter in a form that does not cancel: for the normal, (mean, variance) rather
+    than (E x, E x^2). By default they are the mean parameter itself. Statistics are kept and merged in them.
+    """
+
+    dim: int = 0
+    mean_domain: str = ""
+    to_natural: Any
+    in_domain: Any
+    in_mean_domain: Any
+    log_partition: Any
+    collect: Any
+    _refusal: Any
+
+    def _merge(self, first, second, share):
+        """Central coordinates of a mixture: ``(1 - share)`` of the first, ``share`` of the second."""
+        return first + share[..., None] * (second - first)
+
+    def _from_mean(self, mu):
+        return mu
+
+    def _central_to_mean(self, central):
+        return central
+
+    def _central_to_natural(self, central):
+        return self.to_natural(central)
+
+    def _estimable(self, central):
+        """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond
+        rounding.
+        """
+        return self.in_mean_domain(self._central_to_mean(central))
+
+    def _obstacle(self, central, count) -> str:
+        """Why statistics that are not `_estimable` are not. One unbatched point, on the host."""
+        where = f"on the boundary of its domain ({self.mean_domain})"
+        return f"the mean statistic {central} of {count:g} observations lies {where}"
+
+    def mle(self, x, weights=None):
+        """The maximum-likelihood estimate of ``theta`` from observations on the first axis: ``grad A*(mean T)``.
+
+        Raises `NoEstimateError` where no finite estimate exists, with the reason.
+        """
+        return self.collect(x, weights).mle()
+
+    def map(self, x, prior, weights=None):
+        """The mode of the posterior density of ``theta`` under a `ConjugatePrior`: ``grad A*((n0 mu0 + sum T) / (n0 +
+        n))``.
+        """
+        return self.collect(x, weights).map(prior)
+
+
+class ExponentialFamily(Learnable):
     """An exponential family ``p(x) = h(x) exp(<theta, T(x)> - A(theta))``, in minimal form.
 
     Parameters are plain arrays with the parameter on the last axis, batched over leading axes. NumPy input is computed
@@ -121,6 +175,10 @@ class ExponentialFamily:
     def to_mean(self, theta):
         """``mu = grad A(theta) = E T(x)``."""
         return jax.grad(lambda t: jnp.sum(self.log_partition(t)))(theta)
+
+    def value_and_mean(self, theta):
+        """``A(theta)`` and ``grad A(theta)`` together."""
+        return self.log_partition(theta), self.to_mean(theta)
 
     def to_natural(self, mu):
         """``theta = (grad A)^-1(mu) = grad A*(mu)``, by a safeguarded Newton solve unless there is a closed form."""
@@ -220,11 +278,7 @@ class ExponentialFamily:
         if not np.all(self.in_domain(theta)):
             raise self._refusal("theta", theta, {})
 
-    # Learning: see `families.statistics` for the reduction, `families.estimate` for intervals and risk
-    # ----------------------
-
-    # Central coordinates are the mean parameter in a form that does not cancel: for the normal, (mean, variance) rather
-    # than (E x, E x^2). By default they are the mean parameter itself. Statistics are kept and merged in them.
+    # Learning: see `Learnable`, `families.statistics` and `families.estimate`
 
     def _central(self, x, weights):
         """Central coordinates of data ``(n, *batch, *event)`` under weights ``(n, ...)`` that add up to one."""
@@ -236,48 +290,11 @@ class ExponentialFamily:
         """
         return
 
-    def _merge(self, first, second, share):
-        """Central coordinates of a mixture: ``(1 - share)`` of the first, ``share`` of the second."""
-        return first + share[..., None] * (second - first)
-
-    def _from_mean(self, mu):
-        return mu
-
-    def _central_to_mean(self, central):
-        return central
-
-    def _central_to_natural(self, central):
-        return self.to_natural(central)
-
-    def _estimable(self, central):
-        """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond
-        rounding.
-        """
-        return self.in_mean_domain(self._central_to_mean(central))
-
-    def _obstacle(self, central, count) -> str:
-        """Why statistics that are not `_estimable` are not. One unbatched point, on the host."""
-        where = f"on the boundary of its domain ({self.mean_domain})"
-        return f"the mean statistic {central} of {count:g} observations lies {where}"
-
     def collect(self, x, weights=None):
         """The sufficient statistics of a data set (`Statistics`): they add up with those of other data sets."""
         from cumulant.families.statistics import collect
 
         return collect(self, x, weights)
-
-    def mle(self, x, weights=None):
-        """The maximum-likelihood estimate of ``theta`` from observations on the first axis: ``grad A*(mean T)``.
-
-        Raises `NoEstimateError` where no finite estimate exists, with the reason.
-        """
-        return self.collect(x, weights).mle()
-
-    def map(self, x, prior, weights=None):
-        """The mode of the posterior density of ``theta`` under a `ConjugatePrior`: ``grad A*((n0 mu0 + sum T) / (n0 +
-        n))``.
-        """
-        return self.collect(x, weights).map(prior)
 
     def estimate(self, x, weights=None, prior=None):
         """An `Estimate`: the parameter with standard errors, intervals, and how far from the truth to expect it."""

@@ -17,7 +17,7 @@ import numpy as np
 from cumulant import files
 from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
-from cumulant.families.base import ExponentialFamily
+from cumulant.families.base import ExponentialFamily, Learnable
 from cumulant.families.saving import describe, restore
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
@@ -42,7 +42,7 @@ class Statistics:
     (array([9.]), np.float64(3.0))
     """
 
-    family: ExponentialFamily
+    family: Learnable
     central: Any
     count: Any
 
@@ -222,7 +222,7 @@ class ConjugatePrior:
             if not (np.all(strength >= 0) and np.all(np.isfinite(strength))):
                 raise ValueError(f"strength of a prior must be finite and not negative; got {self.strength}")
 
-    def as_statistics(self, family: ExponentialFamily) -> Statistics:
+    def as_statistics(self, family: Learnable) -> Statistics:
         """The imagined observations as `Statistics`; an error if `mean` is not a mean of the family."""
         mean, strength = self.mean, self.strength
         if any_jax(mean, strength):
@@ -243,7 +243,7 @@ class ConjugatePrior:
         both = self.as_statistics(statistics.family) + statistics
         return ConjugatePrior(both.mean, both.count)
 
-    def log_density(self, family: ExponentialFamily, theta):
+    def log_density(self, family: Learnable, theta):
         """``n0 (<mu0, theta> - A(theta))``: the log density of ``theta`` up to a constant."""
         return self.strength * ((theta * self.mean).sum(-1) - family.log_partition(theta))
 
@@ -264,7 +264,7 @@ class StreamingMAP:
     (array([2.]), array([-0.5]))
     """
 
-    family: ExponentialFamily
+    family: Learnable
     prior: ConjugatePrior | None = None
     statistics: Statistics | None = None
 

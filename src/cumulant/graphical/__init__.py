@@ -18,6 +18,7 @@ from cumulant.graphical.causal_independence import CausalFactorGraph, CausalInde
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.exact.elimination import Cost
+from cumulant.graphical.exact.junction_tree import JunctionTree
 from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
 from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.factor_graph import FactorGraph
@@ -71,10 +72,11 @@ from cumulant.graphical.mixing.perron import perron_root, spectral_norm
 from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
 from cumulant.graphical.samplers.blocked import acyclic_blocks
+from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, Wolff
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.coupling import ferromagnetic_signs
 from cumulant.graphical.samplers.gibbs import random_scan
-from cumulant.graphical.samplers.subgraphs import SubgraphsWorld
+from cumulant.graphical.samplers.subgraphs import EdgeFlips, SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
@@ -96,12 +98,15 @@ __all__ = [
     "Cost",
     "DiscreteFamily",
     "DiscreteModel",
+    "EdgeFlips",
     "FactorGraph",
     "Factorisation",
     "FastMixing",
     "Fit",
+    "Gibbs",
     "Ising",
     "IsingEstimator",
+    "JunctionTree",
     "KLProjection",
     "LearningProblem",
     "MarkovNetworkEstimator",
@@ -111,6 +116,7 @@ __all__ = [
     "Mechanism",
     "MiniBucket",
     "Mixing",
+    "MultiSpin",
     "Neighbours",
     "NotFastMixing",
     "Order",
@@ -125,7 +131,9 @@ __all__ = [
     "SamplingPlan",
     "Structure",
     "SubgraphsWorld",
+    "SwendsenWang",
     "TreeReweighted",
+    "Wolff",
     "acyclic_blocks",
     "annealed_estimates",
     "backdoor_adjustment",

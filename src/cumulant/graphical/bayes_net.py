@@ -2,16 +2,17 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from scipy.special import rel_entr, xlogy
 
-from cumulant.errors import DomainError
+from cumulant.graphical.exact.enumeration import joint_scores
 from cumulant.graphical.graphs import parents_to_graph
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.scm import SCM, Mechanism
-from cumulant.graphical.tables import LARGEST, axes_of, require_room
+from cumulant.graphical.tables import LARGEST, require_room
 
 __all__ = ["BayesNet"]
 
@@ -22,7 +23,7 @@ _ROWS_SUM = 1e-8  # how far a row of a table may be from adding up to one
 class BayesNet:
     """A Bayesian network ``p(x) = prod_i p(x_i | x_parents(i))`` over variables with finitely many states.
 
-    Answers are exact, by enumeration of the joint table: right for small networks, and `TooWide` for large ones.
+    Answers are exact, by elimination in the factor graph of its tables (`model`), or `TooWide` where that does not fit.
     Interventions replace factors: ``do`` cuts the arrows into a variable (Pearl 2009, section 3.2).
 
     Parameters
@@ -33,11 +34,15 @@ class BayesNet:
         which must be 1 to 1e-8).
     parents : mapping of name to names, optional
         The parents of each variable that has any.
+    states : mapping of name to names of states, optional
+        Without it states are numbers from 0; with it numbers go on working.
 
     Attributes
     ----------
     variables : tuple
         The names, in the order of `tables`: the order of the columns of data and of the axes of `table()`.
+    model : FactorGraph
+        The same distribution as a `DiscreteModel`: bounds, samplers and messages take it.
 
     Examples
     --------
@@ -51,10 +56,13 @@ class BayesNet:
     array([0.1972, 0.8028])
     >>> net.do({"wet": 1}).marginals()["rain"]        # wetting the grass does not make it rain
     array([0.7, 0.3])
+    >>> net.given({"wet": 1}).marginal("rain").round(4)
+    array([0.1972, 0.8028])
     """
 
     tables: Mapping[Hashable, Any]
     parents: Mapping[Hashable, Any] = field(default_factory=dict)
+    states: Mapping[Hashable, Any] | None = None
 
     def __post_init__(self):
         if not self.tables:
@@ -74,6 +82,11 @@ class BayesNet:
                 )
         object.__setattr__(self, "tables", read)
         object.__setattr__(self, "parents", above)
+        if self.states is not None:
+            labels = Labels.of(
+                self.cardinalities, list(map(str, read)), {str(v): some for v, some in self.states.items()}
+            )
+            object.__setattr__(self, "states", dict(zip(read, labels.states or (), strict=True)))
 
     @property
     def variables(self) -> tuple:
@@ -81,7 +94,7 @@ class BayesNet:
         return tuple(self.tables)
 
     @property
-    def states(self) -> tuple[int, ...]:
+    def cardinalities(self) -> tuple[int, ...]:
         """How many states each variable has."""
         return tuple(table.shape[-1] for table in self.tables.values())
 
@@ -90,56 +103,44 @@ class BayesNet:
         """The graph, with an arrow from each parent to its child."""
         return parents_to_graph(self.parents)
 
+    @cached_property
+    def model(self) -> Any:
+        """The factor graph of the tables, which answers the questions of every model."""
+        from cumulant.graphical.factor_graph import FactorGraph  # it reads networks, which this one is
+
+        return FactorGraph.from_bayes_net(self)
+
+    def given(self, evidence: Mapping[Any, Any]) -> Any:
+        """The factor graph conditioned on states of some variables: what *seeing* them says."""
+        return self.model.given({self._number(name): state for name, state in evidence.items()})
+
     def log_prob(self, x: Any) -> np.ndarray:
         """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; ``-inf`` where ``p(x) = 0``."""
-        x = np.asarray(x)
-        if x.ndim == 0 or x.shape[-1] != len(self.variables):
-            raise ValueError(f"x must have the {len(self.variables)} variables on its last axis; got shape {x.shape}")
-        if x.dtype.kind not in "iub":
-            raise TypeError(f"x must hold whole numbers, the states of the variables; got dtype {x.dtype}")
-        outside = (x < 0) | (x >= np.array(self.states))
-        if outside.any():
-            place = tuple(np.argwhere(outside)[0])
-            name = self.variables[place[-1]]
-            raise DomainError(f"state {x[place]} of {name!r} does not exist: it has {self.states[place[-1]]} states")
-        x = x.astype(np.intp)
-        total = np.zeros(x.shape[:-1])
-        for name, table in self.tables.items():
-            columns = axes_of(self.variables, (*self.parents[name], name))
-            with np.errstate(divide="ignore"):  # log 0 = -inf says that the state cannot occur
-                total = total + np.log(table[tuple(x[..., column] for column in columns)])
-        return total
+        return self.model.family.score(x, self.model.theta)
 
     def sample(self, n: int, rng: Any = None) -> np.ndarray:
         """`n` independent draws, shape ``(n, variables)``, parents before children."""
         draws = self.scm().sample(n, rng)
-        return np.stack([draws[name] for name in self.variables], axis=-1)
+        return self.model.labels.decode(np.stack([draws[name] for name in self.variables], axis=-1))
 
     def table(self, max_states: int = LARGEST) -> np.ndarray:
         """The joint table ``p(x)``, one axis for each variable. Raises `TooWide` beyond `max_states` entries."""
-        require_room(self.states, max_states, "estimate what you need from sample(n, rng), or raise max_states")
-        joint = np.ones(())
-        for name, table in self.tables.items():
-            order = axes_of(self.variables, (*self.parents[name], name))
-            shape = [1] * len(self.variables)
-            for axis, size in zip(order, table.shape, strict=True):
-                shape[axis] = size
-            joint = joint * table.transpose(np.argsort(order)).reshape(shape)
-        return joint
+        require_room(self.cardinalities, max_states, "ask for marginals, or raise max_states")
+        return np.exp(joint_scores(self.model.structure, self.model.theta, max_states))
 
     def marginal(self, names: Any) -> np.ndarray:
         """The joint table of one variable, or of several (a list of names) in their order."""
-        wanted = self._names(names)
-        axes = axes_of(self.variables, wanted)
-        kept = self.table().sum(axis=tuple(set(range(len(self.variables))) - set(axes)))
-        return kept.transpose(np.argsort(np.argsort(axes)))
+        return self.model.marginal([self._number(name) for name in self._names(names)])
 
     def marginals(self) -> dict[Hashable, np.ndarray]:
         """The distribution of each single variable, by name."""
-        joint, axes = self.table(), range(len(self.variables))
-        return {name: joint.sum(axis=tuple(set(axes) - {axis})) for axis, name in enumerate(self.variables)}
+        return dict(zip(self.variables, self.model.marginals(), strict=True))
 
-    def conditional(self, names: Any, given: Mapping[Hashable, int]) -> np.ndarray:
+    def map(self) -> tuple[np.ndarray, float]:
+        """A most probable state of all variables, and its ``log p(x)``."""
+        return self.model.map()
+
+    def conditional(self, names: Any, given: Mapping[Hashable, Any]) -> np.ndarray:
         """``p(names | given)`` as a table: what *seeing* these states says. What *setting* them does is `do`.
 
         Raises `DomainError` where the states in `given` have probability zero.
@@ -148,30 +149,25 @@ class BayesNet:
         both = [name for name in wanted if name in fixed]
         if both:
             raise ValueError(f"{both[0]!r} is both asked for and given")
-        for name, state in given.items():
-            self._require_state(name, state)
-        joint = self.marginal([*fixed, *wanted])[tuple(given[name] for name in fixed)]
-        total = joint.sum()
-        if total == 0:
-            raise DomainError(f"p(names | given) is undefined: the states {dict(given)} have probability zero")
-        return joint / total
+        return self.given(given).marginal([self._number(name) for name in wanted])
+
+    def log_partition(self) -> float:
+        """Zero: the tables are those of a distribution."""
+        return 0.0
 
     def entropy(self) -> float:
         """``H = -sum_x p(x) log p(x)`` in nats."""
-        joint = self.table()
-        return float(-xlogy(joint, joint).sum())
+        return self.model.entropy()
 
     def kl(self, other: "BayesNet") -> float:
         """``KL(self || other)`` in nats, for a network over the same variables; infinite where other lacks a state."""
         if not isinstance(other, BayesNet):
             raise TypeError(f"other must be a BayesNet; got {type(other).__name__}")
-        mine, theirs = (
-            dict(zip(self.variables, self.states, strict=True)),
-            dict(zip(other.variables, other.states, strict=True)),
-        )
+        mine, theirs = (dict(zip(net.variables, net.cardinalities, strict=True)) for net in (self, other))
         if mine != theirs:
             raise ValueError(f"both networks must have the same variables with as many states; got {mine} and {theirs}")
-        return float(max(0.0, rel_entr(self.table(), other.marginal(list(self.variables))).sum()))
+        same = BayesNet({name: other.tables[name] for name in self.variables}, other.parents)
+        return self.model.kl(same.model)
 
     def do(self, values: Mapping[Hashable, Any]) -> "BayesNet":
         """The network under an intervention: the factor of each named variable replaced, its arrows cut.
@@ -184,8 +180,7 @@ class BayesNet:
             self._names([name])
             count = tables[name].shape[-1]
             if np.ndim(value) == 0:
-                self._require_state(name, value)
-                tables[name] = np.eye(count)[int(value)]
+                tables[name] = np.eye(count)[self.model.labels.state(self._number(name), value)]
             else:
                 tables[name] = value
                 if np.shape(value) != (count,):
@@ -193,7 +188,7 @@ class BayesNet:
                         f"do: {name!r} needs a state or {count} probabilities; got shape {np.shape(value)}"
                     )
             parents[name] = ()
-        return BayesNet(tables, parents)
+        return BayesNet(tables, parents, self.states)
 
     def scm(self) -> SCM:
         """A structural causal model with this joint distribution and these interventions: each state is a quantile of
@@ -210,10 +205,8 @@ class BayesNet:
             raise ValueError(f"each variable must be named once; got {chosen}")
         return chosen
 
-    def _require_state(self, name: Hashable, state: Any) -> None:
-        count = self.tables[name].shape[-1]
-        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < count:
-            raise ValueError(f"the state of {name!r} must be a whole number from 0 to {count - 1}; got {state!r}")
+    def _number(self, name: Hashable) -> int:
+        return self.variables.index(*self._names([name]))
 
 
 class _Quantile:

@@ -95,8 +95,8 @@ class _Words:
         return out
 
 
-def read_bif(path: str | os.PathLike) -> tuple[BayesNet, dict[str, tuple[str, ...]]]:
-    """The network of a BIF file, and the names of the states of each variable.
+def read_bif(path: str | os.PathLike) -> BayesNet:
+    """The network of a BIF file, with the names of its variables and states.
 
     Rows of probabilities are divided by their sum, which must be 1 to 0.001: published files print few digits.
     `FileFormatError` names the line of what is malformed.
@@ -108,8 +108,8 @@ def read_bif(path: str | os.PathLike) -> tuple[BayesNet, dict[str, tuple[str, ..
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "coin.bif"
     ...     _ = path.write_text(text)
-    ...     net, states = read_bif(path)
-    >>> states, net.marginals()["side"]
+    ...     net = read_bif(path)
+    >>> net.states, net.marginal("side")
     ({'side': ('head', 'tail')}, array([0.4, 0.6]))
     """
     file = _Words(path)
@@ -132,7 +132,7 @@ def read_bif(path: str | os.PathLike) -> tuple[BayesNet, dict[str, tuple[str, ..
     if missing or not states:
         file.refuse(f"variable {missing[0]!r} has no probabilities" if missing else "there are no variables")
     try:
-        return BayesNet({name: tables[name] for name in states}, parents), states
+        return BayesNet({name: tables[name] for name in states}, parents, states)
     except ValueError as problem:
         return file.refuse(str(problem))
 

@@ -12,6 +12,7 @@ from cumulant.errors import FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph, structure_of
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
@@ -32,9 +33,9 @@ class CausalIndependence:
     operation : str
         ``"or"``, ``"and"``, ``"xor"`` (of 0 and 1), ``"max"`` or ``"sum"`` (of 0, 1, 2, ...; a sum that the effect has
         no state for counts as its last state).
-    effect : int
-        The variable that results.
-    causes : sequence of int
+    effect : int or str
+        The variable that results, by number or name.
+    causes : sequence of int or str
         The variables it depends on.
     noise : sequence of arrays, optional
         ``noise[k][x, z] = p(z | x)``, a row for each state of cause ``k``; without it ``z_k = x_k``.
@@ -43,8 +44,8 @@ class CausalIndependence:
     """
 
     operation: str
-    effect: int
-    causes: Sequence[int]
+    effect: Any
+    causes: Sequence[Any]
     noise: Sequence[Any] | None = None
     leak: Any = None
 
@@ -121,7 +122,7 @@ class CausalIndependence:
         return hidden, factors
 
 
-def noisy_or(effect: int, causes: Sequence[int], strengths: Sequence[float], leak: float = 0.0) -> CausalIndependence:
+def noisy_or(effect: Any, causes: Sequence[Any], strengths: Sequence[float], leak: float = 0.0) -> CausalIndependence:
     """``p(effect = 0 | x) = (1 - leak) prod_k (1 - strength_k)^x_k``: each cause that is on may bring the effect about.
 
     >>> model = CausalFactorGraph([2, 2, 2], [((0,), [0.0, 0.0])], [noisy_or(2, [0, 1], [0.9, 0.5], leak=0.1)])
@@ -147,6 +148,8 @@ class CausalFactorGraph(DiscreteModel):
     cardinalities, factors
         As for `FactorGraph`: tables of logarithms.
     causal : sequence of CausalIndependence
+    names, states
+        As for `FactorGraph`: effects and causes may be meant by name.
 
     Examples
     --------
@@ -163,21 +166,24 @@ class CausalFactorGraph(DiscreteModel):
         cardinalities: Sequence[int],
         factors: Iterable[tuple[Sequence[int], Any]],
         causal: Iterable[CausalIndependence],
+        *,
+        names: Any = None,
+        states: Any = None,
     ):
-        plain = FactorGraph(cardinalities, factors)
+        plain = FactorGraph(cardinalities, factors, names=names, states=states)
         sizes = plain.cardinalities.tolist()
         self._visible = len(sizes)
         pairs, hidden = list(plain.factors), []
         for each in causal:
-            for v in (each.effect, *each.causes):
-                if not 0 <= v < self._visible:
-                    raise ValueError(f"a causal factor must be about variables 0 to {self._visible - 1}; got {v}")
+            effect, *causes = (plain.labels.variable(v) for v in (each.effect, *each.causes))
+            each = replace(each, effect=effect, causes=causes)
             more, chain = each.expand(sizes, self._visible + len(hidden))
             hidden += more
             with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
                 pairs += [(scope, np.log(table)) for scope, table in chain]
         structure = Structure(np.array([*sizes, *hidden], dtype=np.int64), [scope for scope, _ in pairs])
-        self._bind(DiscreteFamily(structure), np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)]))
+        flat = np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)])
+        self._bind(DiscreteFamily(structure, None, _with_hidden(plain.labels, structure)), flat)
 
     @property
     def n_variables(self) -> int:
@@ -194,14 +200,12 @@ class CausalFactorGraph(DiscreteModel):
 
     def log_prob(self, x: Any, **options: Any) -> np.ndarray:
         """``log p(x)``: the chains are summed out exactly for each row of `x`; options are for ``A`` alone."""
-        x = np.asarray(x)
-        if x.ndim == 0 or x.shape[-1] != self._visible:
-            raise ValueError(f"x must have the {self._visible} variables on its last axis; got shape {x.shape}")
+        x = replace(self.labels, cardinalities=tuple(self.cardinalities.tolist())).encode(x)
         total = self.log_partition(**options)
         self._require_possible(total)
         out = []
         for row in x.reshape(-1, self._visible).tolist():
-            if any(row[v] != value for v, value in self.evidence.items()):
+            if any(row[v] != state for v, state in self._evidence.items()):
                 out.append(-np.inf)
             else:
                 out.append(self.given(dict(enumerate(row))).log_partition() - total)
@@ -251,7 +255,9 @@ class CausalFactorGraph(DiscreteModel):
             chains.append((tuple(left), np.einsum(*operands, [number[v] for v in left])))
         with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
             dense = [(scope, np.log(table)) for scope, table in chains]
-        model = FactorGraph(self.cardinalities.tolist(), [*plain, *dense])
+        names, states = self.labels.names, self.labels.states
+        states = None if states is None else states[: self._visible]
+        model = FactorGraph(self.cardinalities.tolist(), [*plain, *dense], names=names, states=states)
         return model.given(self.evidence)
 
     def _at_evidence(self, scope: tuple[int, ...], table: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
@@ -268,10 +274,21 @@ class CausalFactorGraph(DiscreteModel):
         saved = files.load(path, cls.__name__)
         try:
             new = object.__new__(cls)
-            new._bind(DiscreteFamily(structure_of(saved.arrays)), saved.arrays["theta"])
+            structure, names, states = structure_of(saved.arrays), saved.settings["names"], saved.settings["states"]
             new._visible = int(saved.settings["visible"])
-            if not 0 <= new._visible <= new.structure.n_variables:
+            if not 0 <= new._visible <= structure.n_variables:
                 raise ValueError(f"{new._visible} variables are said to be visible")
+            shown = slice(new._visible)
+            labels = Labels.of(structure.cardinalities[shown], names, None if states is None else states[shown])
+            new._bind(DiscreteFamily(structure, None, _with_hidden(labels, structure)), saved.arrays["theta"])
             return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
+
+def _with_hidden(labels: Labels, structure: Structure) -> Labels:
+    """The names of the visible variables, and numbers for the states of those after them."""
+    sizes = tuple(structure.cardinalities.tolist())
+    hidden = [tuple(map(str, range(size))) for size in sizes[len(labels.cardinalities) :]]
+    states = None if labels.states is None else (*labels.states, *hidden)
+    return replace(labels, cardinalities=sizes, states=states)

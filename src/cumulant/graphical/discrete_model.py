@@ -1,24 +1,25 @@
 """What every discrete graphical model answers: a family bound to a parameter, and to evidence where there is some."""
 
 import copy
-import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from cumulant import files
-from cumulant.certificates import Certificate
-from cumulant.errors import DomainError
+from cumulant import files, sampling
+from cumulant.certificates import Certificate, Subject
+from cumulant.errors import CertificateError, DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
+from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
 from cumulant.graphical.exact.enumeration import enumerate_states
 from cumulant.graphical.exact.orders import ORDERS, elimination_order
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.mixing.certificates import certify_mixing_time
 from cumulant.graphical.structure import Structure
-from cumulant.graphical.tables import require_room
 from cumulant.optim.driver.fingerprint import fingerprint
 
 __all__ = ["DiscreteModel"]
@@ -51,6 +52,7 @@ class DiscreteModel:
         self.theta.setflags(write=False)
         self._evidence: dict[int, int] = {}
         self._log_z: float | None = None
+        self._restriction: tuple[dict[int, int], tuple[Structure, np.ndarray, np.ndarray]] | None = None
 
     # Description -----------------------------------------------------------------------------------------------------
 
@@ -70,9 +72,14 @@ class DiscreteModel:
         return self.structure.cardinalities
 
     @property
+    def labels(self) -> Labels:
+        """What variables and states are called."""
+        return self.family.labels
+
+    @property
     def evidence(self) -> dict[int, int]:
-        """The values that variables are given."""
-        return {v: int(self._value(v, x)) for v, x in self._evidence.items()}
+        """The values that variables are given, by number: ``{variable: value}``."""
+        return {v: self.labels.number(x) for v, x in self._evidence.items()}
 
     @property
     def factors(self) -> list[tuple[tuple[int, ...], np.ndarray]]:
@@ -97,37 +104,37 @@ class DiscreteModel:
     def __hash__(self):
         return hash((type(self), self.family, self.theta.tobytes(), tuple(sorted(self._evidence.items()))))
 
-    def given(self, evidence: Mapping[int, int]) -> Self:
-        """The model conditioned on values of some variables, ``{variable: value}``.
+    def given(self, evidence: Mapping[Any, Any]) -> Self:
+        """The model conditioned on values of some variables, ``{variable: value}``, by name or number.
 
         The variables stay: their marginals are certain. `log_partition` is then the logarithm of the sum over the
         states that agree with the evidence.
         """
         new = copy.copy(self)
         new._evidence, new._log_z = dict(self._evidence), None
-        for v, value in evidence.items():
-            if isinstance(v, bool) or not isinstance(v, int | np.integer) or not 0 <= v < self.n_variables:
-                raise ValueError(f"evidence must be about variables from 0 to {self.n_variables - 1}; got {v!r}")
-            state = self._state(int(v), value)
-            if new._evidence.get(int(v), state) != state:
-                raise ValueError(f"variable {v} is already given the value {self.evidence[int(v)]}; got {value!r}")
-            new._evidence[int(v)] = state
+        for key, value in evidence.items():
+            v = self._variable(key)
+            state = self.labels.state(v, value)
+            if new._evidence.get(v, state) != state:
+                before = self.labels.value(v, new._evidence[v])
+                raise ValueError(f"variable {key!r} is already given the value {before!r}; got {value!r}")
+            new._evidence[v] = state
         return new
 
-    def _state(self, v: int, value: Any) -> int:
-        allowed = self.family.labels or range(int(self.cardinalities[v]))
-        if isinstance(value, bool) or value not in allowed:
-            raise DomainError(f"variable {v} has no state {value!r}: its states are {tuple(allowed)!s:.60}")
-        return list(allowed).index(value)
-
-    def _value(self, v: int, state: int) -> int:
-        return state if self.family.labels is None else self.family.labels[state]
+    def _variable(self, variable: Any) -> int:
+        """The number of a variable that is meant by its name or number, and is not hidden."""
+        v = self.labels.variable(variable)
+        if v >= self.n_variables:
+            raise ValueError(
+                f"there is no variable {variable!r}: there are the variables from 0 to {self.n_variables - 1}"
+            )
+        return v
 
     # Exact answers ---------------------------------------------------------------------------------------------------
 
     def cost(self, *, order: Any = "best", max_memory: int = MAX_MEMORY) -> Cost:
         """What exact inference by elimination needs, known without doing it."""
-        return predict(self._restricted()[0], order=order, max_memory=max_memory)
+        return predict(self.restricted()[0], order=order, max_memory=max_memory)
 
     def log_partition(self, *, method: str | None = None, **options: Any) -> float:
         """``A(theta) = log Z``: with evidence, of the states that agree with it. -inf where none is possible."""
@@ -139,15 +146,43 @@ class DiscreteModel:
         return self._log_z
 
     def marginals(self, *, method: str | None = None, **options: Any) -> Any:
-        """The distribution of each variable: a list of arrays, in the order of the variables."""
+        """The distribution of each variable: a list of arrays in the order of the variables, which takes their names
+        too where they have any.
+        """
         value, found, _ = self._answer(method, "marginals", options)
         self._require_possible(value)
         if method is None and not options:
             self._log_z = value  # it comes along
-        return self._all_marginals(found)
+        return self.labels.by_name(self._all_marginals(found))
+
+    def marginal(self, variables: Any, *, method: str | None = None, **options: Any) -> np.ndarray:
+        """The distribution of one variable, by name or number, or the joint table of a list of them in their order.
+
+        >>> from cumulant.graphical import Ising
+        >>> Ising([(0, 1)], 0.5, names=["a", "b"], states=["down", "up"]).marginal(["a", "b"]).round(4)
+        array([[0.3655, 0.1345],
+               [0.1345, 0.3655]])
+        """
+        if not isinstance(variables, list | tuple):
+            return self.marginals(method=method, **options)[self._variable(variables)]
+        wanted = [self._variable(v) for v in variables]
+        joined = self._with_factors(np.array([0, len(wanted)]), np.array(wanted, dtype=np.int64))
+        return joined.structure.table(self.structure.n_factors, joined._beliefs(method, options)[1]).copy()
+
+    def _with_factors(self, scope_starts: np.ndarray, scopes: np.ndarray) -> "FactorView":
+        """The same distribution with more factors, all of whose entries are zero."""
+        mine = self.structure
+        both = Structure.flat(
+            mine.cardinalities,
+            np.concatenate([mine.scope_starts, mine.scope_starts[-1] + scope_starts[1:]]),
+            np.concatenate([mine.scopes, scopes]),
+        )
+        both._check()
+        tables = self.family.log_tables(self.theta)
+        return FactorView(both, np.append(tables, np.zeros(int(both.table_starts[-1]) - tables.size)), self._evidence)
 
     def _all_marginals(self, found: list[np.ndarray]) -> Any:
-        left = self._restricted()[2]
+        left = self.restricted()[2]
         out: list[np.ndarray] = []
         for v, size in enumerate(self.structure.cardinalities.tolist()):
             out.append(np.zeros(size))
@@ -165,29 +200,14 @@ class DiscreteModel:
         """``mu = E T(x) = grad A(theta)``: all statistics, in the order of `theta`."""
         return self.family.mean_of(self._beliefs(method, options)[1])
 
-    def covariance(self, max_states: int = 2**20) -> np.ndarray:
-        """``Cov T(x)``, the Hessian of ``A`` at `theta`: all states one by one, `TooWide` beyond `max_states`.
+    def covariance(self, **options: Any) -> np.ndarray:
+        """``Cov T(x)``, the Hessian of ``A`` at `theta`: see `DiscreteFamily.fisher`.
 
         Its largest eigenvalue is the curvature of the log-likelihood here (elsewhere it may be larger).
         """
-        value = self.log_partition()
-        self._require_possible(value)
-        shape = tuple(self.structure.cardinalities.tolist())
-        require_room(shape, max_states, "estimate it from sample(n, rng) and family.statistics")
-        mean, square = np.zeros(self.family.dim), np.zeros((self.family.dim, self.family.dim))
-        n, at_once = math.prod(shape), max(2**22 // max(int(self.structure.table_starts[-1]), 1), 1)
-        for begin in range(0, n, at_once):
-            place = np.arange(begin, min(begin + at_once, n))
-            states = np.stack([*np.unravel_index(place, shape), place], axis=1)[:, :-1]
-            agrees = np.ones(len(states), bool)
-            for v, x in self._evidence.items():
-                agrees &= states[:, v] == x
-            states = self.family.values(states[agrees])
-            p = np.exp(self.family.score(states, self.theta) - value)
-            T = self.family.statistics(states)
-            mean += p @ T
-            square += T.T @ (p[:, None] * T)
-        return square - np.outer(mean, mean)
+        tables = self.family.log_tables(self.theta)
+        self._require_possible(self.log_partition(**options))
+        return covariance(self.structure, tables, self.family.design, self._evidence, **options)
 
     def entropy(self, *, method: str | None = None, **options: Any) -> float:
         """``H = -E log p(x)`` in nats."""
@@ -204,14 +224,8 @@ class DiscreteModel:
             self.structure.cardinalities, other.structure.cardinalities
         ):
             raise ValueError("kl needs two models of the same variables: their cardinalities differ")
-        mine, its = self.structure, other.structure
         tables = self.family.log_tables(self.theta)
-        both = Structure.flat(
-            mine.cardinalities,
-            np.concatenate([mine.scope_starts, mine.scope_starts[-1] + its.scope_starts[1:]]),
-            np.concatenate([mine.scopes, its.scopes]),
-        )
-        joined = FactorView(both, np.concatenate([tables, np.zeros(int(its.table_starts[-1]))]), self._evidence)
+        joined = self._with_factors(other.structure.scope_starts, other.structure.scopes)
         value, flat = joined._beliefs(method, options)
         log_q = other.log_partition(method=method, **options)
         for v, x in other._evidence.items():
@@ -257,7 +271,27 @@ class DiscreteModel:
             raise ValueError(f"method must be one of {', '.join(map(repr, chains.METHODS))} or None; got {method!r}")
         if method == "perfect":
             return chains.draw_perfectly(self, n, rng, **options)
-        return chains.sample_chains(self, n, method, rng=rng, **options)
+        draws = sampling.sample(chains.sampler_of(method, options.pop("n_jobs", None)), self, n, rng=rng, **options)
+        return replace(draws, method=method)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """What the draws of a sampler are: the variables by name, or one vector ``x`` where they have no names."""
+        names = self.labels.names
+        return {"x": (self.structure.n_variables,)} if names is None else dict.fromkeys(names, ())
+
+    def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
+        """Where chains begin, values ``(chains, variables)``: at `start`, one for all or one each, or at uniform states
+        that depend on the seed and the number of the chain only.
+        """
+        n = self.structure.n_variables  # hidden variables included
+        if start is None:
+            sizes = self.structure.cardinalities
+            states = [np.random.default_rng([seed, c]).integers(0, sizes) for c in range(chains)]
+            return self.family.values(np.array(states, dtype=np.int64).reshape(chains, n))
+        if np.shape(start) not in ((n,), (chains, n)):
+            raise ValueError(f"start must have shape ({n},) or ({chains}, {n}); got {np.shape(start)}")
+        return np.broadcast_to(np.asarray(start), (chains, n)).copy()
 
     def map(self, **options: Any) -> tuple[np.ndarray, float]:
         """A most probable state and its ``log p(x) + A``: the largest of ``<theta, T(x)>``, by max-product."""
@@ -269,10 +303,10 @@ class DiscreteModel:
         The others must be eliminated first, which can need far larger tables than either alone (Park and Darwiche
         2004). Values come in the order of `variables`.
         """
-        wanted = [int(v) for v in variables]
-        if len(set(wanted)) < len(wanted) or any(not 0 <= v < self.n_variables for v in wanted):
-            raise ValueError(f"variables must be different numbers from 0 to {self.n_variables - 1}; got {wanted}")
-        structure, tables, left = self._restricted()
+        wanted = [self._variable(v) for v in variables]
+        if len(set(wanted)) < len(wanted):
+            raise ValueError(f"variables must be different; got {list(variables)}")
+        structure, tables, left = self.restricted()
         maximised = np.isin(left, wanted)
         if not options.get("order"):
             kinds = [elimination_order(structure, kind).order for kind in ORDERS[: 2 if left.size > 4096 else None]]
@@ -287,11 +321,17 @@ class DiscreteModel:
         for v, x in self._evidence.items():
             states[v] = x
         states[left] = best
-        return self.family.values(states)[wanted], value
+        return self.labels.decode(states[wanted], wanted), value
 
     def mixing_time(self, eps: float = 0.01, *, norm: str = "spectral", bound: str = "oscillation") -> Certificate:
         """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `certify_mixing_time`."""
         return certify_mixing_time(self, eps, norm=norm, bound=bound)
+
+    def verify(self, found: Any) -> Certificate:
+        """Issue the certificate of an interval, a bound or a result for this model again: see `Certificate.verify`."""
+        if not isinstance(found.certificate, Certificate):
+            raise CertificateError(f"this {type(found).__name__} has no certificate to verify")
+        return found.certificate.verify(Subject(self, found))
 
     # How -------------------------------------------------------------------------------------------------------------
 
@@ -299,13 +339,17 @@ class DiscreteModel:
         """The model of the variables that are asked about: itself, where none are hidden."""
         return self
 
-    def _restricted(self):
-        if getattr(self, "_cut", None) is None or self._cut[0] != self._evidence:
-            self._cut = (self._evidence, self.structure.restrict(self.family.log_tables(self.theta), self._evidence))
-        return self._cut[1]
+    def restricted(self) -> tuple[Structure, np.ndarray, np.ndarray]:
+        """What inference works on: the structure without the variables that are given or have one state, its tables of
+        logarithms as one flat array, and the numbers of the variables that are left.
+        """
+        if self._restriction is None or self._restriction[0] != self._evidence:
+            tables = self.family.log_tables(self.theta)
+            self._restriction = (self._evidence, self.structure.restrict(tables, self._evidence))
+        return self._restriction[1]
 
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
-        structure, tables, _ = self._restricted()
+        structure, tables, _ = self.restricted()
         if method == "enumeration":
             return enumerate_states(structure, tables)
         if method not in (None, *_METHODS):
@@ -329,7 +373,7 @@ class DiscreteModel:
         """``log Z`` and the marginal tables of all factors, put back to full size where there is evidence."""
         value, _, flat = self._answer(method, "beliefs", options)
         self._require_possible(value)
-        smaller = self._restricted()[0]
+        smaller = self.restricted()[0]
         if smaller is self.structure:
             return value, flat
         state = np.zeros(self.structure.n_variables, dtype=np.int64)
@@ -344,9 +388,8 @@ class DiscreteModel:
 
     def _require_possible(self, value: float) -> None:
         if value == -np.inf:
-            what = (
-                f"the evidence {self.evidence} has probability zero" if self._evidence else "every state is impossible"
-            )
+            named = {self.labels.name(v): self.labels.value(v, x) for v, x in self._evidence.items()}
+            what = f"the evidence {named} has probability zero" if self._evidence else "every state is impossible"
             raise DomainError(f"{what}: there is no distribution")
 
     # Files -----------------------------------------------------------------------------------------------------------
@@ -362,6 +405,7 @@ class DiscreteModel:
         """Write the model to an `.npz` file (no pickle); `load` of its class reads it."""
         settings, arrays = self._description()
         evidence = np.array(sorted(self._evidence.items()), dtype=np.int64).reshape(-1, 2)
+        settings |= self.labels.settings()
         return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
 
     def _description(self) -> tuple[dict, dict]:

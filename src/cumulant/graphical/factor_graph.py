@@ -12,6 +12,7 @@ from cumulant.errors import FileFormatError
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
@@ -30,7 +31,11 @@ class FactorGraph(DiscreteModel):
         How many states each variable has: 0, 1, ..., k - 1.
     factors : pairs (scope, table)
         A scope is a tuple of variables, the table has one axis for each; -inf is an impossible state. A scope may be
-        empty (a constant), and several factors may have the same.
+        empty (a constant), and several factors may have the same. Variables may be meant by name.
+    names : sequence of str, optional
+        What the variables are called.
+    states : optional
+        What their states are called: a list for each variable, a mapping of variables to lists, or one list for all.
 
     Examples
     --------
@@ -44,10 +49,31 @@ class FactorGraph(DiscreteModel):
     >>> x, score = model.map()
     >>> x, float(score)
     (array([1, 0]), 1.0)
+
+    With names:
+
+    >>> states = {"smoke": ["no", "yes"], "cancer": ["no", "yes"]}
+    >>> tables = [(["smoke"], [0.7, 0.3]), (["smoke", "cancer"], [[0.99, 0.01], [0.9, 0.1]])]
+    >>> model = FactorGraph.from_tables([2, 2], tables, names=["smoke", "cancer"], states=states)
+    >>> model.given({"smoke": "yes"}).marginal("cancer").round(6)
+    array([0.9, 0.1])
+    >>> model.map()[0]
+    array(['no', 'no'], dtype='<U3')
     """
 
-    def __init__(self, cardinalities: Sequence[int], factors: Iterable[tuple[Sequence[int], Any]]):
-        pairs = [(tuple(int(v) for v in scope), np.asarray(table, dtype=np.float64)) for scope, table in factors]
+    def __init__(
+        self,
+        cardinalities: Sequence[int],
+        factors: Iterable[tuple[Sequence[Any], Any]],
+        *,
+        names: Any = None,
+        states: Any = None,
+    ):
+        labels = Labels.of(Structure(cardinalities, []).cardinalities, names, states)
+        pairs = [
+            (tuple(labels.variable(v) if isinstance(v, str) else int(v) for v in scope), np.asarray(table, np.float64))
+            for scope, table in factors
+        ]
         structure = Structure(cardinalities, [scope for scope, _ in pairs])
         for f, (scope, table) in enumerate(pairs):
             if table.shape != structure.shape(f):
@@ -56,10 +82,13 @@ class FactorGraph(DiscreteModel):
                 )
             if np.isnan(table).any() or (table == np.inf).any():
                 raise ValueError(f"the table of factor {f} must hold logarithms, finite or -inf; it has NaN or +inf")
-        self._bind(DiscreteFamily(structure), np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)]))
+        flat = np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)])
+        self._bind(DiscreteFamily(structure, None, labels), flat)
 
     @classmethod
-    def from_tables(cls, cardinalities: Sequence[int], factors: Iterable[tuple[Sequence[int], Any]]) -> "FactorGraph":
+    def from_tables(
+        cls, cardinalities: Sequence[int], factors: Iterable[tuple[Sequence[Any], Any]], **labels: Any
+    ) -> "FactorGraph":
         """The same from tables of numbers that are not negative, such as probabilities, instead of their logarithms."""
         pairs = []
         for f, (scope, table) in enumerate(factors):
@@ -68,7 +97,7 @@ class FactorGraph(DiscreteModel):
                 raise ValueError(f"the table of factor {f} must hold finite numbers that are not negative")
             with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
                 pairs.append((scope, np.log(table)))
-        return FactorGraph(cardinalities, pairs)
+        return FactorGraph(cardinalities, pairs, **labels)
 
     @classmethod
     def from_pandas(
@@ -120,25 +149,31 @@ class FactorGraph(DiscreteModel):
         return FactorGraph(sizes, factors)
 
     @classmethod
-    def from_flat(cls, structure: Structure, theta: np.ndarray) -> Self:
+    def from_flat(cls, structure: Structure, theta: np.ndarray, labels: Labels | None = None) -> Self:
         """The same from a structure and its tables, one after the other."""
         new = object.__new__(cls)
-        new._bind(DiscreteFamily(structure), np.array(theta, dtype=np.float64))
+        new._bind(DiscreteFamily(structure, None, labels), np.array(theta, dtype=np.float64))
         return new
 
     @classmethod
     def from_bayes_net(cls, net: BayesNet) -> "FactorGraph":
-        """The tables of a Bayesian network, variables numbered in the order of ``net.variables``."""
+        """The tables of a Bayesian network, variables numbered in the order of ``net.variables``, with its names."""
         number = {name: i for i, name in enumerate(net.variables)}
         scopes = [tuple(number[name] for name in (*net.parents[v], v)) for v in net.variables]
-        return cls.from_tables(net.states, zip(scopes, net.tables.values(), strict=True))
+        names = list(net.variables) if all(isinstance(name, str) for name in net.variables) else None
+        states = None if net.states is None else list(net.states.values())
+        return cls.from_tables(
+            net.cardinalities, zip(scopes, net.tables.values(), strict=True), names=names, states=states
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read what `save` wrote."""
         saved = files.load(path, cls.__name__)
         try:
-            new = cls.from_flat(structure_of(saved.arrays), saved.arrays["theta"])
+            structure = structure_of(saved.arrays)
+            labels = Labels.of(structure.cardinalities, **saved.settings)
+            new = cls.from_flat(structure, saved.arrays["theta"], labels)
             return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem

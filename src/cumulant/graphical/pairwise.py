@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import networkx as nx
@@ -14,6 +15,7 @@ from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.graphs import undirected
+from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 
 __all__ = ["BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"]
@@ -24,7 +26,9 @@ class _PairModel(DiscreteModel):
 
     edges: np.ndarray
 
-    def _make(self, edges: Any, couplings: Any, fields: Any, n_states: int, labels, single, pair) -> None:
+    def _make(
+        self, edges: Any, couplings: Any, fields: Any, n_states: int, values, single, pair, names, states
+    ) -> None:
         """`single` (states, fields of a variable) and `pair` (states^2,) are the statistics at each state."""
         edges = _edges(edges)
         per = single.shape[1]
@@ -40,6 +44,7 @@ class _PairModel(DiscreteModel):
                 f"couplings must be one number, or one for each of {len(edges)} edges; got {couplings.shape}"
             )
         self.edges = edges
+        labels = Labels.of([n_states] * n, names, states, values)
         self._bind(_pair_family(n, edges, n_states, labels, single, pair), np.concatenate([fields.ravel(), couplings]))
 
     @property
@@ -56,8 +61,9 @@ class _PairModel(DiscreteModel):
         return np.array(super()._all_marginals(found)).reshape(self.n_variables, -1)
 
     def to_factor_graph(self) -> FactorGraph:
-        """The same distribution with its tables written out, states 0, 1, 2, ..."""
-        new = FactorGraph.from_flat(self.structure, self.family.log_tables(self.theta))
+        """The same distribution with its tables written out, states 0, 1, 2, ..., under the same names."""
+        labels = replace(self.labels, values=None)
+        new = FactorGraph.from_flat(self.structure, self.family.log_tables(self.theta), labels)
         new._evidence = dict(self._evidence)
         return new
 
@@ -66,13 +72,18 @@ class _PairModel(DiscreteModel):
 
     @classmethod
     def from_networkx(cls, graph: Any, coupling: Any = "weight", field: Any = "field", **settings: Any) -> Self:
-        """From an undirected networkx graph with nodes 0, ..., n - 1: attributes of edges and nodes, or numbers for
-        all.
+        """From an undirected networkx graph with nodes 0, ..., n - 1, or names: attributes of edges and nodes, or
+        numbers for all.
         """
         graph = undirected(graph)
         n = graph.number_of_nodes()
+        if n and all(isinstance(node, str) for node in graph):
+            settings = {"names": list(graph), **settings}
+            graph = nx.relabel_nodes(graph, {name: v for v, name in enumerate(graph)})
         if set(graph) != set(range(n)):
-            raise ValueError(f"the nodes of graph must be the numbers from 0 to {n - 1}; got {list(graph)!r:.80}")
+            raise ValueError(
+                f"the nodes of graph must be the numbers from 0 to {n - 1}, or strings; got {list(graph)!r:.80}"
+            )
         pairs = sorted((min(e), max(e)) for e in graph.edges)
         couplings = [_attribute(graph.edges[e], coupling, f"edge {e}") for e in pairs]
         fields = [_attribute(graph.nodes[v], field, f"node {v}") for v in range(n)]
@@ -82,11 +93,21 @@ class _PairModel(DiscreteModel):
     def from_pandas(
         cls, edges: Any, fields: Any = None, *, source="source", target="target", coupling="coupling", **settings: Any
     ) -> Self:
-        """From a data frame with a row for each edge, and, if given, a series of fields."""
+        """From a data frame with a row for each edge, and, if given, a series of fields.
+
+        Variables that are strings become names, in the order of the index of `fields` or of their appearance.
+        """
         for column in (source, target, coupling):
             if column not in edges:
                 raise ValueError(f"edges has no column {column!r}; it has {list(edges.columns)}")
         pairs = np.stack([edges[source].to_numpy(), edges[target].to_numpy()], axis=1)
+        if pairs.size and all(isinstance(name, str) for name in pairs.ravel()):
+            names = list(dict.fromkeys(pairs.ravel().tolist() if fields is None else list(fields.index)))
+            unknown = [name for name in pairs.ravel() if name not in names]
+            if unknown:
+                raise ValueError(f"edges name the variable {unknown[0]!r}, which has no field")
+            settings = {"names": names, **settings}
+            pairs = np.array([[names.index(v) for v in pair] for pair in pairs], dtype=np.int64)
         return cls._of(pairs, edges[coupling].to_numpy(), None if fields is None else np.asarray(fields), settings)
 
     @classmethod
@@ -98,13 +119,13 @@ class _PairModel(DiscreteModel):
             if theta.ndim != 1 or edges.ndim != 2 or theta.size < len(edges):
                 raise ValueError("its arrays do not fit together")
             new = cls._of(edges, theta[theta.size - len(edges) :], theta[: theta.size - len(edges)], saved.settings)
-            return new.given({int(v): int(new._value(int(v), int(x))) for v, x in saved.arrays["evidence"]})
+            return new.given({int(v): new.labels.number(int(x)) for v, x in saved.arrays["evidence"]})
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
 
     @classmethod
     def _of(cls, edges, couplings, fields, settings) -> Self:
-        return cls(edges, couplings, fields)  # type: ignore[call-arg]
+        return cls(edges, couplings, fields, **settings)  # type: ignore[call-arg]
 
 
 class Ising(_PairModel):
@@ -119,6 +140,8 @@ class Ising(_PairModel):
         ``J`` for each edge, or one for all.
     fields : number or array, optional
         ``h`` for each spin; zero, for as many spins as the edges name, without it.
+    names, states : sequences of str, optional
+        What the spins are called, and their two states, -1 first.
 
     Examples
     --------
@@ -132,15 +155,15 @@ class Ising(_PairModel):
     np.True_
     """
 
-    def __init__(self, edges: Any, couplings: Any, fields: Any = None):
+    def __init__(self, edges: Any, couplings: Any, fields: Any = None, *, names: Any = None, states: Any = None):
         spins = np.array([[-1.0], [1.0]])
-        self._make(edges, couplings, fields, 2, (-1, 1), spins, np.outer(spins, spins).ravel())
+        self._make(edges, couplings, fields, 2, (-1, 1), spins, np.outer(spins, spins).ravel(), names, states)
 
 
 class BoltzmannMachine(_PairModel):
     """Units 0 and 1: ``p(x) = exp(sum_ij W_ij x_i x_j + sum_i b_i x_i - A)``, each edge counted once.
 
-    Parameters are as those of `Ising`: `weights` for each edge, and `biases`.
+    Parameters are as those of `Ising`: `weights` for each edge, and `biases`; `names` and `states`.
 
     Examples
     --------
@@ -149,8 +172,9 @@ class BoltzmannMachine(_PairModel):
     True
     """
 
-    def __init__(self, edges: Any, weights: Any, biases: Any = None):
-        self._make(edges, weights, biases, 2, None, np.array([[0.0], [1.0]]), np.array([0.0, 0.0, 0.0, 1.0]))
+    def __init__(self, edges: Any, weights: Any, biases: Any = None, *, names: Any = None, states: Any = None):
+        units = np.array([[0.0], [1.0]])
+        self._make(edges, weights, biases, 2, None, units, np.outer(units, units).ravel(), names, states)
 
 
 class Potts(_PairModel):
@@ -164,6 +188,8 @@ class Potts(_PairModel):
         Zero, for as many variables as the edges name, without it.
     n_states : int
         The number of colours ``q``; that of `fields` where these are given.
+    names, states : sequences of str, optional
+        What variables and colours are called.
 
     Examples
     --------
@@ -172,7 +198,16 @@ class Potts(_PairModel):
     True
     """
 
-    def __init__(self, edges: Any, couplings: Any, fields: Any = None, *, n_states: int | None = None):
+    def __init__(
+        self,
+        edges: Any,
+        couplings: Any,
+        fields: Any = None,
+        *,
+        n_states: int | None = None,
+        names: Any = None,
+        states: Any = None,
+    ):
         if fields is not None:
             fields = np.asarray(fields, dtype=np.float64)
             if fields.ndim != 2 or n_states not in (None, fields.shape[1]):
@@ -181,7 +216,8 @@ class Potts(_PairModel):
         if n_states is None or n_states < 1:
             raise ValueError(f"n_states must be the number of colours, at least 1; got {n_states}")
         self.n_states = int(n_states)
-        self._make(edges, couplings, fields, self.n_states, None, np.eye(n_states), np.eye(n_states).ravel())
+        colours = np.eye(self.n_states)
+        self._make(edges, couplings, fields, self.n_states, None, colours, colours.ravel(), names, states)
 
     def _description(self):
         return {"n_states": self.n_states}, {"edges": self.edges}
@@ -189,7 +225,8 @@ class Potts(_PairModel):
     @classmethod
     def _of(cls, edges, couplings, fields, settings) -> Self:
         n_states = int(settings["n_states"])
-        return cls(edges, couplings, None if fields is None else np.reshape(fields, (-1, n_states)), n_states=n_states)
+        fields = None if fields is None else np.reshape(fields, (-1, n_states))
+        return cls(edges, couplings, fields, **{**settings, "n_states": n_states})
 
 
 class PairwiseMRF(FactorGraph):
@@ -202,6 +239,8 @@ class PairwiseMRF(FactorGraph):
     edges : pairs of variables
     tables : sequence of arrays
         ``theta_ij`` for each edge, shape (states of i, states of j).
+    names, states
+        As for `FactorGraph`.
 
     Examples
     --------
@@ -210,7 +249,15 @@ class PairwiseMRF(FactorGraph):
     [array([0.5, 0.5]), array([0.289, 0.422, 0.289])]
     """
 
-    def __init__(self, fields: Sequence[Any], edges: Any = (), tables: Iterable[Any] = ()):
+    def __init__(
+        self,
+        fields: Sequence[Any],
+        edges: Any = (),
+        tables: Iterable[Any] = (),
+        *,
+        names: Any = None,
+        states: Any = None,
+    ):
         single = [np.asarray(field, dtype=np.float64) for field in fields]
         pairs, both = _edges(edges), list(tables)
         if len(pairs) != len(both):
@@ -219,7 +266,7 @@ class PairwiseMRF(FactorGraph):
             raise ValueError("fields must be one list of numbers for each variable, one for each of its states")
         factors = [((i,), field) for i, field in enumerate(single)]
         factors += [((int(i), int(j)), table) for (i, j), table in zip(pairs, both, strict=True)]
-        super().__init__([field.size for field in single], factors)
+        super().__init__([field.size for field in single], factors, names=names, states=states)
 
     @property
     def edges(self) -> np.ndarray:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from cumulant.graphical.structure_kernels import starts_of_tables
 
@@ -122,6 +123,22 @@ class Structure:
                 tables.append(theta[self.table_starts[f] : self.table_starts[f + 1]])
         structure = Structure.flat(self.cardinalities[left], kept, number[self.scopes[free]])
         return structure, np.concatenate([*tables, np.zeros(0)]), left
+
+    def entries(self, states: np.ndarray) -> np.ndarray:
+        """The entry of each table, in the flat array, that these states pick: shape (..., factors)."""
+        place = np.zeros((*states.shape[:-1], self.n_factors), dtype=np.int64)
+        width = np.diff(self.scope_starts)
+        for k in range(int(width.max(initial=0))):
+            there = width > k
+            variables = self.scopes[self.scope_starts[:-1][there] + k]
+            place[..., there] = place[..., there] * self.cardinalities[variables] + states[..., variables]
+        return place + self.table_starts[:-1]
+
+    def picked(self, states: np.ndarray) -> csr_array:
+        """The same as a sparse matrix of ones, (states, entries of all tables)."""
+        entries = self.entries(states)
+        starts = np.arange(len(entries) + 1) * self.n_factors
+        return csr_array((np.ones(entries.size), entries.ravel(), starts), (len(entries), int(self.table_starts[-1])))
 
     def n_states(self) -> int:
         """How many states all variables have together."""

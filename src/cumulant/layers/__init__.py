@@ -6,41 +6,54 @@ bounds the distance to the exact answer, there is a certificate.
 
 from cumulant.layers.approximation import (
     StepNetwork,
+    StepTarget,
     barron_bound,
     barron_constant,
+    certify_step_network,
     gaussian_barron_constant,
     step_network,
 )
-from cumulant.layers.argmin import argmin, certify_argmin, envelope
+from cumulant.layers.argmin import ArgminProblem, argmin, certify_argmin, envelope
 from cumulant.layers.checkpoints import CheckpointCost, binomial_steps, checkpoint_cost
 from cumulant.layers.cost import DerivativeCost, Operations, chain_cost, derivative_cost, operations
-from cumulant.layers.fixed_point import certify_fixed_point, fixed_point
+from cumulant.layers.fixed_point import FixedPointProblem, certify_fixed_point, fixed_point
 from cumulant.layers.kantorovich import kantorovich_radius
 from cumulant.layers.leapfrog import leapfrog, leapfrog_back
 from cumulant.layers.network import OneHiddenLayer, VariableProjection
 from cumulant.layers.neural_ode import neural_ode
 from cumulant.layers.recurrent import recurrent
 from cumulant.layers.sinkhorn import Sinkhorn, sinkhorn
-from cumulant.layers.transport_bounds import entropic_interval, round_plan, transport_interval
+from cumulant.layers.transport_bounds import (
+    TransportProblem,
+    certify_entropic_transport,
+    certify_transport,
+    round_plan,
+)
 
 __all__ = [
+    "ArgminProblem",
     "CheckpointCost",
     "DerivativeCost",
+    "FixedPointProblem",
     "OneHiddenLayer",
     "Operations",
     "Sinkhorn",
     "StepNetwork",
+    "StepTarget",
+    "TransportProblem",
     "VariableProjection",
     "argmin",
     "barron_bound",
     "barron_constant",
     "binomial_steps",
     "certify_argmin",
+    "certify_entropic_transport",
     "certify_fixed_point",
+    "certify_step_network",
+    "certify_transport",
     "chain_cost",
     "checkpoint_cost",
     "derivative_cost",
-    "entropic_interval",
     "envelope",
     "fixed_point",
     "gaussian_barron_constant",
@@ -53,5 +66,4 @@ __all__ = [
     "round_plan",
     "sinkhorn",
     "step_network",
-    "transport_interval",
 ]

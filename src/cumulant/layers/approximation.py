@@ -1,17 +1,25 @@
 """What one hidden layer can represent: a network built to approximate a function, and Barron's bound."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import quad
 from scipy.special import gammaln
 
-from cumulant.certificates import Certificate, assume, by_construction
+from cumulant.certificates import Certificate, Subject, assume, by_construction, check, issuer, rounding
 from cumulant.layers.activations import activation as named
 
-__all__ = ["StepNetwork", "barron_bound", "barron_constant", "gaussian_barron_constant", "step_network"]
+__all__ = [
+    "StepNetwork",
+    "StepTarget",
+    "barron_bound",
+    "barron_constant",
+    "certify_step_network",
+    "gaussian_barron_constant",
+    "step_network",
+]
 
 _SATURATED = 50.0  # widths of a transition by which the first unit is moved out of the interval
 
@@ -31,7 +39,8 @@ class StepNetwork:
     biases: np.ndarray
     outer: np.ndarray
     activation: str
-    certificate: Certificate
+    subject: Subject | None = None
+    certificate: Certificate | None = None
 
     def __call__(self, t: Any) -> np.ndarray:
         """``h(t)``, in float64."""
@@ -101,20 +110,65 @@ def step_network(
     if levels.shape != grid.shape or not np.all(np.isfinite(levels)):
         raise ValueError("function must return one finite number for each entry of an array")
     grid[0] -= _SATURATED * width  # the first unit is to be one on the whole interval
-    far = tail((np.arange(units) + 0.5) * cell / width)
-    bound = lipschitz * cell / 2 + 2 * lipschitz * cell * float(np.sum(far)) + abs(levels[0]) * float(tail(_SATURATED))
-    certificate = Certificate(
+    network = StepNetwork(1 / width, -grid / width, np.diff(levels, prepend=0.0), activation)
+    subject = Subject(StepTarget(function, start, end, lipschitz), network)
+    return replace(network, subject=subject, certificate=certify_step_network(*subject))
+
+
+class StepTarget(NamedTuple):
+    """The function that a `StepNetwork` approximates on an interval, and its Lipschitz constant."""
+
+    function: Callable[[Any], Any]
+    start: float
+    end: float
+    lipschitz: float
+
+
+@issuer
+def certify_step_network(given: StepTarget, answer: StepNetwork) -> Certificate:
+    """How far the network is from the function on the interval, as it is evaluated in float64; see `step_network`.
+
+    Where the transitions lie is known within the rounding of ``w t + z_k`` and of the grid, a distance ``e``: it adds
+    ``lambda e``, and shortens the tails. A Lipschitz constant that neighbouring levels contradict is refused.
+    """
+    function, start, end, lipschitz = given
+    slope, biases, outer = answer.slope, answer.biases, answer.outer
+    units, width = outer.size, 1 / slope
+    cell, size = (end - start) / units, max(abs(start), abs(end))
+    grid = start + cell * np.arange(units)
+    levels = np.asarray(function(grid + cell / 2), dtype=np.float64)
+    tail = named(answer.activation).tail
+    assert tail is not None  # `step_network` refuses the others
+    unit = 2.0**-53
+    offset = float(np.max(np.abs(biases[1:] / slope + grid[1:]), initial=0.0))
+    offset += unit * (16 * size + width * (4 * slope * size + 2 * float(np.max(np.abs(biases)))))
+    resolved = check(offset < cell / 4, "float64 resolves the grid", f"offsets of {offset:.3g}, cells of {cell:.3g}")
+    jump, largest = float(np.max(np.abs(np.diff(levels)), initial=0.0)), float(np.max(np.abs(levels)))
+    consistent = check(
+        jump <= lipschitz * (cell + 2 * offset) * (1 + 1e-12) + 64 * unit * largest,
+        "no two neighbouring levels contradict the Lipschitz constant",
+        f"a jump of {jump:.6g} over {cell:.6g}, lambda = {lipschitz:g}",
+    )
+    far = float(np.sum(tail(((np.arange(units) + 0.5) * cell - offset) / width)))
+    first = float(tail(slope * start + biases[0] - offset / width))
+    return Certificate(
         "sup |h - f|",
-        bound,
+        lipschitz * cell / 2 + 2 * lipschitz * cell * far + abs(levels[0]) * first,
         "step functions through a sigmoidal unit for each jump, Cybenko 1989; Peyré 2021, section 9.3",
         (
             assume("the function is Lipschitz on the interval", f"lambda = {lipschitz:g}"),
+            consistent,
+            resolved,
+            assume("the rounding of the function is within the slack", "the function is yours"),
             by_construction("the unit is monotone, and symmetric about 1/2"),
         ),
-        slack=64 * 2.0**-53 * units * float(np.max(np.abs(levels))),
+        slack=lipschitz * offset * (1 + 4 * far)
+        + float(np.max(np.abs(np.cumsum(outer) - levels)))
+        + rounding(outer, terms=units + 64.0)
+        + 64 * unit * largest
+        + 64 * unit * lipschitz * cell,
         details={"cell": cell, "width of a transition": width},
     )
-    return StepNetwork(1 / width, -grid / width, np.diff(levels, prepend=0.0), activation, certificate)
 
 
 def barron_bound(constant: float, radius: float, units: int) -> float:

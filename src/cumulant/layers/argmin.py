@@ -1,22 +1,26 @@
 """Minimisers and minima as layers: implicit differentiation of the first, the envelope theorem for the second."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Certificate, assume, check, recipe_of, verifier
+from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
-from cumulant.layers.kantorovich import with_rounding
-from cumulant.optim.problems.smooth import Objective, widen
+from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
+from cumulant.optim.driver.solve import solve
+from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.objective import Objective
+from cumulant.optim.protocol import Solver
 from cumulant.optim.solvers.newton import Newton
 from cumulant.precision import precise, to_jax
 
-__all__ = ["argmin", "argmin_bound", "certify_argmin", "envelope"]
+__all__ = ["ArgminProblem", "argmin", "certify_argmin", "envelope"]
 
 _UNIT = 2.0 * 2.0**-53
+_TINY = 2.0**-1000  # more than underflow can lose
 
 
 def argmin(
@@ -44,7 +48,7 @@ def argmin(
     theta : array or pytree
         What the minimiser depends on.
     solver : optional
-        A compiled solver of `cumulant.optim` whose state has a gradient: `Newton()` by default, which stores a dense
+        A compiled solver of `cumulant.optim` for `optim.solve`: `Newton()` by default, which stores a dense
         Hessian; ``GradientDescent(step)`` for many unknowns (a line search by values stalls above the default `tol`).
     tol : float, optional
         On ``|grad E|``, relative to the larger of one and its norm at `x0`.
@@ -100,7 +104,7 @@ def _check(objective, solver, tol, max_steps, linear_solver):
     if not callable(objective):
         raise TypeError(f"objective must be a function of (x, theta); got {type(objective).__name__}")
     solver = Newton() if solver is None else solver
-    if getattr(solver, "backend", None) != "jax":
+    if not (isinstance(solver, Solver) and solver.backend == "jax"):
         raise TypeError(f"solver must be a compiled solver of cumulant.optim, such as Newton(); got {solver!r}")
     return solver
 
@@ -119,26 +123,10 @@ def _solve(objective, x0, theta, solver, tol, max_steps, linear_solver):
     def energy(x, data):
         return objective(unflat(x), data)
 
-    gradient = jax.grad(energy)
-
-    limit = _implicit.tolerance(tol, start.dtype)
-    allowed = limit * jnp.maximum(1.0, jnp.linalg.norm(jax.lax.stop_gradient(gradient(start, theta))))
-
-    def minimise(theta, x):
-        problem = Objective(energy, theta)
-        wanted = limit * jnp.maximum(1.0, jnp.linalg.norm(gradient(x, theta)))
-
-        def unfinished(carry):
-            state, k = carry
-            return (jnp.linalg.norm(state.gradient) > wanted) & (k < max_steps)
-
-        first = solver.init(problem, x, None)
-        state, _ = jax.lax.while_loop(unfinished, lambda c: (solver.step(problem, c[0]), c[1] + 1), (first, 0))
-        return state.x
-
-    x = _implicit.root(gradient, theta, start, minimise, linear_solver, symmetric=True)
-    residual = jnp.linalg.norm(jax.lax.stop_gradient(gradient(jax.lax.stop_gradient(x), theta)))
-    return unflat(x), residual, allowed
+    problem, limit = Objective(energy, theta), _implicit.tolerance(tol, start.dtype)
+    allowed = limit * jnp.maximum(1.0, jnp.linalg.norm(jax.lax.stop_gradient(problem.gradient(start))))
+    x, info = solve(solver, problem, start, tol=limit, max_steps=max_steps, linear_solver=linear_solver)
+    return unflat(x), info.residual, allowed
 
 
 @precise(static=_STATIC)
@@ -162,103 +150,85 @@ def _value(objective, x0, theta, solver, tol, max_steps, linear_solver):
 # The certificate ------------------------------------------------------------------------------------------------------
 
 
-def certify_argmin(
-    objective: Callable[[Any, Any], Any],
-    x: Any,
-    theta: Any,
-    *,
-    strong_convexity: float | None = None,
-    hessian_lipschitz: float | None = None,
-) -> Certificate:
-    """How far `x` can be from the minimiser: ``|x - x*|``, from the gradient at `x` in float64.
+class ArgminProblem(NamedTuple):
+    """The objective ``E(x, theta)`` with one of the constants that `certify_argmin` needs."""
 
-    With `strong_convexity`, a ``mu > 0`` that holds everywhere: ``|grad E(x)| / mu``; your word is taken for it and
-    checked at `x`, where no eigenvalue of the Hessian may be smaller. The value is then within
+    objective: Callable[[Any, Any], Any]
+    theta: Any
+    strong_convexity: float | None = None
+    hessian_lipschitz: float | None = None
+
+
+@issuer
+def certify_argmin(given: ArgminProblem, answer: Any) -> Certificate:
+    """How far ``x = answer`` can be from the minimiser: ``|x - x*|``, from the gradient at ``x`` in float64.
+
+    With `strong_convexity`, a ``mu > 0`` that holds everywhere: ``|grad E(x)| / mu``. The value is then within
     ``|grad E(x)|^2 / (2 mu)`` of the minimum (among the `details`).
 
-    With `hessian_lipschitz`, a constant ``l`` such that ``|hess E(x) - hess E(y)| <= l |x - y|`` around `x` (0 for a
-    quadratic function): the theorem of Newton and Kantorovich at `x`; the Hessian there must be positive definite, and
-    ``x*`` is then a strict local minimiser.
+    With `hessian_lipschitz`, a constant ``l`` such that ``|hess E(x) - hess E(y)| <= l |x - y|`` around ``x`` (0 for a
+    quadratic function): the theorem of Newton and Kantorovich at ``x``; the Hessian there must be positive definite,
+    and ``x*`` is then a strict local minimiser.
 
-    Raises `CertificateError` where neither is given or what it needs does not hold. ``certificate.verify`` takes
-    ``(objective, theta, {"strong_convexity": mu})`` (or ``"hessian_lipschitz"``) as the problem.
+    Your word is taken for the constant, and refused where the Hessians at ``x`` and at the next Newton iterate
+    contradict it. Raises `CertificateError` where no constant is given or what it needs does not hold.
 
     Examples
     --------
     >>> def nearest(x, theta):
     ...     return jnp.sum((x - theta) ** 2)
-    >>> certificate = certify_argmin(nearest, [1.1, 2.0], [1.0, 2.0], hessian_lipschitz=0.0)
+    >>> certificate = certify_argmin(ArgminProblem(nearest, [1.0, 2.0], hessian_lipschitz=0.0), [1.1, 2.0])
     >>> round(certificate.bound, 12)
     0.1
     """
-    given = {"strong_convexity": strong_convexity, "hessian_lipschitz": hessian_lipschitz}
-    constants = {name: value for name, value in given.items() if value is not None}
+    objective, theta, strong_convexity, lipschitz = given
     check(
-        len(constants) == 1,
+        (strong_convexity is None) != (lipschitz is None),
         "a bound on the Hessian away from x is known",
         "give either strong_convexity or hessian_lipschitz: values at one point bound nothing",
     )
-    x, theta = widen(to_jax(x, "x")), widen(to_jax(theta, "theta"))
-    norm, step, spectrum, size = _measure(objective, x, theta)
-    smallest, largest = float(spectrum[0]), float(np.max(np.abs(spectrum)))
+    x, theta = widen(to_jax(answer, "x")), widen(to_jax(theta, "theta"))
+    still = np.zeros(sum(map(np.size, jax.tree.leaves(x))))
+    vector, gradient, hessian = _derivatives(objective, x, theta, still)
+    check(np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian)), "the derivatives are finite at x")
+    spectrum = np.linalg.eigvalsh((hessian + hessian.T) / 2)
+    norm, smallest, largest = euclidean_norm(gradient), float(spectrum[0]), float(np.max(np.abs(spectrum)))
     doubt = spectrum.size * _UNIT * largest
-    rounding = 64 * _UNIT * (norm + largest * size) + (doubt * step if np.isfinite(step) else 0.0)
+    newton = -np.linalg.solve(hessian, gradient) if smallest > doubt else still
+    step = min(norm / smallest, euclidean_norm(newton)) if smallest > doubt else np.inf
+    rounding = 64 * _UNIT * (norm + largest * euclidean_norm(vector)) + (doubt * step if np.isfinite(step) else 0.0)
+    rounding += _TINY
     details = {"gradient norm": norm, "smallest eigenvalue at x": smallest}
     trusted = assume("the rounding of the gradient is within the slack", "the function is yours")
+    elsewhere = _derivatives(objective, x, theta, newton)[2]
     if strong_convexity is not None:
         mu = float(strong_convexity)
-        check(mu > 0, "the objective is strongly convex", f"mu = {mu:g}")
+        check(mu > 0 and np.isfinite(mu), "the objective is strongly convex", f"mu = {mu:g}")
+        finite = np.all(np.isfinite(elsewhere))
+        next_smallest = float(np.linalg.eigvalsh((elsewhere + elsewhere.T) / 2)[0]) if finite else smallest
         local = check(
-            smallest >= mu - doubt - 1e-12 * mu,
-            "no eigenvalue of the Hessian at x is below mu",
-            f"smallest {smallest:.6g}, mu = {mu:g}",
+            min(smallest, next_smallest) >= mu - doubt - 1e-9 * mu,
+            "no eigenvalue of the Hessian at x, or at the next Newton iterate, is below mu",
+            f"smallest {smallest:.6g} and {next_smallest:.6g}, mu = {mu:g}",
         )
         bound, slack = norm / mu, rounding / mu
         theorem = "strong convexity: |grad E(x)| / mu, Polyak 1963"
         basis = assume("the objective is strongly convex everywhere", f"mu = {mu:g}")
-        details["bound on E(x) - min E"] = norm**2 / (2 * mu)
+        details["bound on E(x) - min E"] = (norm + rounding) * (norm + rounding) / (2 * mu)
     else:
-        lipschitz = float(np.asarray(hessian_lipschitz))
-        local = check(smallest > doubt, "the Hessian at x is positive definite", f"smallest {smallest:.6g}")
-        inverse = 1 / (smallest - doubt)
-        bound, slack = with_rounding(step, inverse, lipschitz, rounding, "gradient")
+        lipschitz = float(np.asarray(lipschitz))
+        check(smallest > doubt, "the Hessian at x is positive definite", f"smallest {smallest:.6g}")
+        bound, slack = with_rounding(step, 1 / (smallest - doubt), lipschitz, rounding, "gradient")
+        local = consistent_lipschitz(elsewhere - hessian, euclidean_norm(newton), lipschitz, largest, "Hessian")
         theorem = "the theorem of Newton and Kantorovich on grad E, Kantorovich 1948"
         basis = assume("the Hessian is Lipschitz around x", f"l = {lipschitz:g}")
-    return Certificate(
-        "|x - x*|",
-        bound,
-        theorem,
-        (basis, local, trusted),
-        slack=slack,
-        recipe=recipe_of(argmin_bound),
-        details=details,
-    )
-
-
-@verifier
-def argmin_bound(problem: Any, x: Any) -> float:
-    """The bound of `certify_argmin`, for ``problem = (objective, theta, constants)``."""
-    objective, theta, constants = problem
-    bound = certify_argmin(objective, x, theta, **constants).bound
-    assert isinstance(bound, float)
-    return bound
-
-
-def _measure(objective, x, theta):
-    """The norm of the gradient, the Newton step, the eigenvalues of the Hessian and the size of `x`."""
-    vector, gradient, hessian = _derivatives(objective, x, theta)
-    check(np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian)), "the derivatives are finite at x")
-    spectrum = np.linalg.eigvalsh((hessian + hessian.T) / 2)
-    norm = float(np.linalg.norm(gradient))
-    step = norm / spectrum[0] if spectrum[0] > 0 else np.inf
-    if np.isfinite(step):
-        step = min(step, float(np.linalg.norm(np.linalg.solve(hessian, gradient))))
-    return norm, step, spectrum, float(np.linalg.norm(vector))
+    return Certificate("|x - x*|", bound, theorem, (basis, local, trusted), slack=slack, details=details)
 
 
 @precise(static=("objective",))
-def _derivatives(objective, x, theta):
+def _derivatives(objective, x, theta, displacement):
     vector, unflat = _implicit.flat(_implicit.as_floats(x))
+    vector = vector + displacement
 
     def energy(v):
         return objective(unflat(v), theta)

@@ -1,23 +1,26 @@
 """Fixed points as layers: found by iteration, differentiated by the implicit function theorem, with a certificate."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Certificate, assume, check, recipe_of, verifier
+from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
-from cumulant.layers.kantorovich import with_rounding
-from cumulant.optim.problems.smooth import widen
+from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
+from cumulant.optim.driver.implicit import root
+from cumulant.optim.problems.base import widen
 from cumulant.precision import precise, to_jax
 
-__all__ = ["certify_fixed_point", "fixed_point", "fixed_point_bound"]
+__all__ = ["FixedPointProblem", "certify_fixed_point", "fixed_point"]
 
 SOLVERS = ("iteration", "anderson", "newton")
 _MEMORY = 5  # residuals that Anderson's method combines
 _UNIT = 2.0 * 2.0**-53
+_TINY = 2.0**-1000  # more than underflow can lose
+_DOUBT = 1e-9  # relative: a Jacobian beyond its bound by more contradicts it
 
 
 def fixed_point(
@@ -86,9 +89,9 @@ def _solve(function, x0, theta, solver, tol, max_steps, linear_solver):
     iterate = {"iteration": _iterate, "anderson": _anderson, "newton": _newton}[solver]
 
     def solve(theta, x):
-        return iterate(lambda at: apply(at, theta), x, limit, max_steps)
+        return iterate(lambda at: apply(at, theta), x, limit, max_steps), ()
 
-    x = _implicit.root(lambda x, theta: x - apply(x, theta), theta, start, solve, linear_solver, symmetric=False)
+    x, _ = root(lambda x, theta: x - apply(x, theta), theta, start, solve, linear_solver, symmetric=False)
     at = jax.lax.stop_gradient(x)
     residual = jnp.linalg.norm(jax.lax.stop_gradient(apply(at, theta)) - at)
     return unflat(x), residual, limit * (1 + jnp.linalg.norm(at))
@@ -147,105 +150,97 @@ def _newton(apply, x, limit, max_steps):
 # The certificate ------------------------------------------------------------------------------------------------------
 
 
-def certify_fixed_point(
-    function: Callable[[Any, Any], Any],
-    x: Any,
-    theta: Any,
-    *,
-    contraction: float | None = None,
-    jacobian_lipschitz: float | None = None,
-) -> Certificate:
-    """How far `x` can be from a fixed point: ``|x - x*|``, from the residual ``r = |f(x) - x|`` in float64.
+class FixedPointProblem(NamedTuple):
+    """The map ``f(x, theta)`` with one of the constants that `certify_fixed_point` needs."""
+
+    function: Callable[[Any, Any], Any]
+    theta: Any
+    contraction: float | None = None
+    jacobian_lipschitz: float | None = None
+
+
+@issuer
+def certify_fixed_point(given: FixedPointProblem, answer: Any) -> Certificate:
+    """How far ``x = answer`` can be from a fixed point: ``|x - x*|``, from the residual ``r = |f(x) - x|`` in float64.
 
     With `contraction`, a ``q < 1`` such that ``|f(x) - f(y)| <= q |x - y|`` everywhere: ``r / (1 - q)`` (Banach 1922).
-    Your word is taken for ``q``, and checked at `x`, where the Jacobian must not be larger.
 
     With `jacobian_lipschitz`, a constant ``l`` such that ``|d_x f(x) - d_x f(y)| <= l |x - y|`` (0 for an affine map):
-    the theorem of Newton and Kantorovich at `x`, which needs no contraction and is refused where the residual is too
+    the theorem of Newton and Kantorovich at ``x``, which needs no contraction and is refused where the residual is too
     large for it.
 
-    Raises `CertificateError` where neither is given or what it needs does not hold. ``certificate.verify`` takes
-    ``(function, theta, {"contraction": q})`` (or ``"jacobian_lipschitz"``) as the problem.
+    Your word is taken for the constant, and refused where the Jacobians at ``x`` and at the next iterate (``f(x)``, or
+    the Newton step) contradict it. Raises `CertificateError` where no constant is given or what it needs does not hold.
 
     Examples
     --------
     >>> def cosine(x, theta):
     ...     return jnp.cos(theta * x)
-    >>> certificate = certify_fixed_point(cosine, 0.74, 1.0, jacobian_lipschitz=1.0)
+    >>> certificate = certify_fixed_point(FixedPointProblem(cosine, 1.0, jacobian_lipschitz=1.0), 0.74)
     >>> round(certificate.bound, 9)
     0.000914932
     >>> bool(abs(0.74 - 0.7390851332151607) <= certificate.upper)
     True
     """
-    given = {"contraction": contraction, "jacobian_lipschitz": jacobian_lipschitz}
-    constants = {name: value for name, value in given.items() if value is not None}
+    function, theta, contraction, lipschitz = given
     check(
-        len(constants) == 1,
+        (contraction is None) != (lipschitz is None),
         "a bound on the map away from x is known",
         "give either contraction or jacobian_lipschitz: values at one point bound nothing",
     )
-    x, theta = widen(to_jax(x, "x")), widen(to_jax(theta, "theta"))
-    residual, step, norm, inverse, rounding = _measure(function, x, theta)
+    x, theta = widen(to_jax(answer, "x")), widen(to_jax(theta, "theta"))
+    vector, value, jacobian = _derivatives(function, x, theta, np.zeros(sum(map(np.size, jax.tree.leaves(x)))))
+    check(np.all(np.isfinite(value)) and np.all(np.isfinite(jacobian)), "the map and its Jacobian are finite at x")
+    residual, norm = euclidean_norm(value - vector), float(np.linalg.norm(jacobian, 2))
+    inverse, newton = _newton_step(vector, value, jacobian, norm)
+    step = min(inverse * residual, euclidean_norm(newton))
+    solving = vector.size * (1 + norm) * step if np.isfinite(step) else 0.0
+    rounding = _UNIT * (64 * (euclidean_norm(value) + euclidean_norm(vector)) + solving) + _TINY
     trusted = assume("the rounding of the map is within the slack", "the function is yours")
     if contraction is not None:
         check(0 <= contraction < 1, "the contraction factor is in [0, 1)", f"q = {contraction:g}")
-        check(
-            norm <= contraction * (1 + 1e-12) + rounding,
-            "the Jacobian at x is no larger than the contraction factor",
-            f"|d_x f| = {norm:.6g}, q = {contraction:g}",
+        elsewhere = float(np.linalg.norm(_derivatives(function, x, theta, value - vector)[2], 2))
+        local = check(
+            max(norm, elsewhere) <= contraction + _DOUBT * (1 + norm),  # NaN at f(x) counts against it
+            "the Jacobians at x and at f(x) are no larger than the contraction factor",
+            f"|d_x f| = {norm:.6g} and {elsewhere:.6g}, q = {contraction:g}",
         )
         bound, slack = residual / (1 - contraction), rounding / (1 - contraction)
         theorem = "Banach's fixed-point theorem: |f(x) - x| / (1 - q), Banach 1922"
         basis = assume("f contracts everywhere", f"q = {contraction:g}; at x the Jacobian has norm {norm:.6g}")
     else:
-        lipschitz = float(np.asarray(jacobian_lipschitz))
+        lipschitz = float(np.asarray(lipschitz))
         bound, slack = with_rounding(step, inverse, lipschitz, rounding, "residual")
+        change = _derivatives(function, x, theta, newton)[2] - jacobian
+        local = consistent_lipschitz(change, euclidean_norm(newton), lipschitz, norm, "Jacobian")
         theorem = "the theorem of Newton and Kantorovich on x - f(x), Kantorovich 1948"
         basis = assume("the Jacobian is Lipschitz around x", f"l = {lipschitz:g}")
     return Certificate(
         "|x - x*|",
         bound,
         theorem,
-        (basis, trusted),
+        (basis, local, trusted),
         slack=slack,
-        recipe=recipe_of(fixed_point_bound),
         details={"residual": residual, "norm of the Jacobian": norm, "norm of (I - d_x f)^-1": inverse},
     )
 
 
-@verifier
-def fixed_point_bound(problem: Any, x: Any) -> float:
-    """The bound of `certify_fixed_point`, for ``problem = (function, theta, constants)``."""
-    function, theta, constants = problem
-    bound = certify_fixed_point(function, x, theta, **constants).bound
-    assert isinstance(bound, float)
-    return bound
-
-
-def _measure(function, x, theta):
-    """Residual, Newton step, norms of the Jacobian and of ``(I - d_x f)^-1``, and what rounding may do to them."""
-    vector, value, jacobian = _derivatives(function, x, theta)
-    check(np.all(np.isfinite(value)) and np.all(np.isfinite(jacobian)), "the map and its Jacobian are finite at x")
-    norm = float(np.linalg.norm(jacobian, 2))
-    singular = np.linalg.svd(np.eye(vector.size) - jacobian, compute_uv=False)[-1]
+def _newton_step(vector, value, jacobian, norm):
+    """A bound on the norm of ``(I - d_x f)^-1``, infinite where it may be singular, and the Newton step."""
+    system = np.eye(vector.size) - jacobian
+    singular = np.linalg.svd(system, compute_uv=False)[-1]
     singular -= vector.size * _UNIT * (1 + norm)  # what the computed one may be too large by
-    inverse = 1 / singular if singular > 0 else np.inf
-    residual = float(np.linalg.norm(value - vector))
-    step = np.inf
-    if np.isfinite(inverse):
-        step = min(
-            inverse * residual, float(np.linalg.norm(np.linalg.solve(np.eye(vector.size) - jacobian, value - vector)))
-        )
-    size = float(np.linalg.norm(value) + np.linalg.norm(vector))
-    solving = vector.size * (1 + norm) * step if np.isfinite(step) else 0.0
-    return residual, step, norm, float(inverse), _UNIT * (64 * size + solving)
+    if not singular > 0:
+        return np.inf, np.full(vector.size, np.inf)
+    return float(1 / singular), np.linalg.solve(system, value - vector)
 
 
 @precise(static=("function",))
-def _derivatives(function, x, theta):
+def _derivatives(function, x, theta, displacement):
     x = _implicit.as_floats(x)
     _implicit.same_shapes(function, x, theta)
     vector, unflat = _implicit.flat(x)
+    vector = vector + displacement
 
     def apply(v):
         return _implicit.flat(function(unflat(v), theta))[0]

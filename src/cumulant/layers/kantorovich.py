@@ -4,9 +4,15 @@ import math
 
 import numpy as np
 
-from cumulant.certificates import check
+from cumulant.certificates import Assumption, check
 
-__all__ = ["kantorovich_radius", "with_rounding"]
+__all__ = ["consistent_lipschitz", "euclidean_norm", "kantorovich_radius", "with_rounding"]
+
+
+def euclidean_norm(vector: np.ndarray) -> float:
+    """The 2-norm, without overflow or underflow of the squares."""
+    largest = float(np.max(np.abs(vector), initial=0.0))
+    return largest * float(np.linalg.norm(vector / largest)) if 0 < largest < np.inf else largest
 
 
 def kantorovich_radius(step: float, inverse_norm: float, lipschitz: float) -> float:
@@ -45,3 +51,16 @@ def with_rounding(
         f"beta l eta = {inverse_norm * lipschitz * step:.3g}, which must be at most 1/2",
     )
     return bound, above - bound
+
+
+def consistent_lipschitz(change: np.ndarray, distance: float, lipschitz: float, size: float, what: str) -> Assumption:
+    """Refuse a Lipschitz constant that the derivatives at two points, `distance` apart, contradict.
+
+    `size` is the norm of the derivative; differences of 1e-9 of it are taken for rounding.
+    """
+    found = float(np.linalg.norm(change, 2)) if np.all(np.isfinite(change)) else np.inf
+    return check(
+        found <= lipschitz * distance * (1 + 1e-9) + 1e-9 * (1 + size),
+        f"the change of the {what} to the next Newton iterate is within the Lipschitz constant",
+        f"a change of {found:.3g} over a distance of {distance:.3g}, l = {lipschitz:g}",
+    )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.layers.activations import activation
-from cumulant.optim.problems.smooth import array, is_concrete, problem_type, static
+from cumulant.optim.problems.base import array, is_concrete, problem_type, static
 from cumulant.precision import precise
 from cumulant.randomness import generator
 

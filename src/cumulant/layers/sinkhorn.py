@@ -14,9 +14,9 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 
-from cumulant.certificates import Interval
+from cumulant.certificates import Certificate, Subject
 from cumulant.errors import DomainError, NotConvergedError
-from cumulant.layers.transport_bounds import entropic_interval, transport_interval
+from cumulant.layers.transport_bounds import TransportProblem, certify_entropic_transport, certify_transport
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
@@ -56,16 +56,18 @@ class Sinkhorn:
         """``<C, P>``: the cost of the plan without its entropy."""
         return (self.cost * self.plan).sum(axis=(-2, -1))
 
-    def interval(self) -> Interval:
-        """An interval that contains the regularised value, with its certificate (`entropic_interval`).
+    @property
+    def subject(self) -> Subject:
+        """What the certificates speak of: the problem and the potentials."""
+        return Subject(TransportProblem(self.cost, self.a, self.b, self.epsilon), (self.f, self.g))
 
-        For one problem, not for a batch of them.
-        """
-        return entropic_interval(self.cost, self.a, self.b, self.epsilon, self.f, self.g)
+    def certify(self) -> Certificate:
+        """An interval that contains the regularised value (`certify_entropic_transport`); for one problem, not a batch."""
+        return certify_entropic_transport(*self.subject)
 
-    def transport_interval(self) -> Interval:
-        """An interval that contains the cost of optimal transport *without* entropy (`transport_interval`)."""
-        return transport_interval(self.cost, self.a, self.b, self.epsilon, self.f, self.g)
+    def certify_transport(self) -> Certificate:
+        """An interval that contains the cost of optimal transport *without* entropy (`layers.certify_transport`)."""
+        return certify_transport(*self.subject)
 
 
 def sinkhorn(cost: Any, a: Any, b: Any, epsilon: Any, *, tol: float | None = None, max_steps: int = 10_000) -> Sinkhorn:

@@ -1,6 +1,6 @@
 """Intervals that contain the cost of optimal transport, from any potentials: a feasible plan above, duality below."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -11,12 +11,11 @@ from cumulant.certificates import (
     Interval,
     by_construction,
     check,
-    recipe_of,
+    issuer,
     rounding,
-    verifier,
 )
 
-__all__ = ["entropic_gap", "entropic_interval", "round_plan", "transport_gap", "transport_interval"]
+__all__ = ["TransportProblem", "certify_entropic_transport", "certify_transport", "round_plan"]
 
 
 def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
@@ -43,50 +42,44 @@ def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     return plan + np.outer(short_rows, short_columns) / missing if missing > 0 else plan
 
 
-def entropic_interval(cost: Any, a: Any, b: Any, epsilon: Any, f: Any, g: Any) -> Interval:
-    """An interval that contains ``V = min <C, P> + eps sum P (log P - 1)``, from potentials however good.
+class TransportProblem(NamedTuple):
+    """The data of entropic optimal transport: costs ``(n, m)``, histograms ``(n,)`` and ``(m,)``, and ``eps``."""
+
+    cost: Any
+    a: Any
+    b: Any
+    epsilon: Any
+
+
+@issuer
+def certify_entropic_transport(given: TransportProblem, answer: tuple[Any, Any]) -> Certificate:
+    """An interval that contains ``V = min <C, P> + eps sum P (log P - 1)``, from potentials ``(f, g)`` however good.
 
     Below, the dual value ``<a, f> + <b, g> - eps sum exp((f + g - C) / eps)`` (weak duality). Above, the value of the
     plan of the potentials, rounded to a feasible one by `round_plan`. Both are computed in float64 from the data; the
-    interval is widened by a bound on their rounding. The certificate bounds the width, and its ``verify`` takes
-    ``(cost, a, b, epsilon)`` as the problem and ``(f, g)`` as the point.
+    interval is widened by a bound on their rounding. `b` is scaled to the sum of `a`, from which it may differ by 1e-6.
 
-    >>> cost = [[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]
-    >>> rough = entropic_interval(cost, [0.2, 0.5, 0.3], [0.6, 0.4], 0.5, [0.0, 0.0, 0.0], [0.0, 0.0])
-    >>> -0.713986132972 in rough
+    >>> problem = TransportProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]], [0.2, 0.5, 0.3], [0.6, 0.4], 0.5)
+    >>> rough = certify_entropic_transport(problem, ([0.0, 0.0, 0.0], [0.0, 0.0]))
+    >>> -0.713986132972 in rough.bound
     True
     """
-    lower, upper, slack = _entropic(cost, a, b, epsilon, f, g)
-    return _interval(lower, upper, slack, _masses(a, b), "V - dual value", recipe_of(entropic_gap))
+    return _certificate("V = min <C, P> + eps sum P (log P - 1)", given, *_entropic(*given, *answer))
 
 
-def transport_interval(cost: Any, a: Any, b: Any, epsilon: Any, f: Any, g: Any) -> Interval:
+@issuer
+def certify_transport(given: TransportProblem, answer: tuple[Any, Any]) -> Certificate:
     """An interval that contains ``min <C, P>``, the cost of transport without entropy, from entropic potentials.
 
     Above, the cost of the rounded plan. Below, the dual value ``<a, f> + <b, f^c>`` at the potential
     ``f^c_j = min_i C_ij - f_i``, which is feasible whatever ``f`` is. The width is of the order of
     ``eps log(n m)``: a smaller `epsilon` gives a narrower one.
 
-    >>> cost = [[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]
-    >>> 0.45 in transport_interval(cost, [0.2, 0.5, 0.3], [0.6, 0.4], 0.5, [0.0, 0.0, 0.0], [0.0, 0.0])
+    >>> problem = TransportProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]], [0.2, 0.5, 0.3], [0.6, 0.4], 0.5)
+    >>> 0.45 in certify_transport(problem, ([0.0, 0.0, 0.0], [0.0, 0.0])).bound
     True
     """
-    lower, upper, slack = _unregularised(cost, a, b, epsilon, f, g)
-    return _interval(lower, upper, slack, _masses(a, b), "cost of the plan - min <C, P>", recipe_of(transport_gap))
-
-
-@verifier
-def entropic_gap(problem: Any, x: Any) -> float:
-    """The width of `entropic_interval`."""
-    lower, upper, slack = _entropic(*problem, *x)
-    return max(upper - lower, 0.0) + 2 * slack
-
-
-@verifier
-def transport_gap(problem: Any, x: Any) -> float:
-    """The width of `transport_interval`."""
-    lower, upper, slack = _unregularised(*problem, *x)
-    return max(upper - lower, 0.0) + 2 * slack
+    return _certificate("min <C, P>", given, *_unregularised(*given, *answer))
 
 
 def _masses(a, b) -> Assumption:
@@ -94,25 +87,22 @@ def _masses(a, b) -> Assumption:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return check(
         np.all(a > 0) and np.all(b > 0) and abs(a.sum() - b.sum()) <= 1e-6 * a.sum(),
-        "a and b are positive and have the same sum",
+        "a and b are positive and have the same sum, to 1e-6; b is scaled to the sum of a",
         f"{a.sum():.9g} and {b.sum():.9g}",
     )
 
 
-def _interval(lower, upper, slack, masses, quantity, recipe):
+def _certificate(quantity, problem, lower, upper, slack):
     upper = max(upper, lower)
-    certificate = Certificate(
+    return Certificate(
         quantity,
-        upper - lower + 2 * slack,
+        Interval(lower - slack, upper + slack, lower),
         "weak duality, and rounding to a feasible plan, Altschuler, Weed and Rigollet 2017",
         (
-            masses,
+            _masses(problem.a, problem.b),
             by_construction("both ends are computed from the data in float64, and moved apart by their rounding"),
         ),
-        recipe=recipe,
-        details={"lower": lower - slack, "upper": upper + slack},
     )
-    return Interval(lower - slack, upper + slack, lower, certificate)
 
 
 def _problem(cost, a, b, epsilon, f, g):
@@ -145,7 +135,9 @@ def _entropic(cost, a, b, epsilon, f, g):
     if not np.isfinite(lower):
         lower, doubt = -np.finfo(np.float64).max, 0.0
     terms = 64 + a.size + b.size
-    slack = rounding(np.abs(cost) * feasible, epsilon * np.abs(entropy), a * f, b * g, doubt, scale, terms=terms)
+    # A rounding error d of the mass of an entry changes its entropy by d |log d|, and |log d| is at most about 37.
+    magnitudes = (np.abs(cost) * feasible, epsilon * np.abs(entropy), 40.0 * epsilon * a.sum(), a * f, b * g, doubt)
+    slack = rounding(*magnitudes, scale, terms=terms)
     return lower, upper, slack
 
 

@@ -13,12 +13,15 @@ from cumulant.optim.analysis.nesterov_flow import nesterov_flow
 from cumulant.optim.analysis.pca import PrincipalAxes, level_axes, pca
 from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
 from cumulant.optim.analysis.separability import is_separable, separating_direction
+from cumulant.optim.certify.mirror_descent import relative_constants
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
+from cumulant.optim.driver.early_stopping import EarlyStopping
+from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
+from cumulant.optim.driver.solve import SolveInfo, solve
 from cumulant.optim.driver.trace import Trace
-from cumulant.optim.driver.verification import Verification, verify
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
     GapImportanceSampler,
@@ -35,12 +38,14 @@ from cumulant.optim.finite_sums.finite_sum import FiniteSum
 from cumulant.optim.finite_sums.stochastic_gradient import SGA, SGD
 from cumulant.optim.finite_sums.variance_reduced import SAG, SAGA, SVRG
 from cumulant.optim.problems.composite import Composite, lambda_max
+from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
 from cumulant.optim.problems.multinomial import MultinomialLogistic
+from cumulant.optim.problems.objective import Objective
 from cumulant.optim.problems.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, NonNegative, Simplex
-from cumulant.optim.problems.smooth import LeastSquares, Objective, Quadratic
+from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
 from cumulant.optim.solvers.accelerated_gradient import AcceleratedGradient
@@ -50,7 +55,7 @@ from cumulant.optim.solvers.gradient_descent import GradientDescent
 from cumulant.optim.solvers.heavy_ball import HeavyBall
 from cumulant.optim.solvers.lbfgs import LBFGS
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
-from cumulant.optim.solvers.mirror_descent import MirrorDescent, relative_constants
+from cumulant.optim.solvers.mirror_descent import MirrorDescent
 from cumulant.optim.solvers.newton import Newton
 from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
@@ -76,6 +81,7 @@ __all__ = [
     "CumulantEntropy",
     "DualCoordinateAscent",
     "DualProblem",
+    "EarlyStopping",
     "ElasticNet",
     "ExactLineSearch",
     "FiniteSum",
@@ -106,6 +112,7 @@ __all__ = [
     "Problem",
     "ProximalGradient",
     "Quadratic",
+    "RateComparison",
     "ResidualSampler",
     "Result",
     "RidgeSolution",
@@ -114,14 +121,15 @@ __all__ = [
     "Simplex",
     "SmoothedHingeLoss",
     "Snapshot",
+    "SolveInfo",
     "Solver",
     "SquaredHingeLoss",
     "StochasticMirrorDescent",
     "Trace",
     "UniformSampler",
-    "Verification",
     "certify_duality",
     "certify_optimality",
+    "compare_with_rate",
     "conditions_of",
     "dual_value",
     "equivalent_entropy",
@@ -148,5 +156,5 @@ __all__ = [
     "separating_direction",
     "small_start_limit",
     "soft_threshold",
-    "verify",
+    "solve",
 ]

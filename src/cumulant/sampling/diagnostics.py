@@ -1,4 +1,4 @@
-"""Diagnostics of Markov chains: split R-hat and effective sample size.
+"""Diagnostics: split R-hat and effective sample size of Markov chains, effective size and log-mean of weights.
 
 They are symptoms, not certificates: chains that all missed the same mode look perfect. A certificate of mixing needs a
 theorem about the chain (small influence, coupling from the past).
@@ -14,7 +14,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-__all__ = ["effective_sample_size", "split_r_hat"]
+__all__ = ["effective_sample_size", "log_mean_exp", "normalised", "split_r_hat", "weighted_sample_size"]
 
 
 def split_r_hat(draws: Any, *, rank: bool = False) -> Any:
@@ -73,6 +73,46 @@ def effective_sample_size(draws: Any, *, rank: bool = False) -> Any:
     """
     halves = _split(_checked(draws))
     return _effective(_normal_scores(halves) if rank else halves)[()]
+
+
+def normalised(log_weights: Any) -> np.ndarray:
+    """``w / sum w`` from logarithms; refused where all are -inf, or one is NaN or +inf.
+
+    >>> normalised([0.0, np.log(3.0), -np.inf])
+    array([0.25, 0.75, 0.  ])
+    """
+    logs = np.asarray(log_weights, dtype=np.float64)
+    top = logs.max(initial=-np.inf)
+    if not np.isfinite(top):
+        raise ValueError(f"log_weights must have a finite largest entry; it is {top}")
+    weights = np.exp(logs - top)
+    return weights / weights.sum()
+
+
+def weighted_sample_size(log_weights: Any) -> float:
+    """``(sum w)^2 / sum w^2``: how many draws of equal weight have the same variance (Kong 1992).
+
+    Between 1 and the number of draws. It does not see what no draw has reached.
+
+    >>> round(weighted_sample_size(np.log([1.0, 1.0, 2.0])), 12)
+    2.666666666667
+    """
+    return float(1.0 / (normalised(log_weights) ** 2).sum())
+
+
+def log_mean_exp(log_weights: Any) -> tuple[float, float]:
+    """``log mean w`` of independent weights, and its standard error ``sd(w) / (mean(w) sqrt(n))`` (delta method).
+
+    The mean of weights may be unbiased; its logarithm then is too small on average (Jensen).
+
+    >>> value, error = log_mean_exp([np.log(2.0), np.log(4.0)])
+    >>> round(value, 6), round(error, 6)
+    (1.098612, 0.333333)
+    """
+    shares = normalised(log_weights).ravel() * np.size(log_weights)  # weights relative to their mean
+    top = float(np.max(log_weights))
+    value = top + float(np.log(np.exp(np.asarray(log_weights, dtype=np.float64) - top).mean()))
+    return value, float(shares.std(ddof=1) / np.sqrt(shares.size)) if shares.size > 1 else np.inf
 
 
 def _checked(draws: Any) -> np.ndarray:

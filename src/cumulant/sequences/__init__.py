@@ -1,12 +1,14 @@
 """Conditional random fields on chains and graphs: exact oracles, training with a certified duality gap, tagging.
 
-`ChainCRF` is the estimator; `ChainProblem` is its objective with its dual, `DualAscent` the solver, `SequenceData` the
-data as arrays; `TreeCRF`, `TreeProblem` and `GraphData` are the same for graphs, by junction trees. `sum_product`,
-`viterbi` and their kin answer for one chain, `oracle_jax` for batches on any device.
+`ChainCRF` is the estimator, and `crf.model(x)` the distribution of the labels of one sequence; `ChainProblem` is the
+objective with its dual, `SequenceDualAscent` the solver, `SequenceData` the data as arrays. `TreeCRF`, `TreeProblem`
+and `GraphData` are the same for graphs, by junction trees. `sum_product`, `viterbi` and others answer for one chain,
+`oracle_jax` for batches on any device.
 """
 
+from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
+from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.chain_crf import ChainCRF
 from cumulant.sequences.data.conll import read_conll, write_conll
@@ -15,32 +17,35 @@ from cumulant.sequences.data.graph_data import Factors, GraphData
 from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.data.templates import Template, template
 from cumulant.sequences.evaluation import chunk_scores, chunks, confusion, token_accuracy
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.solvers.exponentiated_gradient import OEG
-from cumulant.sequences.solvers.lbfgs import LBFGS
-from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
-from cumulant.sequences.solvers.switching import Switching
-from cumulant.sequences.tree.junction_tree import JunctionTree
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
+from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
+from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
+from cumulant.sequences.solvers.sag import SequenceSAG
+from cumulant.sequences.solvers.saga import SequenceSAGA
+from cumulant.sequences.solvers.sgd import SequenceSGD
+from cumulant.sequences.solvers.svrg import SequenceSVRG
+from cumulant.sequences.solvers.switching import SequenceSwitching
 from cumulant.sequences.tree.problem import TreeInference, TreeMarginals, TreeProblem
 from cumulant.sequences.tree_crf import TreeCRF
 
 __all__ = [
-    "LBFGS",
-    "OEG",
-    "SAG",
-    "SAGA",
-    "SGD",
-    "SVRG",
     "ChainCRF",
+    "ChainMarginals",
+    "ChainModel",
     "ChainProblem",
-    "DualAscent",
     "Factors",
-    "GradientDescent",
     "GraphData",
-    "JunctionTree",
-    "Marginals",
     "SequenceData",
-    "Switching",
+    "SequenceDualAscent",
+    "SequenceExponentiatedGradient",
+    "SequenceGradientDescent",
+    "SequenceLBFGS",
+    "SequenceSAG",
+    "SequenceSAGA",
+    "SequenceSGD",
+    "SequenceSVRG",
+    "SequenceSwitching",
     "Template",
     "TreeCRF",
     "TreeInference",

@@ -9,31 +9,37 @@ import numpy as np
 
 from cumulant import files
 from cumulant.sequences.chain import labelling_kernels as kernels
+from cumulant.sequences.chain.chain_kernels import chain_scores
+from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.solvers.exponentiated_gradient import OEG
-from cumulant.sequences.solvers.lbfgs import LBFGS
-from cumulant.sequences.solvers.stochastic import SAG, SAGA, SGD, SVRG, GradientDescent
-from cumulant.sequences.solvers.switching import Switching
-from cumulant.sequences.training import Watch, free_memory
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
+from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
+from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
+from cumulant.sequences.solvers.sag import SequenceSAG
+from cumulant.sequences.solvers.saga import SequenceSAGA
+from cumulant.sequences.solvers.sgd import SequenceSGD
+from cumulant.sequences.solvers.svrg import SequenceSVRG
+from cumulant.sequences.solvers.switching import SequenceSwitching
+from cumulant.sequences.training import FitMonitor, free_memory
 from cumulant.threads import in_parts
 
 __all__ = ["ChainCRF"]
 
-# Besides dual ascent: its rivals, for the primal objective (and OEG for the dual), none of which takes an l1 penalty.
-_RIVALS: dict[str, Callable[[], Any]] = {
-    "lbfgs": LBFGS,
-    "oeg": OEG,
-    "sag": lambda: SAG(sampling="uniform", line_search=False),
-    "sag-nus": SAG,
-    "saga": SAGA,
-    "svrg": SVRG,
-    "sgd": SGD,
-    "gd": GradientDescent,
+# Other solvers, for comparison: of the primal objective (and OEG of the dual). None takes an l1 penalty.
+_OTHERS: dict[str, Callable[[], Any]] = {
+    "lbfgs": SequenceLBFGS,
+    "oeg": SequenceExponentiatedGradient,
+    "sag": lambda: SequenceSAG(sampling="uniform", line_search=False),
+    "sag-nus": SequenceSAG,
+    "saga": SequenceSAGA,
+    "svrg": SequenceSVRG,
+    "sgd": SequenceSGD,
+    "gd": SequenceGradientDescent,
 }
-_SOLVERS = ("auto", "sdca", *_RIVALS)
+_SOLVERS = ("auto", "sdca", *_OTHERS)
 
 
 class ChainCRF(CRF):
@@ -51,11 +57,12 @@ class ChainCRF(CRF):
     l1 : float
         Makes weights exactly zero. Only the dual solver handles it.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, and L-BFGS from where it stands once
-        that promises to be faster (`Switching`), or from the start where the marginals of dual ascent do not fit into
-        memory. For comparison ``"oeg"``, ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and ``"gd"``.
+        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, continued by L-BFGS once that is
+        predicted to be faster (`SequenceSwitching`), or L-BFGS from the start where the marginals of dual ascent do
+        not fit into memory. For comparison ``"oeg"``, ``"sag"``, ``"sag-nus"``, ``"saga"``, ``"svrg"``, ``"sgd"`` and
+        ``"gd"``.
     sampling, nonuniformity
-        How dual ascent draws sequences: see `DualAscent`.
+        How dual ascent draws sequences: see `SequenceDualAscent`.
     tol : float
         Stop when the duality gap is at most this share of the objective.
     max_epochs : int
@@ -72,7 +79,11 @@ class ChainCRF(CRF):
     marginals : str
         ``"float64"``, or ``"float32"`` for half the memory.
     time_limit : float, optional
-        Seconds. The best weights so far are kept, with their certificate.
+        Seconds. The weights so far are kept, with their certificate.
+    checkpoint : path or optim.Checkpoint, optional
+        Where training is saved as it goes, and resumed from if the file is there: see `optim.run`. Not on a cluster.
+    callback : callable, optional
+        Called with an `optim.Snapshot` at each record of the history. Returning True ends training.
     random_state : int, Generator or None
     verbose : bool
         A progress bar on the terminal.
@@ -92,9 +103,9 @@ class ChainCRF(CRF):
         epoch (oracle calls over sequences), oracle_calls, line_search_evaluations, seconds (evaluation included),
         primal, dual, gap; on a cluster also lost_shards, so far.
     status_ : str
-        ``"converged"``, ``"max_epochs"``, ``"time_limit"``, ``"interrupted"``, ``"stopped"`` by the development set, or
-        ``"rounding"``: the gap looked small enough, but float32 marginals cannot certify it. On a cluster that has lost
-        all its workers, beside an error, ``"no_workers"``.
+        As in `optim.Result`: ``"converged"`` (the certified relative gap is at most `tol`), ``"max_steps"`` (after
+        `max_epochs`), ``"time_limit"``, ``"interrupted"``, ``"stopped"`` (by the development set or the callback), or
+        ``"rounding"`` (rounding keeps the gap above `tol`). ``"interrupted"`` too where a cluster lost all its workers.
     template : str or None
         A note that files keep: the text of the template that made the attributes. Nothing here reads it.
 
@@ -126,6 +137,8 @@ class ChainCRF(CRF):
         n_jobs=None,
         marginals="float64",
         time_limit=None,
+        checkpoint=None,
+        callback=None,
         random_state=0,
         verbose=False,
         engine=None,
@@ -143,6 +156,8 @@ class ChainCRF(CRF):
         self.n_jobs = n_jobs
         self.marginals = marginals
         self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
         self.engine = engine
@@ -166,9 +181,9 @@ class ChainCRF(CRF):
             fit(self, problem, solver, start, X_dev, y_dev)
             return self
         if self.solver == "auto" and not self.l1:
-            solver = Switching(solver, tol=self.tol) if self._fits(problem, solver) else LBFGS()
+            solver = SequenceSwitching(solver, tol=self.tol) if self._fits(problem, solver) else SequenceLBFGS()
         self._check_memory(problem, getattr(solver, "ascent", solver))
-        self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
+        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
         return self
 
     def _check_settings(self) -> None:
@@ -177,6 +192,8 @@ class ChainCRF(CRF):
             raise ValueError(f"min_count must not be negative; got {self.min_count}")
         if self.engine not in (None, "dask"):
             raise ValueError(f"engine must be None (this machine) or 'dask'; got {self.engine!r}")
+        if self.engine == "dask" and self.checkpoint is not None:
+            raise ValueError("engine='dask' keeps the dual variables on the workers: it takes no checkpoint")
         if self.engine == "dask" and self.solver not in ("auto", "sdca"):
             raise ValueError(f"engine='dask' trains by dual ascent: solver must be auto or sdca; got {self.solver!r}")
         if self.engine == "dask":
@@ -195,7 +212,9 @@ class ChainCRF(CRF):
         self.n_features_in_ = vocabulary.size
         self.columns_ = None if len(kept) == vocabulary.size else kept
         self.vocabulary_ = vocabulary if self.columns_ is None else vocabulary.restrict(kept)
-        data = self._columns_of(data)
+        return self._problem(self._columns_of(data), labels)
+
+    def _problem(self, data: SequenceData, labels: np.ndarray) -> ChainProblem:
         data = SequenceData(data.features, data.offsets, labels)
         return ChainProblem(data, len(self.classes_), self.l2, self.l1, self.bias, self.n_jobs)
 
@@ -206,16 +225,16 @@ class ChainCRF(CRF):
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
     def _choose(self) -> Any:
-        if self.solver in _RIVALS:
-            return _RIVALS[self.solver]()
+        if self.solver in _OTHERS:
+            return _OTHERS[self.solver]()
         return self._ascent()
 
     def _fits(self, problem, solver) -> bool:
         """Whether the arrays of training fit into the memory that is free; sets `memory_`, their size in bytes."""
         tokens, k = len(problem.labels), problem.n_labels
         size = 8 if self.marginals == "float64" else 4
-        pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, DualAscent) else 0
-        copies = 4 + (solver.n_blocks if isinstance(solver, DualAscent) else 2 * getattr(solver, "history", 2))
+        pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, SequenceDualAscent) else 0
+        copies = 4 + (solver.n_blocks if isinstance(solver, SequenceDualAscent) else 2 * getattr(solver, "history", 2))
         self.memory_ = int(pairs + tokens * k * 24 + 8 * problem.shape[0] * k * copies)
         free = free_memory()
         return free is None or self.memory_ <= 0.95 * free
@@ -225,7 +244,7 @@ class ChainCRF(CRF):
         if self._fits(problem, solver):
             return
         ways = ["more memory"]
-        if isinstance(solver, DualAscent):
+        if isinstance(solver, SequenceDualAscent):
             ways = ["solver='lbfgs', which keeps no marginals of pairs"] if not self.l1 else ways
             ways += ["marginals='float32'"] if self.marginals == "float64" else []
         raise MemoryError(
@@ -253,6 +272,12 @@ class ChainCRF(CRF):
 
         in_parts(part, len(data), self.n_jobs)
         return out
+
+    def _model(self, data: SequenceData) -> ChainModel:
+        w, k = self.weights_, len(self.classes_)
+        unary = np.empty((data.features.shape[0], k))
+        chain_scores(w, data.features.shape[1], self.bias, *token_arrays(data), 0, len(unary), unary)
+        return ChainModel(unary, w[-k:], self.classes_)
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""

@@ -7,25 +7,33 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from cumulant import optim
-from cumulant.certificates import Certificate
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.training import Watch
+from cumulant.certificates import Certificate, Subject
+from cumulant.graphical import DiscreteModel
+from cumulant.sequences.certify import certify_weights
+from cumulant.sequences.data.graph_data import GraphData
+from cumulant.sequences.data.sequence_data import SequenceData
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.training import FitMonitor
 
 __all__ = ["CRF"]
 
+_NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
+
 
 class CRF(BaseEstimator):
-    """A conditional random field fitted by `optim.run`. Heirs have the settings, read the data and decode."""
+    """A conditional random field fitted by `optim.run`. Subclasses have the settings, read the data and decode."""
 
     classes_: np.ndarray
     weights_: np.ndarray
     certificate_: Certificate | None
+    weights_certificate_: Certificate | None
+    dual_: Any
     objective_: float
     history_: list[dict[str, float]]
     status_: str
     memory_: int
 
-    # Settings of the heirs
+    # Settings of the subclasses
     l1: float
     solver: str
     sampling: str
@@ -35,11 +43,17 @@ class CRF(BaseEstimator):
     n_blocks: int | None
     marginals: str
     time_limit: float | None
+    checkpoint: Any
+    callback: Any
     random_state: Any
     verbose: bool
 
     def _encode(self, X: Any, y: Any = None) -> Any:
         """Data as arrays, as training saw them."""
+        raise NotImplementedError
+
+    def _problem(self, data: Any, labels: np.ndarray) -> Any:
+        """The objective of these data, with labels numbered."""
         raise NotImplementedError
 
     def _decode(self, data: Any) -> np.ndarray:
@@ -58,8 +72,8 @@ class CRF(BaseEstimator):
         if self.solver not in ("auto", "sdca") and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
-    def _ascent(self) -> DualAscent:
-        return DualAscent(
+    def _ascent(self) -> SequenceDualAscent:
+        return SequenceDualAscent(
             sampling=self.sampling,
             nonuniformity=self.nonuniformity,
             n_blocks=1 if self.n_blocks is None else self.n_blocks,
@@ -67,19 +81,27 @@ class CRF(BaseEstimator):
             max_epochs=int(self.max_epochs),
         )
 
-    def _run(self, solver: Any, problem: Any, watch: Watch) -> None:
+    def _run(self, solver: Any, problem: Any, monitor: FitMonitor) -> None:
         result = optim.run(
             solver,
             problem,
             np.zeros(problem.shape),
             max_steps=int(self.max_epochs),
-            tol=None,
-            callback=watch,
+            limits={"oracle_calls": float(self.max_epochs) * problem.n_terms},
+            tol=self.tol,
+            scale=2.0**-52,  # relative to the objective alone, unless that is zero within rounding: one label
+            callback=monitor,
             time_limit=self.time_limit,
+            checkpoint=self.checkpoint,
             rng=self.random_state,
             progress=bool(self.verbose),
         )
-        watch.finish(result)
+        monitor.finish(result)
+
+    def _accuracy(self, weights: np.ndarray, data: Any) -> float:
+        """The share of labels that these weights predict."""
+        self.weights_ = weights
+        return float(np.mean(self.classes_[self._decode(data)] == data.labels))
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -108,6 +130,45 @@ class CRF(BaseEstimator):
         data = self._labelled(X, y)
         return float(np.mean(self._decode(data) == self._numbers(data.labels)))
 
+    def model(self, x: Any) -> DiscreteModel:
+        """The distribution ``p(y | x)`` of the labels of one sequence or graph: a model, as those of `graphical`.
+
+        It answers `log_partition`, `mean`, `marginals`, `map`, `entropy`, `kl`, `log_prob`, `sample` and `given`, with
+        labels by their names.
+        """
+        self._check_fitted()
+        data = self._encode(x if isinstance(x, SequenceData | GraphData) else [x])
+        if len(data) != 1:
+            raise ValueError(f"x must be one sequence or graph, as one entry of what predict takes; got {len(data)}")
+        return self._model(data)
+
+    def _model(self, data: Any) -> DiscreteModel:
+        raise NotImplementedError
+
+    def verify(self, X: Any, y: Any = None) -> Certificate:
+        """Issue the certificate of the weights again, in float64 from the training data; returns the fresh one.
+
+        As long as the estimator has its dual variables (`dual_`) this is `certificate_`. After loading, unpickling, or
+        training on a cluster it is `weights_certificate_`, the claim that needs nothing but the weights. Raises
+        `CertificateError` where the claim does not hold on these data.
+        """
+        self._check_fitted()
+        data = self._labelled(X, y)
+        problem = self._problem(data, self._numbers(data.labels))
+        if self.certificate_ is not None and self.dual_ is not None:
+            return self.certificate_.verify(Subject(problem, (self.weights_, self.dual_)))
+        if self.weights_certificate_ is None:
+            return certify_weights(problem, self.weights_)  # says why there is none
+        return self.weights_certificate_.verify(Subject(problem, self.weights_))
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "dual_"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if hasattr(self, "weights_"):
+            self.dual_ = None
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
@@ -120,9 +181,9 @@ class CRF(BaseEstimator):
         if self.classes_.dtype == object:
             raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
         return {
-            "parameters": {k: v for k, v in self.get_params().items() if k != "random_state"},
+            "parameters": {k: v for k, v in self.get_params().items() if k not in _NOT_SAVED},
             "random_state": self.random_state if isinstance(self.random_state, int) else None,
-            "certificate": None if self.certificate_ is None else self.certificate_.to_json(),
+            "certificate": None if self.weights_certificate_ is None else self.weights_certificate_.to_json(),
             "objective": self.objective_,
             "status": self.status_,
             "history": self.history_,
@@ -135,6 +196,7 @@ class CRF(BaseEstimator):
         crf: Any = cls().set_params(**settings["parameters"], random_state=settings["random_state"])
         crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
         text = settings["certificate"]
-        crf.certificate_ = None if text is None else Certificate.from_json(text)
+        crf.certificate_ = crf.weights_certificate_ = None if text is None else Certificate.from_json(text)
+        crf.dual_ = None
         crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
         return crf

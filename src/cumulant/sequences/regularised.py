@@ -1,18 +1,33 @@
-"""What the penalised likelihoods of chains and of graphs share: penalties, labels, and weights from a residual."""
+"""What the penalised likelihoods of chains and of graphs share: penalties, labels, the dual, and bounds on rounding."""
 
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Regularised"]
+from cumulant.optim.protocol import Problem
+
+__all__ = ["TINY", "UNIT", "Regularised", "dot"]
+
+UNIT = 2.0**-52  # twice the unit roundoff: products of several factors (1 + u) are covered
+_BLOCK = 256
+TINY = 1e-300  # what a probability may have lost by underflow
+_DOT = 512  # terms that count in the rounding of `dot`: one block, and the pairwise sum over blocks
 
 
-class Regularised:
-    """``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i [log Z_i(w) - w . F(x_i, y_i)]``.
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """``sum a b``, in blocks of 256 added pairwise: its rounding grows with the logarithm of the size."""
+    a, b = a.ravel(), b.ravel()
+    whole = a.size - a.size % _BLOCK
+    blocks = np.einsum("ij,ij->i", a[:whole].reshape(-1, _BLOCK), b[:whole].reshape(-1, _BLOCK))
+    return float(np.sum(blocks) + np.vdot(a[whole:], b[whole:]))
 
-    What differs, and is left to the heirs, is how ``log Z_i`` and expectations of ``F`` are computed: `shape`, `gold`
-    and `value_and_gradient`.
+
+class Regularised(Problem):
+    """``P(w) = l2/2 |w|^2 + l1 |w|_1 + (1/n) sum_i [log Z_i(w) - w . F(x_i, y_i)]`` and its dual ``D(mu)``.
+
+    Subclasses compute ``log Z_i`` and expectations of ``F``. Their *beliefs* are the marginals that expectations of
+    ``F`` are linear in: `_gathered` maps them to ``sum_i E F(x_i, y)``.
     """
 
     data: Any
@@ -39,10 +54,47 @@ class Regularised:
         if not (np.isfinite(self.l1) and self.l1 >= 0):
             raise ValueError(f"l1 must be finite and not negative; got {self.l1}")
 
+    # What subclasses compute ------------------------------------------------------------------------------------------
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the weights."""
         raise NotImplementedError
+
+    def log_partitions(self, w: Any) -> np.ndarray:
+        """``log Z_i(w)`` of every sequence or graph."""
+        raise NotImplementedError
+
+    def _expectations(self, w: np.ndarray) -> tuple[np.ndarray, Any]:
+        """``log Z_i(w)`` and the beliefs at `w`."""
+        raise NotImplementedError
+
+    def _distribution(self, mu: Any) -> tuple[np.ndarray, Any]:
+        """Entropies and beliefs of the distributions with the conditional probabilities of `mu`."""
+        raise NotImplementedError
+
+    def _minus_labels(self, beliefs: Any) -> Any:
+        """Beliefs minus those of the labels, which may overwrite `beliefs`."""
+        raise NotImplementedError
+
+    def _gathered(self, beliefs: Any, magnitude: bool = False) -> np.ndarray:
+        """``sum_i E F(x_i, y)``, laid out like the weights; with `magnitude`, of absolute values of the features."""
+        raise NotImplementedError
+
+    def _belief_errors(self, beliefs: Any, relative: np.ndarray) -> Any:
+        """Bounds on what the rounding of beliefs and of their sums adds, given relative errors for each term."""
+        raise NotImplementedError
+
+    def _magnitudes(self, w: np.ndarray) -> np.ndarray:
+        """For every term, a bound on the sum of the absolute values that make up the score of any labelling."""
+        raise NotImplementedError
+
+    @property
+    def _operations(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For every term: additions in a score, additions and multiplications of a pass, and ``log`` of labellings."""
+        raise NotImplementedError
+
+    # Both objectives --------------------------------------------------------------------------------------------------
 
     @property
     def strong_convexity(self) -> float:
@@ -59,13 +111,30 @@ class Regularised:
         """The labels as int64."""
         return np.ascontiguousarray(self.data.labels, dtype=np.int64)
 
+    def value(self, w: Any) -> float:
+        """``P(w)``."""
+        w = self._weights(w)
+        return self._value(w, self.log_partitions(w))
+
     def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
         """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``, shaped like `w`."""
-        raise NotImplementedError
+        w = self._weights(w)
+        log_z, beliefs = self._expectations(w)
+        gradient = self._gathered(self._minus_labels(beliefs))
+        gradient /= self.n_terms
+        gradient += self.l2 * w
+        return self._value(w, log_z), gradient
 
     def gradient(self, w: Any) -> np.ndarray:
         """The gradient of the smooth part of ``P``."""
         return self.value_and_gradient(w)[1]
+
+    def penalty(self, w: np.ndarray) -> float:
+        """``l2/2 |w|^2 + l1 |w|_1``."""
+        return 0.5 * self.l2 * dot(w, w) + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
+
+    def _value(self, w: np.ndarray, log_z: np.ndarray) -> float:
+        return float(self.penalty(w) + np.mean(log_z) - dot(w, self.gold))
 
     def weights_of(self, residual: np.ndarray) -> np.ndarray:
         """``w = soft(v, l1) / l2``."""
@@ -73,20 +142,74 @@ class Regularised:
             return residual / self.l2
         return np.sign(residual) * np.maximum(np.abs(residual) - self.l1, 0.0) / self.l2
 
+    def dual(self, mu: Any, w: np.ndarray | None = None) -> float:
+        """``D(mu)``, with the weights ``w(mu)`` where they are known.
+
+        Without them it is computed at the distribution that has the conditional probabilities of `mu`, which is `mu`
+        itself where its marginals agree: a lower bound on the minimum of ``P`` whatever rounding has done to them.
+        """
+        if w is not None:
+            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * dot(w, w))
+        entropy, beliefs = self._distribution(mu)
+        w = self.weights_of(-self._gathered(self._minus_labels(beliefs)) / self.n_terms)
+        return float(np.mean(entropy) - 0.5 * self.l2 * dot(w, w))
+
+    def entropies(self, mu: Any) -> np.ndarray:
+        """The entropy of the distribution with these marginals, of every sequence or graph."""
+        raise NotImplementedError
+
     def _weights(self, w: Any) -> np.ndarray:
-        w = np.ascontiguousarray(w, dtype=np.float64).reshape(self.shape)
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.size != np.prod(self.shape):
+            raise ValueError(f"w must have shape {self.shape}; got {w.shape}")
+        w = w.reshape(self.shape)
         if not np.all(np.isfinite(w)):
             raise ValueError("w must be finite; it holds NaN or infinity")
         return w
 
-    def _penalty(self, w: np.ndarray) -> float:
-        return 0.5 * self.l2 * np.vdot(w, w) + (self.l1 * np.abs(w).sum() if self.l1 else 0.0)
+    # With bounds on rounding, for certificates ------------------------------------------------------------------------
 
-    def _value(self, w: np.ndarray, log_z: np.ndarray) -> float:
-        return float(self._penalty(w) + np.mean(log_z) - np.vdot(w, self.gold))
+    def score_errors(self, w: np.ndarray) -> np.ndarray:
+        """Bounds on the rounding of ``log Z_i(w)``, and of the score of any labelling, of every term.
 
-    def _rounding(self, w: np.ndarray, log_z: np.ndarray, terms: Any) -> float:
-        """What rounding may do to ``P(w)`` and to the dual: a unit for each of the `terms` of a sum, of all of it."""
-        scores = np.mean(np.abs(log_z)) + np.sum(np.abs(w * self.gold))
-        entropy = len(self.labels) / self.n_terms * np.log(self.n_labels)
-        return float(2.0**-52 * (16 + terms) * (scores + self._penalty(w) + entropy))
+        A computed sum of ``m`` numbers is off by at most ``m u`` times the sum of their absolute values (Higham 2002,
+        section 4.2), and ``log Z`` by at most as much as the score that is off most, beside the rounding of the pass.
+        """
+        in_score, in_pass, log_labellings = self._operations
+        return UNIT * ((in_score + 48.0) * (self._magnitudes(w) + log_labellings) + in_pass)
+
+    def loss(self, w: np.ndarray) -> tuple[float, float]:
+        """``sum_i phi_i(w)``, and a bound on its rounding."""
+        log_z, errors = self.log_partitions(w), self.score_errors(w)
+        total = float(np.sum(log_z)) - self.n_terms * dot(w, self.gold)
+        gold = dot(np.abs(w), self._gold_magnitude) * self.n_terms
+        return total, float(2 * np.sum(errors)) + UNIT * (_DOT + self._longest_sum) * gold
+
+    def dual_terms(self, mu: Any) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The parts of ``n D(mu)``: the sum of the entropies, and ``n v(mu)``, each followed by bounds on its rounding.
+
+        They are those of the distributions that have the conditional probabilities of `mu`.
+        """
+        entropy, beliefs = self._distribution(mu)
+        _, in_pass, log_labellings = self._operations
+        slack = float(np.sum(UNIT * (in_pass + 48.0) * (log_labellings + 1.0)))
+        errors = self._gathered(self._belief_errors(beliefs, UNIT * in_pass), magnitude=True)
+        return float(np.sum(entropy)), slack, -self._gathered(self._minus_labels(beliefs)), errors
+
+    def residual_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``n v`` at the marginals of the weights themselves, and bounds on its rounding, elementwise."""
+        _, beliefs = self._expectations(w)
+        with np.errstate(over="ignore"):  # infinite: the marginals are not known at all, only that they are at most 1
+            relative = np.minimum(np.expm1(4.0 * self.score_errors(w)), 1e300)
+        errors = self._gathered(self._belief_errors(beliefs, relative), magnitude=True)
+        return -self._gathered(self._minus_labels(beliefs)), errors
+
+    @property
+    def _longest_sum(self) -> int:
+        """The most numbers that are added up for one entry of `gold`."""
+        raise NotImplementedError
+
+    @property
+    def _gold_magnitude(self) -> np.ndarray:
+        """`gold` with absolute values of the features."""
+        raise NotImplementedError

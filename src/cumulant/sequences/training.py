@@ -1,78 +1,74 @@
-"""Around a run of `ChainCRF.fit`: its history, when it stops, which weights are kept, what memory is free."""
+"""Around the run of an estimator: its history, early stopping, which weights are kept, what memory is free."""
 
 import time
 from typing import Any
 
 import numpy as np
 
-from cumulant.sequences.solvers.dual_ascent import certify_gradient
+from cumulant.certificates import Certificate, recipe_of
+from cumulant.errors import CertificateError
+from cumulant.optim import EarlyStopping, Result, Snapshot
+from cumulant.sequences.certify import certify_gap, certify_weights
 
-__all__ = ["Watch", "free_memory"]
-
-_PATIENCE = 3  # records without a better score on the development set
+__all__ = ["FitMonitor", "certified", "free_memory"]
 
 
-class Watch:
-    """Called at each record of a run: keeps the history, decides when to stop, remembers the best weights."""
+class FitMonitor:
+    """The callback of a fit: keeps the history, and asks the development set and the user's callback for an end."""
 
-    def __init__(self, crf, problem, start: float, X_dev: Any, y_dev: Any):
+    def __init__(self, crf: Any, problem: Any, start: float, X_dev: Any, y_dev: Any):
         self.crf, self.problem, self.start = crf, problem, start
-        self.dev = None if X_dev is None else crf._labelled(X_dev, y_dev)
-        self.best, self.best_weights, self.since_best = -np.inf, None, 0
-        self.why = ""
+        self.whole = problem  # on this machine
+        self.stopping = None
+        if X_dev is not None:
+            dev = crf._labelled(X_dev, y_dev)
+            self.stopping = EarlyStopping(lambda w: crf._accuracy(w, dev))
         crf.history_ = []
 
-    def __call__(self, snapshot) -> bool:
-        """Whether the run has done enough."""
-        measures, value, gap = snapshot.measures, snapshot.value, snapshot.bound
-        epochs = measures["oracle_calls"] / self.problem.n_terms
+    def __call__(self, snapshot: Snapshot) -> bool:
+        """Whether the run is to end."""
+        measures = snapshot.measures
         row = {
-            "epoch": epochs,
+            "epoch": measures["oracle_calls"] / self.problem.n_terms,
             "oracle_calls": int(measures["oracle_calls"]),
             "line_search_evaluations": int(measures["line_search_evaluations"]),
             "seconds": time.perf_counter() - self.start,
-            "primal": value,
-            "dual": value - gap,
-            "gap": gap,
+            "primal": snapshot.value,
+            "dual": snapshot.value - snapshot.bound,
+            "gap": snapshot.bound,
         }
         self.crf.history_.append(row)
-        if self.dev is not None and self._worse_on(self.dev, snapshot.x, row):
-            self.why = "stopped"
-        elif gap <= self.crf.tol * abs(value):
-            self.why = "converged"
-        elif epochs >= self.crf.max_epochs:
-            self.why = "max_epochs"
-        return bool(self.why)
+        end = self.crf.callback is not None and self.crf.callback(snapshot) is True
+        if self.stopping is not None:
+            end = self.stopping(snapshot) or end
+            row["dev_accuracy"] = self.stopping.scores[-1]
+        return end
 
-    def _worse_on(self, dev, weights, row) -> bool:
-        """Whether the development set has not been labelled better for a while."""
-        self.crf.weights_ = weights
-        score = float(np.mean(self.crf.classes_[self.crf._decode(dev)] == dev.labels))
-        row["dev_accuracy"] = score
-        if score > self.best:
-            self.best, self.best_weights, self.since_best = score, weights.copy(), 0
-        else:
-            self.since_best += 1
-        return self.since_best >= _PATIENCE
+    @property
+    def best_weights(self) -> np.ndarray | None:
+        """Those that label the development set best."""
+        return None if self.stopping is None else self.stopping.best_x
 
-    def finish(self, result) -> None:
+    def finish(self, result: Result) -> None:
         """The fitted attributes, with a certificate of the weights that are kept."""
-        crf, problem = self.crf, self.problem
-        crf.status_ = self.why or {"max_steps": "max_epochs"}.get(result.status, result.status)
-        weights, certificate = result.x, result.certificate
-        if self.best_weights is not None:
-            weights, certificate = self.best_weights, None
-        crf.weights_ = np.ascontiguousarray(weights).reshape(problem.shape)
-        crf.objective_ = problem.value(crf.weights_)
-        enough = crf.tol * abs(crf.objective_)
-        if problem.l1 == 0 and (certificate is None or certificate.upper > enough):
-            # The marginals are gone, since these are not the last weights, or too coarse (float32) to say enough.
-            other = certify_gradient(problem, crf.weights_)
-            certificate = other if certificate is None or other.upper < certificate.upper else certificate
-        crf.certificate_ = certificate
-        certified = certificate is None or certificate.upper <= 2 * enough
-        if crf.marginals == "float32" and crf.status_ == "converged" and not certified:
-            crf.status_ = "rounding"
+        crf, problem, best = self.crf, self.problem, self.best_weights
+        crf.status_ = result.status
+        crf.weights_ = np.ascontiguousarray(result.x if best is None else best).reshape(problem.shape)
+        crf.objective_ = result.value if best is None else problem.value(crf.weights_)
+        crf.weights_certificate_ = other = certified(self.whole, crf.weights_)
+        own = result.certificate if best is None else None  # that of the last weights
+        use_own = own is not None and (other is None or own.upper <= other.upper)
+        crf.certificate_ = own if use_own else other
+        dual = use_own and own is not None and own.recipe == recipe_of(certify_gap)
+        crf.dual_ = result.subject.answer[1] if dual and result.subject is not None else None
+
+
+def certified(problem: Any, weights: np.ndarray) -> Certificate | None:
+    """`certify_weights`, or None where the objective overflows."""
+    try:
+        return certify_weights(problem, weights)
+    except CertificateError:
+        return None
 
 
 def free_memory() -> int | None:

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from cumulant import files
+from cumulant.graphical import FactorGraph
+from cumulant.graphical.structure import Structure
+from cumulant.sequences.chain.model import labels_of
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.solvers.dual_ascent import DualAscent
-from cumulant.sequences.solvers.lbfgs import LBFGS
-from cumulant.sequences.solvers.switching import Switching
-from cumulant.sequences.training import Watch, free_memory
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
+from cumulant.sequences.solvers.switching import SequenceSwitching
+from cumulant.sequences.training import FitMonitor, free_memory
 from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
 __all__ = ["TreeCRF"]
@@ -36,11 +39,11 @@ class TreeCRF(CRF):
     l1 : float
         Makes weights exactly zero. Only the dual solver handles it.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, and L-BFGS from where it stands once
-        that promises to be faster (`Switching`), or from the start where the marginals of dual ascent do not fit into
-        memory.
+        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, continued by L-BFGS once that is
+        predicted to be faster (`SequenceSwitching`), or L-BFGS from the start where the marginals of dual ascent do
+        not fit into memory.
     sampling, nonuniformity
-        How dual ascent draws graphs: see `DualAscent`.
+        How dual ascent draws graphs: see `SequenceDualAscent`.
     tol : float
         Stop when the duality gap is at most this share of the objective.
     max_epochs : int
@@ -50,7 +53,7 @@ class TreeCRF(CRF):
         has it. `GraphData` is taken as it is.
     max_table : int
         A graph with a clique of more entries than this is refused (`TooWide`).
-    n_blocks, n_jobs, marginals, time_limit, random_state, verbose
+    n_blocks, n_jobs, marginals, time_limit, checkpoint, callback, random_state, verbose
         As in `ChainCRF`.
 
     Attributes
@@ -93,6 +96,8 @@ class TreeCRF(CRF):
         n_jobs=None,
         marginals="float64",
         time_limit=None,
+        checkpoint=None,
+        callback=None,
         random_state=0,
         verbose=False,
     ):
@@ -109,6 +114,8 @@ class TreeCRF(CRF):
         self.n_jobs = n_jobs
         self.marginals = marginals
         self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
 
@@ -130,11 +137,14 @@ class TreeCRF(CRF):
             raise ValueError("y must be given: a label for each node")
         self.kinds_ = _kinds(data)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
-        data = data.with_labels(labels)
-        problem = TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
+        problem = self._problem(data, labels)
         solver = self._choose(problem)
-        self._run(solver, problem, Watch(self, problem, start, X_dev, y_dev))
+        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
         return self
+
+    def _problem(self, data: GraphData, labels: np.ndarray) -> TreeProblem:
+        data = data.with_labels(labels)
+        return TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
 
     def _check_settings(self) -> None:
         self._check_solver(_SOLVERS)
@@ -144,12 +154,16 @@ class TreeCRF(CRF):
     def _choose(self, problem: TreeProblem) -> Any:
         """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
         ascent = self._ascent()
-        wanted = {"sdca": [ascent], "lbfgs": [LBFGS()], "auto": [ascent] if self.l1 else [ascent, LBFGS()]}[self.solver]
+        wanted = {
+            "sdca": [ascent],
+            "lbfgs": [SequenceLBFGS()],
+            "auto": [ascent] if self.l1 else [ascent, SequenceLBFGS()],
+        }[self.solver]
         free = free_memory()
         for solver in wanted:
             self.memory_ = _memory(problem, solver)
             if free is None or self.memory_ <= 0.95 * free:
-                return Switching(ascent, tol=self.tol) if solver is ascent and len(wanted) == 2 else solver
+                return SequenceSwitching(ascent, tol=self.tol) if solver is ascent and len(wanted) == 2 else solver
         raise MemoryError(
             f"training needs about {self.memory_ / 2**30:.2g} GiB, and {(free or 0) / 2**30:.2g} GiB are free: use "
             "smaller graphs, fewer labels or marginals='float32'"
@@ -177,6 +191,14 @@ class TreeCRF(CRF):
 
     def _decode(self, data: GraphData) -> np.ndarray:
         return self._infer(data).best_labels(self.weights_)
+
+    def _model(self, data: GraphData) -> FactorGraph:
+        k, scopes, tables = len(self.classes_), [], [np.zeros(0)]
+        for kind, own in data.factors.items():
+            scopes += own.variables.tolist()
+            tables.append((own.features @ self.weights(kind).reshape(own.n_features, k**own.arity)).ravel())
+        structure = Structure(np.full(data.n_variables, k), scopes)
+        return FactorGraph.from_flat(structure, np.concatenate(tables), labels_of(self.classes_, structure))
 
     def predict_marginals(self, X: Any) -> list:
         """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
@@ -228,7 +250,7 @@ def _described(kinds: dict[str, tuple[int, int]]) -> str:
 
 
 def _memory(problem: TreeProblem, solver: Any) -> int:
-    inference, dual = problem.inference, isinstance(solver, DualAscent)
+    inference, dual = problem.inference, isinstance(solver, SequenceDualAscent)
     size = 8 if not dual or solver.dtype == "float64" else 4
     kept = inference.layout.table_offsets[-1] * size + inference.layout.separator_offsets[-1] * 8 if dual else 0
     copies = 4 + (solver.n_blocks if dual else 2 * solver.history)

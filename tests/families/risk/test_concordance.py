@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import (
     Categorical,
@@ -124,36 +124,37 @@ def test_the_corrected_statement_holds_for_the_normal():
 def test_the_certificate():
     family, mu_star, mu = Normal(), np.array([0.0, 1.0]), np.array([0.05, 1.1])
     kl = family.kl(family.to_natural(mu_star), family.to_natural(mu))
-    sharp = risk.local_quadratic_certificate(family, mu_star, mu)
-    square = risk.local_quadratic_certificate(family, mu_star, mu, form="square")
+    sharp = risk.certify_local_quadratic(risk.LocalQuadratic(family, mu_star), mu)
+    square = risk.certify_local_quadratic(risk.LocalQuadratic(family, mu_star, "square"), mu)
     assert isinstance(sharp, Certificate)
     assert kl <= sharp.upper <= square.upper
     assert_allclose(square.upper, risk.fisher_distance(family, family.to_natural(mu_star), mu) ** 2, rtol=1e-12)
-    assert sharp.verify((family, mu_star), mu).bound == sharp.bound
-    assert square.verify((family, mu_star), mu).bound == square.bound
-    assert Certificate.from_json(sharp.to_json()).verify((family, mu_star), mu).bound == sharp.bound
+    subject = Subject(risk.LocalQuadratic(family, mu_star), mu)
+    assert sharp.verify(subject).bound == sharp.bound
+    assert square.verify(Subject(risk.LocalQuadratic(family, mu_star, "square"), mu)).bound == square.bound
+    assert Certificate.from_json(sharp.to_json()).verify(subject).bound == sharp.bound
     with pytest.raises(CertificateError, match="does not hold"):
-        sharp.verify((family, mu_star), np.array([0.3, 1.4]))
+        sharp.verify(Subject(risk.LocalQuadratic(family, mu_star), np.array([0.3, 1.4])))
 
 
 def test_the_certificate_of_a_quadratic_is_exact():
     family = NormalKnownVariance(4.0)
-    certificate = risk.local_quadratic_certificate(family, [1.0], [7.0])
+    certificate = risk.certify_local_quadratic(risk.LocalQuadratic(family, [1.0]), [7.0])
     assert_allclose(certificate.bound, family.kl([0.25], [1.75]), rtol=1e-12)
 
 
 def test_refusals():
     with pytest.raises(CertificateError, match=r"A\* is self-concordant does not hold") as caught:
-        risk.local_quadratic_certificate(Bernoulli(), [0.5], [0.5001])
+        risk.certify_local_quadratic(risk.LocalQuadratic(Bernoulli(), [0.5]), [0.5001])
     assert caught.value.assumption == "A* is self-concordant"
     with pytest.raises(CertificateError, match=r"mu\|_F < 0\.5 does not hold"):
-        risk.local_quadratic_certificate(Exponential(), [1.0], [1.6])
+        risk.certify_local_quadratic(risk.LocalQuadratic(Exponential(), [1.0]), [1.6])
     with pytest.raises(CertificateError, match=r"< 0\.2153 does not hold"):
-        risk.local_quadratic_certificate(Exponential(), [1.0], [1.3], form="square")
+        risk.certify_local_quadratic(risk.LocalQuadratic(Exponential(), [1.0], "square"), [1.3])
     with pytest.raises(CertificateError, match="no self-concordance constant is known for Gamma"):
         risk.self_concordance_constant(Gamma())
     with pytest.raises(ValueError, match="form must be"):
-        risk.local_quadratic_certificate(Exponential(), [1.0], [1.1], form="round")
+        risk.certify_local_quadratic(risk.LocalQuadratic(Exponential(), [1.0], "round"), [1.1])
     with pytest.raises(ValueError, match=r"not finite and strictly convex at points\[1\]"):
         risk.check_self_concordance(lambda x: jnp.sum(-jnp.log(x)), [[1.0], [-1.0]], [[1.0], [1.0]])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError
 from cumulant.families import (
     Bernoulli,
@@ -92,7 +92,7 @@ def test_a_certificate_is_issued_where_it_is_a_theorem():
     assert certificate.kind == "in expectation"
     assert certificate.bound == found.value
     assert [a.text for a in certificate.assumptions if a.status == "assumed"] == ["the data are i.i.d. from the family"]
-    assert certificate.verify((NormalKnownMean(), 10, None), [-0.5]).bound == found.value
+    assert certificate.verify(found.subject).bound == found.value
     assert str(found) == str(certificate)
     prior = ConjugatePrior([2.0], 1.0)
     found = risk.expected_kl(NormalKnownMean(), [-0.5], 10, prior)
@@ -100,9 +100,9 @@ def test_a_certificate_is_issued_where_it_is_a_theorem():
     assert assumed == ["the data are i.i.d. from the family", "the truth is the given parameter"]
     bound = risk.expected_kl(NormalKnownMean(), [-0.5], 10, prior, "upper bound")
     assert bound.certificate.bound >= found.value
-    assert bound.certificate.verify((NormalKnownMean(), 10, prior), [-0.5]).bound == bound.value
+    assert bound.certificate.verify(bound.subject).bound == bound.value
     with pytest.raises(CertificateError, match="does not hold"):
-        found.certificate.verify((NormalKnownMean(), 5, prior), [-0.5])
+        found.certificate.verify(Subject(risk.RiskProblem(NormalKnownMean(), 5, prior), [-0.5]))
 
 
 def test_no_certificate_where_there_is_no_theorem():

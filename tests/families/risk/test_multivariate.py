@@ -132,7 +132,7 @@ def test_the_certificate_bounds_the_divergence():
     mu_star = np.asarray(family.to_mean(family.natural(**usual)))
     draws = risk.sample_mean_statistic(family, family.natural(**usual), 2000, 20, rng=0)
     for mu in draws:
-        certificate = risk.local_quadratic_certificate(family, mu_star, mu)
+        certificate = risk.certify_local_quadratic(risk.LocalQuadratic(family, mu_star), mu)
         assert family.bregman_conjugate(mu_star, mu) <= certificate.upper
 
 

@@ -144,7 +144,7 @@ def test_conjugate_gradients_keep_their_bound():
         problem = optim.Quadratic((C + C.T) / 2, np.zeros(30))
         run = optim.run(optim.ConjugateGradient(), problem, rng.normal(size=30), max_steps=25, tol=None)
         bound = rates.conjugate_gradient(spectrum.max(), spectrum.min(), run.trace.steps, run.trace.value[0])
-        assert optim.verify(run.trace, bound, rounding=1e-14).holds
+        assert optim.compare_with_rate(run.trace, bound, rounding=1e-14).holds
     loose = 4 * rates.heavy_ball_contraction(4.0, 1.0) ** (2 * np.arange(5))
     assert np.all(rates.conjugate_gradient(4.0, 1.0, np.arange(5)) <= loose)
 

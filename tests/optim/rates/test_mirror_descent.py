@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from cumulant import optim
 from cumulant.geometry import Burg, Shannon
-from cumulant.optim import rates, verify
+from cumulant.optim import compare_with_rate, rates
 from tests.optim.cases import poisson_fit
 
 
@@ -29,7 +29,7 @@ def test_the_rate_on_poisson_fits_in_the_geometry_of_burg():
         best, lowest = np.maximum(exact.x, 1e-6), float(problem.value(np.maximum(exact.x, 1e-6)))
         divergence = float(Burg().divergence(best, np.ones(3)))
         run = optim.run(optim.MirrorDescent(Burg()), problem, np.ones(3), max_steps=300, tol=None)
-        found = verify(run.trace, lambda k, d=divergence, L=total: rates.mirror(L, d, k), optimum=lowest)
+        found = compare_with_rate(run.trace, lambda k, d=divergence, L=total: rates.mirror(L, d, k), optimum=lowest)
         assert found.holds
         assert found.worst_ratio < 0.5
 
@@ -56,7 +56,9 @@ def relatively_strongly_convex():
 def test_the_linear_rates_under_relative_strong_convexity(relatively_strongly_convex):
     problem, c, run, xs = relatively_strongly_convex
     divergence = float(Burg().divergence(c, np.ones(3)))
-    found = verify(run.trace, lambda k: rates.mirror(4.0, divergence, k, mu=1.0), optimum=float(problem.value(c)))
+    found = compare_with_rate(
+        run.trace, lambda k: rates.mirror(4.0, divergence, k, mu=1.0), optimum=float(problem.value(c))
+    )
     assert found.holds
     assert found.worst_ratio > 0.01
     left = np.array([float(Burg().divergence(c, x)) for x in xs])
@@ -78,7 +80,7 @@ def test_the_implicit_rate():
     problem = optim.Quadratic(np.eye(1), [3.0])
     run = optim.run(optim.MirrorDescent(Shannon(), 0.7, implicit=True), problem, [0.2], max_steps=40, tol=None)
     divergence = float(Shannon().divergence([3.0], [0.2]))
-    found = verify(run.trace, lambda k: rates.implicit_mirror(0.7, divergence, k), optimum=-4.5)
+    found = compare_with_rate(run.trace, lambda k: rates.implicit_mirror(0.7, divergence, k), optimum=-4.5)
     assert found.holds
     assert found.worst_ratio == pytest.approx(0.295, abs=0.001)
 
@@ -94,7 +96,7 @@ def test_steps_of_any_size_below_one_over_l():
     )
     np.testing.assert_allclose(run.trace["travelled"][1:], np.cumsum(sizes), rtol=1e-13)
     bound = np.concatenate([[np.inf], rates.mirror_steps(1.5, sizes)])
-    found = verify(run.trace, bound, optimum=float(problem.value(np.ones(3))))
+    found = compare_with_rate(run.trace, bound, optimum=float(problem.value(np.ones(3))))
     assert found.holds
     assert found.worst_ratio > 0.05
 

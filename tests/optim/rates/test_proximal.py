@@ -77,7 +77,7 @@ def test_a_run_can_be_verified():
     best = optim.run(optim.AcceleratedProximalGradient(restart=True), problem, np.zeros(5), tol=1e-15, max_steps=20_000)
     R2, tau = float(best.x @ best.x), 1 / problem.smoothness
     run = optim.run(optim.ProximalGradient(), problem, np.zeros(5), max_steps=100, tol=None, every=1)
-    assert optim.verify(run.trace, lambda k: rates.ista(tau, R2, k), optimum=best.value).holds
+    assert optim.compare_with_rate(run.trace, lambda k: rates.ista(tau, R2, k), optimum=best.value).holds
     seen = []
     again = {"max_steps": 100, "tol": None, "every": 1, "callback": seen.append}
     optim.run(optim.ProximalGradient(), problem, np.zeros(5), **again)

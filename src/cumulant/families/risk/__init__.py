@@ -32,8 +32,9 @@ from cumulant.families.risk.bounds import (
 from cumulant.families.risk.concordance import (
     QUADRATIC_RADIUS,
     Concordance,
+    LocalQuadratic,
+    certify_local_quadratic,
     check_self_concordance,
-    local_quadratic_certificate,
     omega,
     omega_star,
     self_concordance_constant,
@@ -59,7 +60,7 @@ from cumulant.families.risk.exact import (
     risk_mle_normal,
     symmetrised_risk_map_gamma,
 )
-from cumulant.families.risk.expected import Risk, expected_kl
+from cumulant.families.risk.expected import Risk, RiskProblem, certify_risk, expected_kl
 from cumulant.families.risk.mean_statistics import sample_mean_statistic
 from cumulant.families.risk.monte_carlo import MonteCarloRisk, monte_carlo_risk
 from cumulant.families.risk.normal1d import NormalRisk, risk_map_normal1d
@@ -73,9 +74,11 @@ __all__ = [
     "Bound",
     "Concordance",
     "Landscape",
+    "LocalQuadratic",
     "MonteCarloRisk",
     "NormalRisk",
     "Risk",
+    "RiskProblem",
     "Split",
     "asymptote",
     "best_prior_mean",
@@ -93,13 +96,14 @@ __all__ = [
     "bound_mle_variance",
     "bound_smooth",
     "bound_variance_term",
+    "certify_local_quadratic",
+    "certify_risk",
     "check_self_concordance",
     "expected_inverse",
     "expected_kl",
     "fisher_distance",
     "gap_batch",
     "gap_constant",
-    "local_quadratic_certificate",
     "lower_bound_inverse",
     "lower_bound_mle_gamma",
     "monte_carlo_risk",

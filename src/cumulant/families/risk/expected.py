@@ -1,12 +1,12 @@
 """How good is my estimate with ``n`` samples? One question, answered exactly where theory allows."""
 
 import functools
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, recipe_of, verifier
+from cumulant.certificates import Assumption, Certificate, Subject, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial
@@ -24,7 +24,7 @@ from cumulant.families.risk.monte_carlo import monte_carlo_risk
 from cumulant.families.risk.normal1d import risk_map_normal1d
 from cumulant.families.statistics import ConjugatePrior
 
-__all__ = ["Risk", "Theorem", "exact_risk", "expected_kl", "upper_bound"]
+__all__ = ["Risk", "RiskProblem", "Theorem", "certify_risk", "exact_risk", "expected_kl", "upper_bound"]
 
 Kind = Literal["exact", "upper bound", "monte carlo", "asymptotic"]
 _METHODS = ("auto", "exact", "upper bound", "monte carlo", "asymptotic")
@@ -45,6 +45,8 @@ class Risk:
     theorem : str
     certificate : Certificate or None
         Issued where the value is a theorem, finite, and about one sample size; never for simulations and limits.
+    subject : Subject or None
+        What the certificate speaks of: ``(RiskProblem(family, n, prior, kind), theta_star)``.
     """
 
     value: Any
@@ -52,6 +54,7 @@ class Risk:
     standard_error: Any
     theorem: str
     certificate: Certificate | None = None
+    subject: Subject | None = None
 
     def __str__(self):
         if self.certificate is not None:
@@ -120,7 +123,7 @@ def expected_kl(
     if method in ("auto", "exact"):
         theorem = exact_risk(family, theta_star, n, prior)
         if theorem is not None:
-            return _proved(theorem, "exact", n)
+            return _proved(theorem, RiskProblem(family, n, prior, "exact"), theta_star)
         if method == "exact":
             estimate = "maximum-likelihood estimate" if prior is None else "posterior mode"
             raise NotImplementedError(
@@ -132,7 +135,7 @@ def expected_kl(
             raise CertificateError(
                 f"no finite-sample bound is known for {family}: use method='monte carlo'", "a theorem"
             )
-        return _proved(theorem, "upper bound", n)
+        return _proved(theorem, RiskProblem(family, n, prior, "upper bound"), theta_star)
     if method == "asymptotic":
         value = second_order_risk(family, theta_star, n, prior)
         return Risk(
@@ -145,42 +148,45 @@ def expected_kl(
     return Risk(simulated.value, "monte carlo", simulated.standard_error, text)
 
 
-def _proved(theorem: Theorem, kind: Kind, n: Any) -> Risk:
-    value = theorem.value
-    certificate = None
-    if np.ndim(value) == 0 and np.isfinite(value):
-        truth: Assumption = (
-            by_construction("the risk is the same for every truth")
-            if theorem.any_truth
-            else assume("the truth is the given parameter")
-        )
-        certificate = Certificate(
-            quantity="E KL(p_theta* || p_theta_n)",
-            bound=float(value),
-            theorem=theorem.text,
-            assumptions=(assume("the data are i.i.d. from the family"), truth),
-            kind="in expectation",
-            slack=1e-12 * float(value),
-            recipe=recipe_of(verify_exact if kind == "exact" else verify_upper_bound),
-            details={"n": float(np.asarray(n))},
-        )
-    return Risk(value, kind, np.zeros(np.shape(value))[()], theorem.text, certificate)
+class RiskProblem(NamedTuple):
+    """An estimate of the parameter of a family from `n` observations, and the kind of theorem on its risk."""
+
+    family: ExponentialFamily
+    n: Any
+    prior: ConjugatePrior | None = None
+    kind: Literal["exact", "upper bound"] = "exact"
 
 
-@verifier
-def verify_exact(problem: tuple[ExponentialFamily, Any, ConjugatePrior | None], theta_star: Any) -> float:
-    """The exact risk of ``problem = (family, n, prior)`` at `theta_star`; infinite where none is known."""
-    family, n, prior = problem
-    theorem = exact_risk(family, natural_parameter(family, theta_star), n, prior)
-    return np.inf if theorem is None else float(theorem.value)
+def _proved(theorem: Theorem, problem: RiskProblem, theta_star: np.ndarray) -> Risk:
+    value, subject = theorem.value, Subject(problem, theta_star)
+    risk = Risk(value, problem.kind, np.zeros(np.shape(value))[()], theorem.text)
+    if np.ndim(value) > 0 or not np.isfinite(value):
+        return risk
+    return replace(risk, certificate=certify_risk(*subject), subject=subject)
 
 
-@verifier
-def verify_upper_bound(problem: tuple[ExponentialFamily, Any, ConjugatePrior | None], theta_star: Any) -> float:
-    """The bound for ``problem = (family, n, prior)`` at `theta_star`, computed again; infinite where none is known."""
-    family, n, prior = problem
-    theorem = upper_bound(family, natural_parameter(family, theta_star), n, prior)
-    return np.inf if theorem is None else float(theorem.value)
+@issuer
+def certify_risk(given: RiskProblem, answer: Any) -> Certificate:
+    """The certificate of `expected_kl` at the truth ``theta_star = answer``, for one sample size."""
+    family, n, prior, kind = given
+    theorem = (exact_risk if kind == "exact" else upper_bound)(family, natural_parameter(family, answer), n, prior)
+    value = np.inf if theorem is None else theorem.value
+    check(np.ndim(value) == 0 and np.isfinite(value), "a theorem gives a finite risk for one sample size")
+    assert theorem is not None
+    truth: Assumption = (
+        by_construction("the risk is the same for every truth")
+        if theorem.any_truth
+        else assume("the truth is the given parameter")
+    )
+    return Certificate(
+        quantity="E KL(p_theta* || p_theta_n)",
+        bound=float(value),
+        theorem=theorem.text,
+        assumptions=(assume("the data are i.i.d. from the family"), truth),
+        kind="in expectation",
+        slack=1e-12 * float(value),
+        details={"n": float(np.asarray(n))},
+    )
 
 
 def _strength(prior: ConjugatePrior | None) -> float:

@@ -57,6 +57,11 @@ class DenseDesign:
         """Entries that are stored."""
         return self.X.size
 
+    @property
+    def longest_row(self) -> int:
+        """The largest number of stored entries in a row, that of the intercept included."""
+        return self.shape[1]
+
     def times(self, v: np.ndarray) -> np.ndarray:
         """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
         weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
@@ -137,15 +142,15 @@ class DenseDesign:
         return np.einsum("ij,ij->i", self.X, self.X)
 
     @functools.cached_property
-    def _squared_norm(self) -> float:
+    def column_norms(self) -> np.ndarray:
+        """At least the Euclidean norm of each column, that of the intercept included."""
+
         def part(a, b):
-            return dot(self.X[a:b], self.X[a:b])
+            out = np.zeros(self.X.shape[1])
+            kernels.rows_squares(self.X, a, b, out)
+            return out
 
-        return float(sum(_over_parts(self.edges, part, self.n_jobs)))
-
-    def squared_norm(self) -> float:
-        """The sum of all squares, the ones of the intercept not counted."""
-        return self._squared_norm
+        return _norms(self, _total(_over_parts(self.edges, part, self.n_jobs)))
 
     def largest_image(self, matrix: np.ndarray) -> float:
         """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
@@ -216,6 +221,11 @@ class SparseDesign:
         return self.X.nnz
 
     @functools.cached_property
+    def longest_row(self) -> int:
+        """The largest number of stored entries in a row, that of the intercept included."""
+        return int(np.diff(self.X.indptr).max(initial=0)) + self.intercept
+
+    @functools.cached_property
     def _arrays(self):
         return unsigned(self.X)
 
@@ -281,9 +291,10 @@ class SparseDesign:
         """The squared Euclidean norm of each row, the one of the intercept not counted."""
         return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
 
-    def squared_norm(self) -> float:
-        """The sum of all squares, the ones of the intercept not counted."""
-        return dot(self.X.data, self.X.data)
+    @functools.cached_property
+    def column_norms(self) -> np.ndarray:
+        """At least the Euclidean norm of each column, that of the intercept included."""
+        return _norms(self, self._summed(kernels.add_squares, np.ones(self.X.shape[0])))
 
     def largest_image(self, matrix: np.ndarray) -> float:
         """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
@@ -336,6 +347,13 @@ def _total(parts: list[np.ndarray]) -> np.ndarray:
     for part in parts[1:]:
         total += part
     return total
+
+
+def _norms(design: Design, squares: np.ndarray) -> np.ndarray:
+    n = design.shape[0]
+    # Rounding of the sums, and squares that underflow.
+    norms = np.sqrt(squares * (1.0 + 2.0**-50 * (n + 4)) + n * 2.3e-308)
+    return np.append(norms, np.sqrt(n)) if design.intercept else norms
 
 
 def _bordered(design: Design, gram: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ __all__ = [
     "add_weighted",
     "dot_products",
     "rows_gram",
+    "rows_squares",
     "rows_times",
     "rows_times_some",
     "rows_transposed",
@@ -126,6 +127,16 @@ def rows_transposed(X, u, first, last, out):
         row, s = X[i], u[i]
         for j in range(p):
             out[j] += s * row[j]
+
+
+@kernel(fastmath=_FAST)
+def rows_squares(X, first, last, out):
+    """Add the sum of ``X[i]^2`` over rows `first` to `last` of a dense matrix to `out`."""
+    p = X.shape[1]
+    for i in range(first, last):
+        row = X[i]
+        for j in range(p):
+            out[j] += row[j] * row[j]
 
 
 @kernel(fastmath=_FAST)

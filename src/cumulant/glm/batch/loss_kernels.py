@@ -4,12 +4,24 @@ Codes: 0 successes in `scale` trials, logit link; 1 Poisson, log link; 2 normal 
 ``mean / variance``; 3 gamma, log link. Every loss is half a deviance, so zero is the best a row can do.
 """
 
+import math
+
 import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["bend_softmax", "conjugates", "reach", "row_conjugate", "row_terms", "terms", "terms_softmax"]
+__all__ = [
+    "bend_softmax",
+    "conjugates",
+    "fenchel_young",
+    "fenchel_young_softmax",
+    "reach",
+    "row_conjugate",
+    "row_terms",
+    "terms",
+    "terms_softmax",
+]
 
 _FAST = {"contract", "nsz"}
 _LARGEST = 700.0  # the exponential of anything larger counts as infinite
@@ -72,12 +84,27 @@ def _x_log_x(x):
 
 
 @kernel
+def _failures(scale, slope, y):
+    """``scale - y - slope``, the mean number of failures, to a few units in its own last place."""
+    most = scale - y
+    return (most - slope) + ((scale - most) - y)
+
+
+@kernel
+def _entropy_of_successes(scale, slope, y):
+    """``m log(m / scale) + f log(f / scale)`` of the means ``m`` of successes and ``f`` of failures."""
+    few = min(max(slope + y, 0.0), max(_failures(scale, slope, y), 0.0)) / scale
+    # The series where 1 - few would lose most of few.
+    rest = fast_log(1.0 - few) if few > 1e-4 else -few * (1.0 + few * (0.5 + few * (1.0 / 3.0 + few * 0.25)))
+    return scale * (_x_log_x(few) + (1.0 - few) * rest)
+
+
+@kernel
 def conjugates(code, scale, slope, y, constant, out):
     """``phi*(slope)`` of each row; slopes are in the closed domain, or beyond it by rounding."""
     for i in range(len(slope)):
         if code == 0:
-            share = (slope[i] + y[i]) / scale
-            out[i] = scale * (_x_log_x(share) + _x_log_x(1.0 - share)) - constant[i]
+            out[i] = _entropy_of_successes(scale, slope[i], y[i]) - constant[i]
         elif code == 1:
             mean = max(slope[i] + y[i], 0.0)
             out[i] = _x_log_x(mean) - mean - constant[i]
@@ -86,6 +113,105 @@ def conjugates(code, scale, slope, y, constant, out):
         else:
             ratio = max(1.0 - slope[i], 0.0)
             out[i] = _x_log_x(ratio) - ratio * (1.0 + fast_log(y[i])) - constant[i]
+
+
+@kernel
+def _excess(mean, image, d):
+    """``mean (e^d - 1 - d)`` and its derivative ``mean (e^d - 1)``, with ``image = mean e^d``."""
+    if abs(d) <= 1.0:
+        rise = mean * math.expm1(d)
+        return rise - mean * d, rise
+    return image - mean - mean * d, image - mean
+
+
+@kernel
+def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
+    """``phi(eta) + phi*(slope) - slope eta`` of each row, never negative; its first and second derivative in ``eta``.
+
+    These are divergences between the mean of a row at ``eta`` and the mean ``y + slope``, computed as such: what is
+    rounded is worth a change of ``eta`` by a few units in the last place of `size`, and a few units in the last place
+    of the value. The value is infinite where the slope is outside the domain of the conjugate.
+    """
+    for i in range(len(eta)):
+        x, size[i] = eta[i], 1.0 + abs(eta[i])
+        if code == 2:
+            mean = y[i] + slope[i]
+            change[i] = scale * x - mean
+            value[i] = 0.5 * change[i] * (change[i] / scale)
+            curvature[i] = scale
+            size[i] = abs(x) + abs(mean) / scale
+        elif code == 0:
+            many, few = slope[i] + y[i], _failures(scale, slope[i], y[i])
+            e = math.exp(-abs(x))
+            curvature[i] = scale * e / ((1.0 + e) * (1.0 + e))
+            if few < many:  # count failures as successes
+                many, few, x = few, many, -x
+            # Now `many` is the smaller of the two means.
+            if many <= 0.0:
+                value[i] = scale * (math.log1p(e) + max(x, 0.0)) if many == 0.0 else np.inf
+                rise = scale * ((1.0 if x > 0.0 else e) / (1.0 + e))
+            else:
+                share, odds = many / scale, math.log(many / few)
+                d = x - odds
+                size[i] += abs(odds)
+                if d < 600.0:
+                    value[i] = scale * (math.log1p(share * math.expm1(d)) - share * d)
+                    rise = math.expm1(d) * (few / scale) * many / (1.0 + share * math.expm1(d))
+                else:
+                    value[i] = scale * ((few / scale) * d + math.log(share))
+                    rise = few
+            change[i] = abs(rise)
+        elif code == 1:
+            mean, image = slope[i] + y[i], math.exp(x)
+            curvature[i] = image
+            if mean <= 0.0:
+                value[i], change[i] = image if mean == 0.0 else np.inf, image
+            else:
+                size[i] += abs(math.log(mean))
+                value[i], change[i] = _excess(mean, image, x - math.log(mean))
+        else:
+            ratio, image = 1.0 - slope[i], y[i] * math.exp(-x)
+            curvature[i] = image
+            if ratio <= 0.0:
+                value[i], change[i] = image if ratio == 0.0 else np.inf, image
+            else:
+                size[i] += abs(math.log(y[i])) + abs(math.log(ratio))
+                value[i], change[i] = _excess(ratio, image, math.log(y[i]) - math.log(ratio) - x)
+        value[i] = max(value[i], 0.0)
+
+
+@kernel
+def fenchel_young_softmax(eta, slope, y, value, change, size):
+    """The same for the multiclass logistic loss, with the total of the means ``y + slope`` of a row, less one.
+
+    `change` has the derivative in each score. The value is that of means divided by their total, up to the square of
+    what the total lacks and a share of the value as large as that.
+    """
+    n, k = eta.shape
+    lack = 0.0
+    for i in range(n):
+        top, bottom, total, sum_ = eta[i, 0], eta[i, 0], 0.0, 0.0
+        for j in range(1, k):
+            top, bottom = max(top, eta[i, j]), min(bottom, eta[i, j])
+        for j in range(k):
+            total += math.exp(eta[i, j] - top)
+        log_total, value[i] = math.log(total), 0.0
+        size[i] = 1.0 + top - bottom + max(abs(top), abs(bottom)) + log_total
+        longest = 0.0
+        for j in range(k):
+            mean = slope[i, j] + (1.0 if y[i] == j else 0.0)
+            log_image = (eta[i, j] - top) - log_total
+            image = math.exp(log_image)
+            if mean <= 0.0:
+                excess, change[i, j] = image if mean == 0.0 else np.inf, image
+            else:
+                excess, change[i, j] = _excess(mean, image, log_image - math.log(mean))
+                longest = max(longest, abs(math.log(mean)))
+            value[i] += max(excess, 0.0)
+            sum_ += mean
+        size[i] += longest
+        lack = max(lack, abs(sum_ - 1.0))
+    return lack
 
 
 @kernel
@@ -133,8 +259,7 @@ def row_terms(code, scale, eta, y):
 def row_conjugate(code, scale, slope, y):
     """The conjugate of `row_terms`' value."""
     if code == 0:
-        share = (slope + y) / scale
-        return scale * (_x_log_x(share) + _x_log_x(1.0 - share))
+        return _entropy_of_successes(scale, slope, y)
     if code == 1:
         mean = max(slope + y, 0.0)
         return _x_log_x(mean) - mean

@@ -6,7 +6,7 @@ With the natural link, the score ``eta`` of a row is the natural parameter of it
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
@@ -15,13 +15,36 @@ from cumulant import families
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.loss_kernels import bend_softmax, conjugates, reach, terms, terms_softmax
+from cumulant.glm.batch.loss_kernels import (
+    bend_softmax,
+    conjugates,
+    fenchel_young,
+    fenchel_young_softmax,
+    reach,
+    terms,
+    terms_softmax,
+)
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
+__all__ = ["Divergence", "FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
 
 _CODES = {"bernoulli": 0, "binomial": 0, "poisson": 1, "normal": 2, "gamma": 3}
+_UNIT = 2.0**-53
 _CHUNK = 4096  # rows that a compiled family takes at once: one shape, one compilation
+
+
+class Divergence(NamedTuple):
+    """``phi(eta) + phi*(s) - s eta`` of each row, the part of a duality gap that is its own, with what rounding does.
+
+    The true value is that of scores which differ from `eta` by at most `size` units in the last place, up to `error`.
+    """
+
+    value: np.ndarray  # (n,), not negative; infinite where the slope is outside the domain of the conjugate
+    change: np.ndarray  # its derivative in the scores, in their shape
+    curvature: np.ndarray  # (n,), at least its second derivative in the scores
+    size: np.ndarray  # (n,)
+    error: np.ndarray  # (n,)
+    lack: float = 0.0  # for several outputs: how far the means of a row are from adding up to one
 
 
 class Loss(Protocol):
@@ -58,8 +81,16 @@ class Loss(Protocol):
         """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate."""
         ...
 
-    def cancelling(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """At least the size of what is added and subtracted in the value and the conjugate of each row (n,)."""
+    def divergence(self, eta: np.ndarray, slope: np.ndarray) -> Divergence:
+        """How far each score is from the one at which the loss has this slope."""
+        ...
+
+    def magnitude(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """At least the size of what is added and subtracted in the value of each row, whose slope is given (n,)."""
+        ...
+
+    def clipped(self, slope: np.ndarray) -> np.ndarray:
+        """Slopes that are beyond the closed domain of the conjugate by rounding, put on its boundary."""
         ...
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
@@ -81,8 +112,8 @@ def _reach(distance: np.ndarray, change: np.ndarray) -> float:
     return float(np.min(np.maximum(distance[beyond], 0.0) / change[beyond])) if beyond.any() else 1.0
 
 
-def _cancelling(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
-    return (np.abs(y) + np.abs(y + slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
+def _magnitude(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    return (1.0 + np.abs(y) + np.abs(slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +157,23 @@ class NamedLoss:
         """See `Loss`."""
         return float(reach(self.code, self.scale, slope, self.y, change))
 
-    def cancelling(self, eta, slope):
+    def divergence(self, eta, slope):
+        """See `Loss`."""
+        value, change, curvature, size = (np.empty(len(eta)) for _ in range(4))
+        fenchel_young(self.code, self.scale, eta, slope, self.y, value, change, curvature, size)
+        return Divergence(value, change, curvature, 8.0 * size, 64.0 * _UNIT * value)
+
+    def magnitude(self, eta, slope):
         """See `Loss`."""
         if self.code == 2:
-            return np.abs(slope) * (np.abs(slope) + np.abs(self.y)) / self.scale
-        if self.code == 3:
-            return (1.0 + np.abs(1.0 - slope)) * (1.0 + np.abs(eta) + np.abs(self.constant))
-        return _cancelling(eta, slope, self.y, self.constant)
+            return (np.abs(self.scale * eta) + np.abs(self.y)) ** 2 / self.scale
+        return _magnitude(eta, slope, self.y, self.constant)
+
+    def clipped(self, slope):
+        """See `Loss`."""
+        if self.code == 0:
+            return np.clip(slope, -self.y, self.scale - self.y)
+        return slope if self.code == 2 else np.minimum(slope, 1.0) if self.code == 3 else np.maximum(slope, -self.y)
 
     def mean(self, eta):
         """See `Loss`."""
@@ -196,9 +237,24 @@ class SoftmaxLoss:
         """See `Loss`."""
         return _reach(self._means(slope).ravel(), -change.ravel())
 
-    def cancelling(self, eta, slope):
+    def divergence(self, eta, slope):
+        """See `Loss`."""
+        value, change, size = np.empty(len(eta)), np.empty(eta.shape), np.empty(len(eta))
+        eta, slope = np.ascontiguousarray(eta), np.ascontiguousarray(slope)
+        lack = float(fenchel_young_softmax(eta, slope, self.y, value, change, size)) + 2.0 * self.outputs * _UNIT
+        # The second derivative along any change of scores is a variance, at most the square of the largest change.
+        error = (64.0 * _UNIT + 2.0 * lack) * value + 2.0 * lack**2
+        return Divergence(value, change, np.ones(len(eta)), 8.0 * size, error, lack)
+
+    def magnitude(self, eta, slope):
         """See `Loss`."""
         return 1.0 + np.abs(eta).max(axis=1)
+
+    def clipped(self, slope):
+        """See `Loss`."""
+        least = np.zeros_like(slope)
+        least[np.arange(len(slope)), self.y] = -1.0
+        return np.maximum(slope, least)
 
     def mean(self, eta):
         """See `Loss`."""
@@ -265,9 +321,26 @@ class FamilyLoss:
             t *= 0.5
         return 0.0
 
-    def cancelling(self, eta, slope):
+    def divergence(self, eta, slope):
+        """See `Loss`. Here it is a difference, so that rounding is relative to what cancels."""
+        value, own, curvature = self.terms(eta)
+        conjugate = self.conjugate(slope)
+        with np.errstate(invalid="ignore"):
+            divergence = np.where(np.isfinite(conjugate), np.maximum(value + conjugate - slope * eta, 0.0), np.inf)
+        cancels = (
+            _magnitude(eta, slope, self.y, self.constant)
+            + np.abs(value)
+            + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
+        )
+        return Divergence(divergence, own - slope, curvature, 1.0 + np.abs(eta), 64.0 * _UNIT * cancels)
+
+    def magnitude(self, eta, slope):
         """See `Loss`."""
-        return _cancelling(eta, slope, self.y, self.constant)
+        return _magnitude(eta, slope, self.y, self.constant)
+
+    def clipped(self, slope):
+        """See `Loss`."""
+        return slope
 
     def mean(self, eta):
         """The mean of ``T(y)``."""

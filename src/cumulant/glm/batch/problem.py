@@ -13,19 +13,19 @@ and the dual function of slopes ``s``, one for each row, in the domain of the co
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.certificates import rounding
 from cumulant.glm.batch.design import Design, dot
 from cumulant.glm.batch.losses import Loss, SoftmaxLoss
+from cumulant.optim.protocol import Problem
 
 __all__ = ["GLMProblem"]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMProblem:
+class GLMProblem(Problem):
     """The objective on given data.
 
     The models are those of Nelder and Wedderburn (1972); the dual is Fenchel's (Rockafellar 1970, theorem 31.1).
@@ -57,6 +57,8 @@ class GLMProblem:
     offset: np.ndarray
     l1: float = 0.0
     l2: float = 0.0
+
+    differentiable: ClassVar[bool] = False
 
     @property
     def n_terms(self) -> int:
@@ -98,6 +100,18 @@ class GLMProblem:
         """The objective."""
         x = np.asarray(x, dtype=np.float64)
         return dot(self.weights, self.loss.terms(self.scores(x))[0]) + self.penalty(x)
+
+    def constant_start(self) -> np.ndarray:
+        """No weights, and with an intercept about the best one."""
+        x = np.zeros(self.shape)
+        if self.design.intercept:
+            x[-1] = self.loss.start(self.weights) if self.loss.outputs > 1 else self.loss.start(self.weights)[0]
+        return x
+
+    def constant_loss(self) -> float:
+        """The mean loss of the best score that is the same for all rows, near enough; offsets are added."""
+        best = self.loss.start(self.weights)
+        return dot(self.weights, self.loss.terms(self.offset + (best if self.offset.ndim == 2 else best[0]))[0])
 
     def loss_gradient(self, slope: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
@@ -179,7 +193,7 @@ class GLMProblem:
 
     def feasible(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes that satisfy every constraint of the dual, near the given ones, and ``X^T (p s)`` of the weights."""
-        slope = self.balanced(slope)
+        slope = self.balanced(self.loss.clipped(slope))
         return self.shrunk(slope, self.without_intercept(self.loss_gradient(slope)))
 
     def shrunk(self, slope: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -224,39 +238,3 @@ class GLMProblem:
             weights=weights / weights.sum(),
             offset=np.ascontiguousarray(self.offset[rows]),
         )
-
-    def gradient_error(self, slope: np.ndarray) -> float:
-        """A bound on the rounding error of ``X^T (p s)``, in the Euclidean norm."""
-        square = self.design.squared_norm() + (self.n_terms if self.design.intercept else 0)
-        spread = float(self.weights.max()) * square * float(np.sum(self.row_weights(slope) * slope**2))
-        return float(2.0 * self.n_terms * 2.0**-53 * np.sqrt(spread))
-
-    def gap(self, x: Any, slope: np.ndarray, gradient: np.ndarray | None = None) -> tuple[float, float, float]:
-        """``P(x) - D(s)`` for slopes made feasible, ``P(x)``, and how much of it rounding may hide.
-
-        With `gradient`, both are what `feasible` gave.
-        """
-        x = np.asarray(x, dtype=np.float64)
-        eta = self.scores(x)
-        losses = self.loss.terms(eta)[0]
-        if gradient is None:
-            slope, gradient = self.feasible(slope)
-        value = dot(self.weights, losses) + self.penalty(x)
-        lower = self.dual_value(slope, gradient)
-        # Sums over rows (see `dot`), and the product with the matrix (Higham 2002, sections 3.1, 4.2), whose error is
-        # bounded through the Cauchy-Schwarz inequality.
-        weights = self.row_weights(slope)
-        size = dot(self.weights, losses) + float(np.sum(weights * np.abs(slope) * (np.abs(eta) + 1.0)))
-        slack = rounding(size, self.penalty(x), terms=544 + self.n_terms / 512)
-        # A loss near zero is a difference of numbers that are not: four roundings of each, in value and conjugate.
-        slack += rounding(dot(self.weights, self.loss.cancelling(eta, slope)), terms=8)
-        error = self.gradient_error(slope)
-        if self.design.intercept:  # slopes balance up to rounding, which the intercept multiplies
-            intercept = 1.0 + float(np.abs(x[-1]).max())
-            slack += rounding(float(np.sum(weights * np.abs(slope))) * intercept, terms=544 + self.n_terms / 512)
-        if self.l2 > 0:
-            norm = np.sqrt(2 * self.l2 * self.conjugate_penalty(gradient))
-            slack += float(((norm + error) ** 2 - norm**2) / (2 * self.l2))
-        else:
-            slack += error * float(np.abs(self.without_intercept(x)).sum())
-        return value - lower, value, slack

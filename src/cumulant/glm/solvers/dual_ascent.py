@@ -6,9 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import gap_certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import DenseDesign, dot, unsigned
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.losses import NamedLoss
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
@@ -21,18 +22,20 @@ from cumulant.optim.finite_sums.block_sampling import (
     ResidualSampler,
     UniformSampler,
 )
+from cumulant.optim.protocol import Solver
 
-__all__ = ["SAMPLINGS", "AscentState", "DualAscent"]
+__all__ = ["SAMPLINGS", "AscentState", "GLMDualAscent"]
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max", "residual")
 _SMOOTHNESS = {0: 0.25, 1: 1.0, 2: 1.0, 3: 1.0}  # of the loss; for Poisson and gamma a scale, since there is none
 
 
 class AscentState(NamedTuple):
-    """Primal point and dual slopes, with what the sampler keeps."""
+    """The best weights so far and their objective; the dual slopes and the intercept; what the sampler keeps."""
 
     x: np.ndarray
     value: float
+    intercept: float
     slopes: np.ndarray
     v: np.ndarray  # -X^T (p s) / l2
     tree: np.ndarray
@@ -48,7 +51,7 @@ class AscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class GLMDualAscent(Solver):
     """Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013) for ``l2 > 0`` and any ``l1``.
 
     The dual variable of a row is the slope of its loss. An update maximises the dual over one of them, exactly: with
@@ -71,7 +74,7 @@ class DualAscent:
     >>> from cumulant.glm import GLMProblem, design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
-    >>> result = optim.run(DualAscent(), problem, [0.0], tol=1e-8, rng=0)
+    >>> result = optim.run(GLMDualAscent(), problem, [0.0], tol=1e-8, rng=0)
     >>> result.status, result.x.round(4)
     ('converged', array([1.0667]))
     """
@@ -115,29 +118,30 @@ class DualAscent:
         if problem.design.intercept:
             x[-1] = fitted_intercept(problem, problem.offset, float(loss.start(problem.weights)[0]))
         slopes = np.zeros(problem.n_terms)
+        intercept = float(x[-1]) if problem.design.intercept else 0.0
         return AscentState(
-            x, problem.value(x), slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed, 0,
-            problem.lower_bound(slopes), *unsigned(rows), centre,
+            x, problem.value(x), intercept, slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed,
+            0, problem.lower_bound(slopes), *unsigned(rows), centre,
         )  # fmt: skip
 
     def step(self, problem: GLMProblem, state: AscentState) -> AscentState:
         """One epoch, the best intercept, and the gap."""
         loss = problem.loss
         assert isinstance(loss, NamedLoss)
-        has_intercept = problem.design.intercept
-        intercept = float(state.x[-1] + state.x[:-1] @ state.centre) if has_intercept else 0.0
+        threshold, has_intercept = problem.l1 / problem.l2, problem.design.intercept
+        intercept = state.intercept + float(soft_threshold(state.v, threshold) @ state.centre)
         ascend(
             loss.code, loss.scale, state.indptr, state.indices, state.data, loss.y, problem.offset, problem.weights,
             intercept, state.slopes, state.v, problem.l1, problem.l2, state.norms, state.tree, state.importance,
             SAMPLINGS.index(self.sampling), self.nonuniformity, problem.n_terms, state.seed, state.epochs,
         )  # fmt: skip
-        threshold = problem.l1 / problem.l2
-        w = np.sign(state.v) * np.maximum(np.abs(state.v) - threshold, 0.0)
-        x = np.append(w, 0.0) if has_intercept else w
+        w = soft_threshold(state.v, threshold)
+        x, intercept = np.append(w, 0.0) if has_intercept else w, 0.0
         if has_intercept:
-            x[-1] = fitted_intercept(problem, problem.scores(x), float(state.x[-1]))
-        lower = max(state.lower, problem.lower_bound(state.slopes))
-        return state._replace(x=x, value=problem.value(x), epochs=state.epochs + 1, lower=lower)
+            x[-1] = intercept = fitted_intercept(problem, problem.scores(x), state.intercept)
+        lower, value = max(state.lower, problem.lower_bound(state.slopes)), problem.value(x)
+        state = state._replace(intercept=intercept, epochs=state.epochs + 1, lower=lower)
+        return state._replace(x=x, value=value) if value <= state.value else state
 
     def measure(self, problem: GLMProblem, state: AscentState) -> dict[str, float]:
         """The objective and the duality gap."""
@@ -149,9 +153,18 @@ class DualAscent:
         }
 
     def certify(self, problem: GLMProblem, state: AscentState) -> Certificate:
-        """By duality: with the slopes of the ascent, or those of the weights where they say more."""
+        """By duality."""
+        return certify_glm_gap(*self.subject(problem, state))
+
+    def subject(self, problem: GLMProblem, state: AscentState) -> Subject:
+        """The weights, with the slopes of the ascent, or those of the weights where they say more."""
         own = problem.loss.terms(problem.scores(state.x))[1]
-        return min((gap_certificate(problem, state.x, s) for s in (state.slopes, own)), key=lambda c: c.upper)
+        return Subject(problem, PrimalDual(state.x, max((state.slopes, own), key=problem.lower_bound)))
+
+
+def soft_threshold(v: np.ndarray, threshold: float) -> np.ndarray:
+    """``sign(v) (|v| - threshold)_+``."""
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
 
 
 def fitted_intercept(problem: GLMProblem, scores: np.ndarray, start: float) -> float:

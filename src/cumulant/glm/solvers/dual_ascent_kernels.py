@@ -1,5 +1,7 @@
 """The inner loop of dual coordinate ascent for generalised linear models: one row at a time."""
 
+import math
+
 from cumulant.glm.batch.loss_kernels import row_conjugate, row_terms
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
@@ -13,11 +15,16 @@ def _solve(code, scale, y, eta, slope, c):
     """The root of ``t - eta + c (phi'(t) - slope)``: the score at which the dual of a row is largest.
 
     The function rises with slope at least one, so the root lies between ``eta`` and ``eta`` less its value there:
-    Newton's method, kept in that bracket.
+    Newton's method, kept in that bracket. Where an exponential dominates it would take a step of one at a time: it
+    begins near where the exponential is as large as the rest.
     """
-    excess = c * (row_terms(code, scale, eta, y)[1] - slope)
+    excess = min(max(c * (row_terms(code, scale, eta, y)[1] - slope), -1e300), 1e300)
     low, high = (eta - excess, eta) if excess > 0.0 else (eta, eta - excess)
     t = eta
+    if code == 1 and excess > 1.0:
+        t = min(eta, math.log((1.0 + abs(eta)) / c + abs(slope + y)))
+    elif code == 3 and excess < -1.0:
+        t = max(eta, -math.log(((1.0 + abs(eta)) / c + abs(1.0 - slope)) / y))
     for _ in range(50):
         _, first, second = row_terms(code, scale, t, y)
         value = t - eta + c * (first - slope)

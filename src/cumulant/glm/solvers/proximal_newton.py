@@ -5,16 +5,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import gap_certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.design import dot
+from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
 from cumulant.glm.solvers.newton_step import is_small
 from cumulant.glm.solvers.quadratic_model import minimise_model, polish
+from cumulant.optim.protocol import Solver
 
-__all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
+__all__ = ["ByDuality", "GLMProximalNewton", "ProximalState"]
 
 _ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
 
@@ -33,7 +35,7 @@ class ProximalState(NamedTuple):
     stuck: bool
 
 
-class ByDuality:
+class ByDuality(Solver):
     """What solvers share whose states have a value, a lower bound and the dual slopes that prove it."""
 
     def measure(self, problem: GLMProblem, state: Any) -> dict[str, float]:
@@ -48,11 +50,15 @@ class ByDuality:
 
     def certify(self, problem: GLMProblem, state: Any) -> Certificate:
         """By duality."""
-        return gap_certificate(problem, state.x, state.dual)
+        return certify_glm_gap(*self.subject(problem, state))
+
+    def subject(self, problem: GLMProblem, state: Any) -> Subject:
+        """The weights and the dual slopes."""
+        return Subject(problem, PrimalDual(state.x, state.dual))
 
 
 @dataclass(frozen=True)
-class ProximalNewton(ByDuality):
+class GLMProximalNewton(ByDuality):
     """Proximal Newton steps (Lee, Sun and Saunders 2014) with a line search, for ``l1 > 0`` and ``l2 >= 0``.
 
     The model of a step is minimised by coordinate descent, as glmnet does, on the Hessian where it is small (and then
@@ -70,7 +76,7 @@ class ProximalNewton(ByDuality):
     >>> from cumulant.glm import GLMProblem, design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), 0.5)
-    >>> result = optim.run(ProximalNewton(), problem, [0.0], tol=1e-8)
+    >>> result = optim.run(GLMProximalNewton(), problem, [0.0], tol=1e-8)
     >>> result.status, result.x.round(6)
     ('converged', array([1.083333]))
     """

@@ -33,7 +33,7 @@ def annealed_estimates(
     for value, name in ((n_estimates, "n_estimates"), (n_temperatures, "n_temperatures")):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be a positive whole number; got {value!r}")
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     return annealed(Tables.of(structure, theta), n_estimates, n_temperatures, seed_of(rng), n_jobs)
 
 

@@ -1,12 +1,17 @@
-"""The partition function of a graphical model inside JAX programs: called back to the host, with its own derivative."""
+"""A discrete family inside JAX programs: its sums are called back to the host, and have their own derivatives."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["log_partition"]
+from cumulant.errors import DomainError
+
+__all__ = ["fisher", "log_partition", "to_natural", "value_and_mean"]
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def log_partition(family, theta):
     """``A(theta)`` of a `DiscreteFamily`; its gradient is the mean statistic, from one backward pass on the host.
 
@@ -17,35 +22,70 @@ def log_partition(family, theta):
     >>> bool(np.allclose(gradient, model.mean(), atol=1e-6))
     True
     """
-    return _differentiable(family, theta)
+    return _on_the_host(family.log_partition, theta, ())
 
 
-def _plain(family, theta):
-    theta = jnp.asarray(theta)
-    shape = jax.ShapeDtypeStruct((), theta.dtype)
-    return jax.pure_callback(lambda t: _value(family, t), shape, theta, vmap_method="sequential")
+@log_partition.defjvp
+def _log_partition_tangent(family, primals, tangents):
+    value, mean = value_and_mean(family, primals[0])
+    return value, jnp.sum(mean * tangents[0], axis=-1)
 
 
-def _value(family, theta):
-    theta = np.asarray(theta)
-    return np.asarray(family.log_partition(theta), dtype=theta.dtype)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def value_and_mean(family, theta):
+    """``A(theta)`` and its gradient; the derivative of the gradient is the covariance of the statistics."""
+
+    def both(theta):
+        value, mean = family.value_and_mean(theta)
+        return np.concatenate([np.expand_dims(value, -1), mean], axis=-1)
+
+    found = _on_the_host(both, theta, (family.dim + 1,))
+    return found[..., 0], found[..., 1:]
 
 
-def _both(family, theta):
-    theta = np.asarray(theta)
-    value, mean = family.value_and_mean(theta)
-    return np.asarray(value, dtype=theta.dtype), np.asarray(mean, dtype=theta.dtype)
+@value_and_mean.defjvp
+def _value_and_mean_tangent(family, primals, tangents):
+    value, mean = value_and_mean(family, primals[0])
+    change = jnp.einsum("...ij,...j->...i", fisher(family, primals[0]), tangents[0])
+    return (value, mean), (jnp.sum(mean * tangents[0], axis=-1), change)
 
 
-def _forward(family, theta):
-    theta = jnp.asarray(theta)
-    shapes = (jax.ShapeDtypeStruct((), theta.dtype), jax.ShapeDtypeStruct(theta.shape, theta.dtype))
-    return jax.pure_callback(lambda t: _both(family, t), shapes, theta, vmap_method="sequential")
+def fisher(family, theta):
+    """The covariance of the statistics, which has no derivative of its own."""
+    return _on_the_host(family.fisher, theta, (family.dim, family.dim))
 
 
-def _backward(family, mean, cotangent):
-    return (cotangent * mean,)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def to_natural(family, mu):
+    """The natural parameter of a mean: of least norm where there are several, NaN where there is none."""
+    return _on_the_host(family.to_natural, mu, (family.dim,))
 
 
-_differentiable = jax.custom_vjp(_plain, nondiff_argnums=(0,))
-_differentiable.defvjp(_forward, _backward)
+@to_natural.defjvp
+def _to_natural_tangent(family, primals, tangents):
+    theta = to_natural(family, primals[0])
+    inverse = jnp.linalg.pinv(fisher(family, theta), rtol=1e-10, hermitian=True)
+    return theta, jnp.einsum("...ij,...j->...i", inverse, tangents[0])
+
+
+def _on_the_host(function, parameter, event):
+    """`function` of NumPy arrays with batches on the leading axes; NaN where it refuses its argument."""
+    parameter = jnp.asarray(parameter)
+    kind, shape = parameter.dtype, (*parameter.shape[:-1], *event)
+    # The thread that runs a callback has its own flags: float64 would arrive there, and come back, as float32. Words
+    # of 32 bits are left alone.
+    wide = kind == jnp.float64
+    words = jax.lax.bitcast_convert_type(parameter, jnp.uint32) if wide else parameter
+
+    def call(words):
+        value = np.ascontiguousarray(words)
+        value = value.view(np.float64)[..., 0] if wide else value.astype(np.float64)
+        try:
+            found = np.asarray(function(value), dtype=kind)
+        except DomainError:
+            found = np.full((*value.shape[:-1], *event), np.nan, dtype=kind)
+        return np.ascontiguousarray(found)[..., None].view(np.uint32) if wide else found
+
+    out = jax.ShapeDtypeStruct((*shape, 2) if wide else shape, jnp.uint32 if wide else kind)
+    found = jax.pure_callback(call, out, words, vmap_method="broadcast_all")
+    return jax.lax.bitcast_convert_type(found, kind) if wide else found

@@ -5,7 +5,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-__all__ = ["min_fill", "min_weight"]
+__all__ = ["eliminate", "min_fill", "min_weight"]
 
 
 def min_fill(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
@@ -46,6 +46,20 @@ def min_fill(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
                 current[u] = new
                 heapq.heappush(heap, new)
     return order
+
+
+def eliminate(adjacent: list[set[int]], order: Sequence[int]) -> list[tuple[int, set[int]]]:
+    """The variables in this order, each with the neighbours it has when it is eliminated; consumes `adjacent`.
+
+    >>> eliminate([{1}, {0, 2}, {1}], [1, 0, 2])
+    [(1, {0, 2}), (0, {2}), (2, set())]
+    """
+    for v in order:
+        around = adjacent[v]
+        for u in around:
+            adjacent[u] |= around
+            adjacent[u] -= {u, v}
+    return [(v, adjacent[v]) for v in order]
 
 
 def min_weight(adjacent: list[set[int]], sizes: Sequence[float], limit: float = math.inf) -> list[int]:

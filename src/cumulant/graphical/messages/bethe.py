@@ -62,7 +62,7 @@ def region_free_energy(model: Any, regions: RegionGraph, beliefs: Sequence[Any])
     >>> bool(np.isclose(-region_free_energy(pair, graph, [pair.beliefs()[2]]), pair.log_partition()))
     True
     """
-    structure, theta, _ = model._restricted()
+    structure, theta, _ = model.restricted()
     if len(beliefs) != len(regions.outer):
         raise ValueError(f"beliefs must be a table for each of {len(regions.outer)} outer regions; got {len(beliefs)}")
     value = -sum(float(structure.table(f, theta)) for f in range(structure.n_factors) if not structure.scope(f))

@@ -50,4 +50,4 @@ def approximate(model: Any, method: str, options: dict) -> tuple[float, list[np.
         value = found.log_partition
     else:
         value = found.bound
-    return value, [found.marginals[v] for v in model._restricted()[2].tolist()], found.beliefs
+    return value, [found.marginals[v] for v in model.restricted()[2].tolist()], found.beliefs

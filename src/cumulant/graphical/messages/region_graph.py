@@ -59,7 +59,7 @@ class RegionGraph:
 
         Each factor must lie in a cluster. Clusters inside others are dropped, and so are variables with evidence.
         """
-        structure, _, free = model._restricted()
+        structure, _, free = model.restricted()
         number = {int(v): i for i, v in enumerate(free)}
         sets = []
         for cluster in clusters:
@@ -73,7 +73,7 @@ class RegionGraph:
     @classmethod
     def bethe(cls, model: Any) -> "RegionGraph":
         """Factors with their variables, and single variables: counting numbers 1 and ``1 - degree``."""
-        structure = model._restricted()[0]
+        structure = model.restricted()[0]
         scopes = [frozenset(structure.scope(f)) for f in range(structure.n_factors)]
         outer = tuple(Region(scope, frozenset([f])) for f, scope in enumerate(scopes) if scope)
         inner = tuple(Region(frozenset([i]), frozenset()) for i in range(structure.n_variables))

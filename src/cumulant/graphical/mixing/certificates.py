@@ -179,7 +179,7 @@ def certify_mixing_time(model: Any, eps: float, *, norm: str | None = None, boun
       = each step updates one site, chosen uniformly (by construction)
     """
     eps = _open_unit(eps, "eps")
-    sites = model._restricted()[0].n_variables
+    sites = model.restricted()[0].n_variables
     R = dependency_matrix(model, bound)
     found = gibbs_mixing(R, _smallest(R) if norm is None else norm, n_sites=sites)
     kappa = found.kappa or 0.0

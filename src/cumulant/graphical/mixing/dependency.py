@@ -73,7 +73,7 @@ def pair_tables(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     One entry for each shape of table: pairs (k, 2) and tables (k, states of i, states of j). A `DomainError` where a
     factor has more than two free variables or forbids a state: no bound of this kind speaks of those.
     """
-    structure, flat, left = model._restricted()
+    structure, flat, left = model.restricted()
     width = np.diff(structure.scope_starts)
     if (width > 2).any():
         raise DomainError(

@@ -61,8 +61,8 @@ def blocked_gibbs(structure: Structure, tables: np.ndarray):
     ends = np.cumsum([0, *map(len, blocks)])
     flat = (np.concatenate([*blocks, np.zeros(0, np.int64)]), ends, parents, kinds, parent_strides, *arrays.flat())
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            forest_chain(x[c], out[c], *flat, burn_in, thin, seed, first + c)
+            forest_chain(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
 
     return run, 1

@@ -69,6 +69,7 @@ def forest_chain(
     scope_strides,
     tables,
     origin,
+    begin,
     burn_in,
     thin,
     seed,
@@ -81,7 +82,7 @@ def forest_chain(
     """
     n, most = x.size, largest(sizes)
     score, pair, weight = np.empty((n, most)), np.empty((most, most)), np.empty(most)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for b in range(block_starts.size - 1):
             for p in range(block_starts[b], block_starts[b + 1]):
                 for k in range(most):
@@ -136,6 +137,6 @@ def forest_chain(
                     u -= weight[k]
                     k += 1
                 x[v] = k
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)

@@ -1,6 +1,14 @@
-"""Markov chains over discrete models: which sampler, from which start, on how many threads."""
+"""Markov chains over discrete models: `Gibbs`, `SwendsenWang`, `Wolff`, `MultiSpin`, and perfect draws.
 
-from typing import Any
+Each is a sampler in the sense of `cumulant.sampling.protocol`: settings, `init`, `step`, and `advance` for many sweeps
+at once. ``sampling.sample(Gibbs("chromatic"), model, 1000)`` and ``model.sample(1000, method="chromatic")`` are the
+same.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,107 +20,204 @@ from cumulant.graphical.samplers.cluster_samplers import ising_clusters, potts_c
 from cumulant.graphical.samplers.coupling import perfect_draws
 from cumulant.graphical.samplers.gibbs import IsingArrays, ising_gibbs, table_gibbs
 from cumulant.graphical.samplers.multi_spin import torus_gibbs
-from cumulant.sampling.draws import Draws
 from cumulant.threads import in_parts
 
-__all__ = ["METHODS", "draw_perfectly", "sample_chains"]
+__all__ = ["METHODS", "Gibbs", "MultiSpin", "SwendsenWang", "Wolff", "draw_perfectly", "sampler_of"]
 
-_SINGLE = ("systematic", "random", "chromatic")
-_CLUSTERS = ("swendsen_wang", "wolff")
-METHODS = ("exact", *_SINGLE, "blocked", "multi_spin", *_CLUSTERS, "perfect")
+_SCANS = ("systematic", "random", "chromatic", "blocked")
+METHODS = ("exact", *_SCANS, "multi_spin", "swendsen_wang", "wolff", "perfect")
 
 
-def sample_chains(
-    model: Any,
-    n: int,
-    method: str,
-    *,
-    rng: Any = None,
-    chains: int = 4,
-    burn_in: int = 1000,
-    thin: int = 1,
-    start: Any = None,
-    n_jobs: int | None = None,
-) -> Draws:
-    """`n` draws of each of several chains; see `DiscreteModel.sample`.
-
-    Chain ``c`` depends on the seed and on ``c`` only: neither on how many chains there are nor on the threads.
+class Program(NamedTuple):
+    """A sampler's loops for one model: ``run`` as that of `ising_gibbs`, the chains it takes at a time, the variables
+    it moves, whether it works on spins -1 and +1 (else on states 0, 1, 2, ...), and what it has to report.
     """
-    for name, value, least in (("n", n, 0), ("chains", chains, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}")
-    if (burn_in + n * thin) * max(model.n_variables, 1) >= 2**63 or burn_in + n * thin >= 2**32:
-        raise ValueError(f"burn_in + n * thin must be below 2**32 sweeps; got {burn_in + n * thin}")
-    seed = randomness.seed(rng)
-    spins = isinstance(model, Ising)
-    states = _starts(model, chains, start, seed)
-    settings: dict[str, Any] = {"seed": seed, "burn_in": burn_in, "thin": thin}
-    if spins:
-        arrays = IsingArrays.of(model)
-        left = arrays.free
-        if arrays.n and method in _SINGLE:
-            run, group = ising_gibbs(arrays, method, chains)
-        elif arrays.n and method in _CLUSTERS:
-            run, group = ising_clusters(arrays, method)
-        elif method == "multi_spin":
-            run, group, settings["bias"] = torus_gibbs(model)
-        else:
-            run, group = _by_tables(model, method)
-    else:
-        left = model._restricted()[2]
-        if method in _CLUSTERS and isinstance(model, Potts):
-            run, group = potts_clusters(model, method)
-        elif method in ("multi_spin", *_CLUSTERS):
-            kinds = "Ising models" if method == "multi_spin" else "Ising and Potts models"
-            raise DomainError(f"method={method!r} is for {kinds}; got {type(model).__name__}")
-        else:
-            run, group = _by_tables(model, method)
-    as_spins = spins and method != "blocked"
-    x = np.ascontiguousarray(
-        2 * states[:, left] - 1 if as_spins else states[:, left], np.int8 if as_spins else np.int64
-    )
-    found = np.empty((chains, n, left.size), x.dtype)
-    if left.size and n:
 
-        def work(first, last):
-            for start in range(first * group, min(last * group, chains), group):
-                some = slice(start, min(start + group, chains))
-                run(x[some], found[some], burn_in, thin, seed, start)
-
-        in_parts(work, -(-chains // group), n_jobs)
-    if left.size == model.structure.n_variables:
-        return Draws(found if as_spins else model.family.values(found), method, settings)
-    whole = np.repeat(states[:, None], n, axis=1)
-    whole[:, :, left] = (found + 1) // 2 if as_spins else found
-    return Draws(model.family.values(whole), method, settings)
+    run: Callable
+    group: int
+    free: np.ndarray
+    spins: bool
+    report: dict[str, float]
 
 
-def _by_tables(model: Any, method: str):
-    structure, tables, left = model._restricted()
-    if np.isneginf(tables).any():
-        raise DomainError(
-            f"method={method!r} needs every state to be possible: impossible states (-inf) may cut the chain's way "
-            "from one part of the states to another; use method='exact'"
+class DiscreteChains(NamedTuple):
+    """Chains over a discrete model: the variables that move, all states with the evidence, and the sweeps done."""
+
+    x: np.ndarray
+    states: np.ndarray
+    sweeps: int
+    seed: int
+    program: Program
+
+
+class _DiscreteSampler(ABC):
+    """`init`, `step` and `advance` from a program for the model."""
+
+    backend: ClassVar[str] = "host"
+    n_jobs: int | None
+
+    @abstractmethod
+    def program(self, model: Any, chains: int) -> Program:
+        """The loops for a model."""
+
+    def init(self, model: Any, x0: Any, rng: Any) -> DiscreteChains:
+        """Chains at the values ``x0`` ``(chains, variables)``; evidence overrides them."""
+        states = np.array(model.family.states(x0))
+        for v, x in model._evidence.items():
+            states[:, v] = x
+        program = self.program(model, len(states))
+        x = 2 * states[:, program.free] - 1 if program.spins else states[:, program.free]
+        x = np.ascontiguousarray(x, np.int8 if program.spins else np.int64)
+        return DiscreteChains(x, states, 0, randomness.seed(rng), program)
+
+    def step(self, model: Any, state: DiscreteChains) -> DiscreteChains:
+        """One sweep of every chain, in place."""
+        return self.advance(model, state, 0, 1, 1)[0]
+
+    def advance(
+        self, model: Any, state: DiscreteChains, n: int, burn_in: int, thin: int
+    ) -> tuple[DiscreteChains, np.ndarray]:
+        """``burn_in + n * thin`` sweeps in place, and the `n` draws of each chain."""
+        x, (run, group, free, spins, _) = state.x, state.program
+        chains, sweeps = len(x), burn_in + n * thin
+        if state.sweeps + sweeps >= 2**32 or (state.sweeps + sweeps) * max(model.n_variables, 1) >= 2**63:
+            raise ValueError(f"burn_in + n * thin must be below 2**32 sweeps; got {state.sweeps + sweeps}")
+        found = np.empty((chains, n, free.size), x.dtype)
+        if free.size and sweeps:
+
+            def work(first, last):
+                for start in range(first * group, min(last * group, chains), group):
+                    some = slice(start, min(start + group, chains))
+                    run(x[some], found[some], state.sweeps, burn_in, thin, state.seed, start)
+
+            in_parts(work, -(-chains // group), self.n_jobs)
+        values = found
+        if free.size < model.structure.n_variables:
+            whole = np.repeat(state.states[:, None], n, axis=1)
+            whole[:, :, free] = (found + 1) // 2 if spins else found
+            values = model.labels.numbers(whole)
+        elif not spins:
+            values = model.labels.numbers(found)
+        return state._replace(sweeps=state.sweeps + sweeps), values
+
+    def report(self, state: DiscreteChains) -> dict[str, float]:
+        """What the settings of the draws say besides the seed."""
+        return state.program.report
+
+
+@dataclass(frozen=True)
+class Gibbs(_DiscreteSampler):
+    """Gibbs sampling: a variable, or a forest of them, is drawn given the rest.
+
+    Parameters
+    ----------
+    scan : str
+        ``"systematic"`` (every variable in order), ``"random"`` (as many uniformly drawn variables as there are; the
+        scan of the mixing-time theorems, reversible), ``"chromatic"`` (one colour of a colouring after the other) or
+        ``"blocked"`` (one forest after the other, each drawn jointly).
+    n_jobs : int, optional
+        Threads; the draws do not depend on it.
+
+    Examples
+    --------
+    >>> from cumulant import sampling
+    >>> from cumulant.graphical import Ising, grid
+    >>> model = Ising(grid(3, 3), 0.3)
+    >>> draws = sampling.sample(Gibbs("chromatic"), model, 500, rng=0)
+    >>> bool((draws.values == model.sample(500, rng=0, method="chromatic").values).all())
+    True
+    """
+
+    scan: str = "systematic"
+    n_jobs: int | None = None
+
+    def __post_init__(self):
+        if self.scan not in _SCANS:
+            raise ValueError(f"scan must be one of {', '.join(map(repr, _SCANS))}; got {self.scan!r}")
+
+    def program(self, model: Any, chains: int) -> Program:
+        """The loops for a model."""
+        if isinstance(model, Ising) and self.scan != "blocked":
+            arrays = IsingArrays.of(model)
+            run, group = ising_gibbs(arrays, self.scan, chains) if arrays.n else (_nothing, 1)
+            return Program(run, group, arrays.free, True, {})
+        structure, tables, free = model.restricted()
+        if np.isneginf(tables).any():
+            raise DomainError(
+                f"method={self.scan!r} needs every state to be possible: impossible states (-inf) may disconnect the "
+                "states that the chain can reach; use method='exact'"
+            )
+        if free.size == 0:
+            return Program(_nothing, 1, free, False, {})
+        loops = (
+            blocked_gibbs(structure, tables) if self.scan == "blocked" else table_gibbs(structure, tables, self.scan)
         )
-    if left.size == 0:
-        return (lambda *_: None), 1
-    return blocked_gibbs(structure, tables) if method == "blocked" else table_gibbs(structure, tables, method)
+        return Program(*loops, free, False, {})
 
 
-def _starts(model: Any, chains: int, start: Any, seed: int) -> np.ndarray:
-    """States (chains, variables): uniform ones, each chain's its own, or what `start` says."""
-    sizes, n = model.structure.cardinalities, model.structure.n_variables  # hidden variables included
-    if start is None:
-        draws = [np.random.default_rng([seed, c]).integers(0, sizes) for c in range(chains)]
-        states = np.array(draws, dtype=np.int64).reshape(chains, n)
-    else:
-        if np.shape(start) not in ((n,), (chains, n)):
-            raise ValueError(f"start must have shape ({n},) or ({chains}, {n}); got {np.shape(start)}")
-        states = np.array(model.family.states(start))
-        states = np.array(np.broadcast_to(states, (chains, n)))
-    for v, x in model._evidence.items():
-        states[:, v] = x
-    return states
+@dataclass(frozen=True)
+class SwendsenWang(_DiscreteSampler):
+    """Bonds between neighbours that agree, then a new colour for every cluster (Swendsen and Wang 1987).
+
+    For Ising models with any couplings, and Potts models with couplings that are not negative.
+    """
+
+    n_jobs: int | None = None
+
+    def program(self, model: Any, chains: int) -> Program:
+        """The loops for a model."""
+        return _cluster_program(model, "swendsen_wang")
+
+
+@dataclass(frozen=True)
+class Wolff(_DiscreteSampler):
+    """One cluster at a time, grown from a variable drawn uniformly (Wolff 1989). A sweep is one cluster.
+
+    For Ising models with any couplings, and Potts models with couplings that are not negative and no fields.
+    """
+
+    n_jobs: int | None = None
+
+    def program(self, model: Any, chains: int) -> Program:
+        """The loops for a model."""
+        return _cluster_program(model, "wolff")
+
+
+@dataclass(frozen=True)
+class MultiSpin(_DiscreteSampler):
+    """Chequerboard sweeps of a uniform torus with 64 spins in a word; see `torus_gibbs` for what it takes.
+
+    A decision has 24 random bits: the draws' ``settings["bias"]`` bounds the error of a probability.
+    """
+
+    n_jobs: int | None = None
+
+    def program(self, model: Any, chains: int) -> Program:
+        """The loops for a model."""
+        if not isinstance(model, Ising):
+            raise DomainError(f"method='multi_spin' is for Ising models; got {type(model).__name__}")
+        run, group, bias = torus_gibbs(model)
+        return Program(run, group, np.arange(model.n_variables), True, {"bias": bias})
+
+
+def _cluster_program(model: Any, method: str) -> Program:
+    if isinstance(model, Ising):
+        arrays = IsingArrays.of(model)
+        run, group = ising_clusters(arrays, method) if arrays.n else (_nothing, 1)
+        return Program(run, group, arrays.free, True, {})
+    if not isinstance(model, Potts):
+        raise DomainError(f"method={method!r} is for Ising and Potts models; got {type(model).__name__}")
+    return Program(*potts_clusters(model, method), model.restricted()[2], False, {})
+
+
+def _nothing(*_: Any) -> None:
+    """The sweeps of a model in which no variable is free."""
+
+
+def sampler_of(method: str, n_jobs: int | None = None) -> Any:
+    """The sampler that a method of `DiscreteModel.sample` names."""
+    kinds = {"swendsen_wang": SwendsenWang, "wolff": Wolff, "multi_spin": MultiSpin}
+    return kinds[method](n_jobs) if method in kinds else Gibbs(method, n_jobs)
 
 
 def draw_perfectly(model: Any, n: int, rng: Any, **options: Any) -> np.ndarray:
@@ -120,7 +225,9 @@ def draw_perfectly(model: Any, n: int, rng: Any, **options: Any) -> np.ndarray:
     if not isinstance(model, Ising):
         raise DomainError(f"method='perfect' is for Ising models; got {type(model).__name__}")
     arrays = IsingArrays.of(model)
-    states = _starts(model, 1, None, 0)
-    spins = np.repeat(model.family.values(states), n, axis=0)
+    states = np.zeros(model.n_variables, np.int64)
+    for v, x in model._evidence.items():
+        states[v] = x
+    spins = np.repeat(model.labels.numbers(states)[None], n, axis=0)
     spins[:, arrays.free] = perfect_draws(arrays, n, randomness.seed(rng), **options)
     return spins

@@ -34,9 +34,9 @@ def ising_clusters(arrays: IsingArrays, method: str):
         graph = Neighbours.of(arrays.n, arrays.edges)
         kernel, flat = wolff_chain, (graph.indptr, graph.neighbours, bonds[graph.edge], signs[graph.edge])
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            kernel(x[c], out[c], *flat, arrays.fields, ghosts, burn_in, thin, seed, first + c)
+            kernel(x[c], out[c], *flat, arrays.fields, ghosts, begin, burn_in, thin, seed, first + c)
 
     return run, 1
 
@@ -60,8 +60,8 @@ def potts_clusters(model: Any, method: str):
         graph = Neighbours.of(model.n_variables, model.edges)
         kernel, flat = wolff_potts, (graph.indptr, graph.neighbours, bonds[graph.edge], model.n_states)
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            kernel(x[c], out[c], *flat, burn_in, thin, seed, first + c)
+            kernel(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
 
     return run, 1

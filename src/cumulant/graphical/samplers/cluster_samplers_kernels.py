@@ -23,14 +23,14 @@ def root(above, i):
 
 
 @kernel
-def swendsen_wang_chain(x, out, edges, bonds, signs, fields, ghosts, burn_in, thin, seed, chain):
+def swendsen_wang_chain(x, out, edges, bonds, signs, fields, ghosts, begin, burn_in, thin, seed, chain):
     """Spins -1 and +1. An edge whose product has the sign of its coupling (`signs`) gets a bond with probability
     ``bonds = 1 - exp(-2 |J|)``, a spin along its field one with the ghost with probability ``ghosts = 1 - exp(-2
     |h|)``; each cluster without the ghost gets a fair sign.
     """
     n, m = x.size, edges.shape[0]
     above = np.empty(n + 1, np.int64)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for i in range(n + 1):
             above[i] = i
         for e in range(m):
@@ -45,20 +45,20 @@ def swendsen_wang_chain(x, out, edges, bonds, signs, fields, ghosts, burn_in, th
             r = root(above, i)
             if r != ghost and uniform_pair(seed, chain, sweep, m + r)[1] < 0.5:
                 x[i] = -x[i]
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)
 
 
 @kernel
-def wolff_chain(x, out, indptr, neighbours, bonds, signs, fields, ghosts, burn_in, thin, seed, chain):
+def wolff_chain(x, out, indptr, neighbours, bonds, signs, fields, ghosts, begin, burn_in, thin, seed, chain):
     """One cluster at a time, grown from a spin drawn uniformly by the same bonds; flipped unless it meets the ghost.
 
     A sweep is one cluster. The bond of an edge is asked for at most once, as its other end is then in the cluster.
     """
     n = x.size
     stamp, stack = np.full(n, -1, np.int64), np.empty(n, np.int64)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         start = int(uniform(seed, chain, sweep, 0) * n)
         stamp[start], stack[0] = sweep, start
         head, tail, free, drawn = 0, 1, True, 1
@@ -78,20 +78,20 @@ def wolff_chain(x, out, indptr, neighbours, bonds, signs, fields, ghosts, burn_i
         if free:
             for k in range(tail):
                 x[stack[k]] = -x[stack[k]]
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)
 
 
 @kernel
-def swendsen_wang_potts(x, out, edges, bonds, fields, burn_in, thin, seed, chain):
+def swendsen_wang_potts(x, out, edges, bonds, fields, begin, burn_in, thin, seed, chain):
     """Colours 0, 1, 2, ...: equal neighbours get a bond with probability ``1 - exp(-J)``, and each cluster a colour
     with probability in proportion to ``exp`` of the sum of its `fields` (variables, colours).
     """
     n, m, q = x.size, edges.shape[0], fields.shape[1]
     above, score = np.empty(n, np.int64), np.empty((n, q))
     colour = np.empty(n, np.int64)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for i in range(n):
             above[i] = i
         for e in range(m):
@@ -120,17 +120,17 @@ def swendsen_wang_potts(x, out, edges, bonds, fields, burn_in, thin, seed, chain
                 colour[i] = k
         for i in range(n):
             x[i] = colour[root(above, i)]
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)
 
 
 @kernel
-def wolff_potts(x, out, indptr, neighbours, bonds, q, burn_in, thin, seed, chain):
+def wolff_potts(x, out, indptr, neighbours, bonds, q, begin, burn_in, thin, seed, chain):
     """One cluster at a time, without fields: it gets another colour, drawn uniformly from the ``q - 1`` others."""
     n = x.size
     stamp, stack = np.full(n, -1, np.int64), np.empty(n, np.int64)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         where, which = uniform_pair(seed, chain, sweep, 0)
         start = int(where * n)
         old = x[start]
@@ -149,6 +149,6 @@ def wolff_potts(x, out, indptr, neighbours, bonds, q, burn_in, thin, seed, chain
                     drawn += 1
         for k in range(tail):
             x[stack[k]] = new
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)

@@ -145,20 +145,25 @@ def random_scan(
 
 
 def ising_gibbs(arrays: IsingArrays, method: str, n_chains: int):
-    """The chains of an Ising model: a function ``run(x, out, burn_in, thin, seed, first)`` of starts ``(chains, n)``
-    and room ``(chains, draws, n)`` for a group of chains, and how many chains are best taken together.
+    """The chains of an Ising model: a function ``run(x, out, begin, burn_in, thin, seed, first)`` and the number of
+    chains it is best called with.
+
+    `x` are the states ``(chains, n)`` before sweep `begin`, changed in place; `out` has room for the draws, ``(chains,
+    draws, n)``; `first` is the number of the first chain.
     """
     graph = Neighbours.of(arrays.n, arrays.edges)
     order = _order(arrays.n, arrays.edges, method)
     flat = (order, graph.indptr, graph.neighbours, arrays.couplings[graph.edge], arrays.fields)
     one_by_one = ising_random_chain if method == "random" else ising_scan
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         if method != "random" and len(x) >= _LANES // 2:
-            ising_scan_lanes(np.ascontiguousarray(x.T), out, *flat, burn_in, thin, seed, first)
+            lanes = np.ascontiguousarray(x.T)
+            ising_scan_lanes(lanes, out, *flat, begin, burn_in, thin, seed, first)
+            x[:] = lanes.T
             return
         for c in range(len(x)):
-            one_by_one(x[c], out[c], *flat, burn_in, thin, seed, first + c)
+            one_by_one(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
 
     return run, _LANES if n_chains >= _LANES else 1
 
@@ -167,9 +172,9 @@ def table_gibbs(structure: Structure, tables: np.ndarray, method: str):
     """The same for general tables; the states are 0, 1, 2, ... in int64."""
     order, flat = _order(structure.n_variables, structure.edges, method), TableArrays.of(structure, tables).flat()
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            table_chain(x[c], out[c], order, method == "random", *flat, burn_in, thin, seed, first + c)
+            table_chain(x[c], out[c], order, method == "random", *flat, begin, burn_in, thin, seed, first + c)
 
     return run, 1
 

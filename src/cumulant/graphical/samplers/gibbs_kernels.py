@@ -86,13 +86,14 @@ def logistic_noise(out, first, size, seed, chain, sweep):
 
 
 @kernel
-def ising_scan(x, out, order, indptr, neighbours, couplings, fields, burn_in, thin, seed, chain):
+def ising_scan(x, out, order, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """Sweeps over the sites of `order`, in order: `burn_in` of them, then `thin` before each row of `out` is written.
 
     `x` (int8, -1 and +1) is the start and is changed in place; `couplings` has an entry for each of `neighbours`.
+    Sweeps are numbered from `begin` on, so that several calls continue one run.
     """
     n, noise = order.size, np.empty(_BLOCK)
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for first in range(0, n, _BLOCK):
             size = min(_BLOCK, n - first)
             logistic_noise(noise, first, size, seed, chain, sweep)
@@ -102,19 +103,19 @@ def ising_scan(x, out, order, indptr, neighbours, couplings, fields, burn_in, th
                 for e in range(indptr[i], indptr[i + 1]):
                     h += couplings[e] * x[neighbours[e]]
                 x[i] = 1 if h > noise[k] else -1
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)
 
 
 @kernel
-def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, burn_in, thin, seed, first_chain):
+def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, first_chain):
     """The same for many chains at once, bit for bit: `x` is (sites, chains), so that one instruction serves several
     chains; `out` is (chains, draws, sites).
     """
     n, lanes = order.size, x.shape[1]
     noise, h = np.empty((4, lanes)), np.empty(lanes)
-    for sweep in range(burn_in + thin * out.shape[1]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[1]):
         for p in range(n):
             if p % 4 == 0:
                 for c in range(lanes):
@@ -132,7 +133,7 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, burn_
                     h[c] += coupling * x[j, c]
             for c in range(lanes):
                 x[i, c] = 1 if h[c] > noise[p % 4, c] else -1
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             for i in range(x.shape[0]):
                 for c in range(lanes):
@@ -161,9 +162,10 @@ def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps
 
 
 @kernel
-def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, burn_in, thin, seed, chain):
+def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """One chain of `ising_random_scan`, a sweep being as many updates as there are sites; draws as in `ising_scan`."""
-    n, one, done = sites.size, x.reshape(1, x.size), 0
+    n, one = sites.size, x.reshape(1, x.size)
+    done = begin * n
     for k in range(-1, out.shape[0]):
         steps = (burn_in if k < 0 else thin) * n
         ising_random_scan(one, sites, indptr, neighbours, couplings, fields, steps, seed, chain, done)
@@ -214,6 +216,7 @@ def table_chain(
     scope_strides,
     tables,
     origin,
+    begin,
     burn_in,
     thin,
     seed,
@@ -224,7 +227,7 @@ def table_chain(
     `x` holds states 0, 1, 2, ...; draws as in `ising_scan`.
     """
     n, scores = order.size, np.empty(largest(sizes))
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for p in range(n):
             if at_random:
                 where, u = uniform_pair(seed, chain, sweep, p)
@@ -240,6 +243,6 @@ def table_chain(
                 u -= scores[k]
                 k += 1
             x[v] = k
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, x)

@@ -46,9 +46,9 @@ def torus_gibbs(model: Any):
     none_digits, none_error = bernoulli_digits(none)
     one_digits, one_error = bernoulli_digits(one)
 
-    def run(x, out, burn_in, thin, seed, first):
+    def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            torus_chain(x[c], out[c], rows, columns, none_digits, one_digits, burn_in, thin, seed, first + c)
+            torus_chain(x[c], out[c], rows, columns, none_digits, one_digits, begin, burn_in, thin, seed, first + c)
 
     return run, 1, max(none_error, one_error)
 

@@ -137,18 +137,20 @@ def unpack(words, rows, columns, colour, spins):
 
 
 @kernel
-def torus_chain(x, out, rows, columns, none_digits, one_digits, burn_in, thin, seed, chain):
-    """Chequerboard sweeps of one torus, from the spins `x`; draws as in `ising_scan`."""
+def torus_chain(x, out, rows, columns, none_digits, one_digits, begin, burn_in, thin, seed, chain):
+    """Chequerboard sweeps of one torus, from the spins `x`, which are changed in place; draws as in `ising_scan`."""
     width = columns // 128
     words = np.empty((2, rows, width), np.uint64)
     states, scratch = np.empty((4, width), np.uint64), np.empty((4, width), np.uint64)
     for colour in range(2):
         pack(x, rows, columns, colour, words[colour])
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         _begin(states, seed, chain, sweep)
         for colour in range(2):
             _half_sweep(words[colour], words[1 - colour], colour, states, scratch, none_digits, one_digits)
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             for colour in range(2):
                 unpack(words[colour], rows, columns, colour, out[done // thin - 1])
+    for colour in range(2):
+        unpack(words[colour], rows, columns, colour, x)

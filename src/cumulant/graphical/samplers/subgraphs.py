@@ -1,17 +1,18 @@
 """The subgraphs world: a chain for ferromagnetic Ising models in a field that mixes in polynomial time."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant import randomness
+from cumulant import randomness, sampling
 from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.subgraphs_kernels import spins_of_subgraphs, subgraph_chain
 from cumulant.sampling.draws import Draws
 from cumulant.threads import in_parts, side_by_side
 
-__all__ = ["SubgraphsWorld"]
+__all__ = ["EdgeFlips", "SubgraphsWorld"]
 
 _SMALL = 0.05  # below, the identity for the mean multiplies noise by 2 / sinh(2 beta), and spins do better
 
@@ -95,23 +96,18 @@ class SubgraphsWorld:
         thin: int = 1,
         n_jobs: int | None = None,
     ) -> Draws:
-        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one.
+        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one: `EdgeFlips`."""
+        return sampling.sample(EdgeFlips(n_jobs), self, n, rng=rng, chains=chains, burn_in=burn_in, thin=thin)
 
-        A sweep is as many Metropolis moves as there are edges; each move does nothing with probability 1/2.
-        """
-        for name, value, least in (("n", n, 0), ("chains", chains, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}")
-        seed, m = randomness.seed(rng), len(self.edges)
-        out = np.zeros((chains, n, m), np.uint8)
-        flat = (self.edges, self._edge_weights, self._site_weights)
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """One vector ``x`` with an entry for each edge."""
+        return {"x": (len(self.edges),)}
 
-        def work(c):
-            subgraph_chain(np.zeros(m, np.uint8), out[c], *flat, burn_in, thin, seed, c)
-
-        if m and n:
-            side_by_side(work, chains, n_jobs)
-        return Draws(out, "subgraphs", {"seed": seed, "burn_in": burn_in, "thin": thin})
+    def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
+        """Where chains begin: at the subgraph `start`, or at the empty one."""
+        empty = np.zeros((chains, len(self.edges)), np.uint8)
+        return empty if start is None else empty + self._checked(start).astype(np.uint8)
 
     def grad_log_partition(self, subgraphs: Any, rng: Any = 0) -> np.ndarray:
         """``grad A``, in the order of ``Ising.theta``: an estimate of ``E[x_i]`` and then of ``E[x_i x_j]``.
@@ -158,3 +154,49 @@ class SubgraphsWorld:
         if present.dtype.kind not in "biu" or (present.size and not ((present == 0) | (present == 1)).all()):
             raise ValueError("subgraphs must hold 0 and 1: whether each edge is present")
         return present
+
+
+class SubgraphChains(NamedTuple):
+    """Subgraphs, one for each chain, and the sweeps done."""
+
+    x: np.ndarray
+    sweeps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class EdgeFlips:
+    """Metropolis moves of a `SubgraphsWorld`: an edge drawn uniformly is added or removed.
+
+    A sweep is as many moves as there are edges; each move does nothing with probability 1/2.
+    """
+
+    n_jobs: int | None = None
+
+    backend: ClassVar[str] = "host"
+
+    def init(self, world: SubgraphsWorld, x0: Any, rng: Any) -> SubgraphChains:
+        """Chains at subgraphs ``(chains, edges)``."""
+        return SubgraphChains(np.array(x0, dtype=np.uint8), 0, randomness.seed(rng))
+
+    def step(self, world: SubgraphsWorld, state: SubgraphChains) -> SubgraphChains:
+        """One sweep of every chain, in place."""
+        return self.advance(world, state, 0, 1, 1)[0]
+
+    def advance(
+        self, world: SubgraphsWorld, state: SubgraphChains, n: int, burn_in: int, thin: int
+    ) -> tuple[SubgraphChains, np.ndarray]:
+        """``burn_in + n * thin`` sweeps in place, and the `n` draws of each chain."""
+        out = np.zeros((len(state.x), n, len(world.edges)), np.uint8)
+        flat = (world.edges, world._edge_weights, world._site_weights)
+
+        def work(c):
+            subgraph_chain(state.x[c], out[c], *flat, state.sweeps, burn_in, thin, state.seed, c)
+
+        if len(world.edges):
+            side_by_side(work, len(state.x), self.n_jobs)
+        return state._replace(sweeps=state.sweeps + burn_in + n * thin), out
+
+    def report(self, state: SubgraphChains) -> dict[str, float]:
+        """Nothing besides the seed."""
+        return {}

@@ -21,7 +21,7 @@ def acceptance(e, present, odd, edges, edge_weights, site_weights):
 
 
 @kernel
-def subgraph_chain(present, out, edges, edge_weights, site_weights, burn_in, thin, seed, chain):
+def subgraph_chain(present, out, edges, edge_weights, site_weights, begin, burn_in, thin, seed, chain):
     """Metropolis moves that turn one edge: with probability 1/2 nothing, else an edge drawn uniformly and accepted with
     ``min(1, w(X') / w(X))``. A sweep is as many moves as there are edges. `present` (0 and 1) is changed in place.
     """
@@ -31,7 +31,7 @@ def subgraph_chain(present, out, edges, edge_weights, site_weights, burn_in, thi
         if present[e]:
             odd[edges[e, 0]] ^= 1
             odd[edges[e, 1]] ^= 1
-    for sweep in range(burn_in + thin * out.shape[0]):
+    for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for k in range(m):
             where, u = uniform_pair(seed, chain, sweep, k)
             e = int(where * 2.0 * m)
@@ -39,7 +39,7 @@ def subgraph_chain(present, out, edges, edge_weights, site_weights, burn_in, thi
                 present[e] ^= 1
                 odd[edges[e, 0]] ^= 1
                 odd[edges[e, 1]] ^= 1
-        done = sweep + 1 - burn_in
+        done = sweep + 1 - begin - burn_in
         if done > 0 and done % thin == 0:
             keep(out, done // thin - 1, present)
 

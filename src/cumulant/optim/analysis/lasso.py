@@ -8,8 +8,8 @@ from cumulant.geometry.proximal import l1 as _prox_l1
 from cumulant.optim.driver.result import Result
 from cumulant.optim.driver.run import run
 from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.penalties import L1
-from cumulant.optim.problems.smooth import LeastSquares
 from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.problems.smooth import array
+from cumulant.optim.problems.base import array
 
 __all__ = ["PrincipalAxes", "level_axes", "pca"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.errors import NotConvergedError
-from cumulant.optim.problems.smooth import array, matrix
+from cumulant.optim.problems.base import array, matrix
 from cumulant.optim.problems.sparse_matrix import host_matrix
 
 __all__ = ["is_separable", "separating_direction"]

@@ -28,7 +28,7 @@ class Checkpoint:
     Parameters
     ----------
     path : path
-        The file; it gets the suffix ``.npz`` if it has none. If it exists, the run is taken up where it stands.
+        The file; it gets the suffix ``.npz`` if it has none. If it exists, the run is resumed.
     seconds : float
         The least time between two saves while the run goes on (0: after every compiled call or host step). It is
         saved once more when it ends, also by Ctrl-C or by the clock.
@@ -55,7 +55,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands: all that is needed to go on as if it had never stopped."""
+    """All that is needed to resume a run as if it had never stopped."""
 
     state: list
     best: list
@@ -63,7 +63,8 @@ class Position:
     steps: int
     seconds: float
     scale: float
-    patience: float  # the factor by which the running bound must undercut `tol` before it is certified again
+    patience: float
+    still: float
 
 
 def save(checkpoint: Checkpoint, position: Position, identity: Mapping[str, str]) -> None:
@@ -85,6 +86,7 @@ def save(checkpoint: Checkpoint, position: Position, identity: Mapping[str, str]
         "seconds": position.seconds,
         "scale": position.scale,
         "patience": position.patience,
+        "still": position.still,
     }
     files.save(checkpoint.file, _KIND, arrays, settings)
 
@@ -123,6 +125,7 @@ def load(checkpoint: Checkpoint, identity: Mapping[str, str]) -> Position | None
         seconds=saved.settings["seconds"],
         scale=saved.settings["scale"],
         patience=saved.settings["patience"],
+        still=saved.settings["still"],
     )
 
 

@@ -11,12 +11,14 @@ import numpy as np
 
 from cumulant import precision
 from cumulant.certificates import Certificate
-from cumulant.optim.driver.window import Advance, Window, certified_bound
+from cumulant.optim.driver.stepping import Program, healthy, join, measure, one_step, split, typed
+from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
+from cumulant.optim.protocol import Solver
 
 __all__ = ["CompiledEngine"]
 
 _CAPACITY = 256  # rows one compiled call can bring home
-_GOING, _REACHED, _DIVERGED = 0, 1, 2
+_GOING, _REACHED, _DIVERGED, _STILL = 0, 1, 2, 3
 
 
 class _Best(NamedTuple):
@@ -26,75 +28,16 @@ class _Best(NamedTuple):
     value: Any
 
 
-def _is_data(leaf: Any) -> bool:
-    """Whether a leaf of a solver or a problem is data of the compiled program, or part of it (names, flags)."""
-    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int) and not isinstance(leaf, bool)
-
-
-class _Program(NamedTuple):
-    """All of a solver and a problem that is not data: what a compiled call is keyed by.
-
-    `classes` is there because two structures of dataclasses compare equal (jaxlib 0.10) when only their classes differ.
-    """
-
-    structure: Any
-    fixed: tuple
-    classes: tuple
-
-
-def _classes(structure: Any) -> tuple:
-    node = structure.node_data()
-    return (None if node is None else node[0], *(_classes(child) for child in structure.children()))
-
-
-def _split(tree: Any) -> tuple[list, _Program]:
-    leaves, structure = jax.tree.flatten(tree)
-    fixed = tuple(None if _is_data(leaf) else leaf for leaf in leaves)
-    try:
-        hash((structure, fixed))
-    except TypeError as problem:
-        raise TypeError(
-            "what is not an array in a solver or problem becomes part of the compiled program and must be hashable "
-            f"(module-level functions, strings, frozen dataclasses): {problem}"
-        ) from problem
-    return [leaf if _is_data(leaf) else None for leaf in leaves], _Program(structure, fixed, _classes(structure))
-
-
-def _join(program: _Program, data: Sequence) -> tuple[Any, Any]:
-    leaves = [fixed if leaf is None else leaf for leaf, fixed in zip(data, program.fixed, strict=True)]
-    return jax.tree.unflatten(program.structure, leaves)
-
-
-def _healthy(state: Any) -> jax.Array:
-    floats = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
-    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in floats], jnp.asarray(True))
-
-
-def _measure(solver: Any, problem: Any, state: Any) -> dict[str, jax.Array]:
-    """The solver's own measurements, or the value alone; as scalars of one type, with a bound among them."""
-    if hasattr(solver, "measure"):
-        found = dict(solver.measure(problem, state))
-    else:
-        x = solver.solution(problem, state) if hasattr(solver, "solution") else state.x
-        found = {"value": problem.value(x)}
-    found.setdefault("bound", jnp.inf)
-    return {name: jnp.asarray(number, dtype=float) for name, number in found.items()}
-
-
 @functools.partial(jax.jit, static_argnames=("program",))
-def _advance(program: _Program, data: list, state: Any, best: _Best, window: Window):
+def _advance(program: Program, data: list, state: Any, best: _Best, window: Window):
     """The steps of a window, in one compiled call.
 
     Numbers in `window` are data: one program serves every cut of a run. The loop ends early when the target is
     reached, when something is no longer finite, or when the table of rows is full.
     """
-    solver, problem = _join(program, data)
-    names = sorted(jax.eval_shape(functools.partial(_measure, solver, problem), state))
+    solver, problem = join(program, data)
+    names = sorted(jax.eval_shape(functools.partial(measure, solver, problem), state))
     rows = jnp.zeros((_CAPACITY, 1 + len(names)), dtype=float)
-
-    def one(_, state):
-        new = solver.step(problem, state)
-        return jax.tree.map(lambda after, before: jnp.asarray(after, dtype=before.dtype), new, state)
 
     def going(carry):
         done, _, _, _, filled, verdict = carry
@@ -102,20 +45,21 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
         return todo & (filled < _CAPACITY) & (verdict == _GOING)
 
     def record(done, state, best, rows, filled):
-        found = _measure(solver, problem, state)
+        found = measure(solver, problem, state)
         value, bound = found["value"], found["bound"]
-        fine = _healthy(state) & ~jnp.isnan(value) & ~jnp.isnan(bound)
+        fine = healthy(state) & ~jnp.isnan(value) & ~jnp.isnan(bound)
         best = jax.lax.cond(fine & (value < best.value), lambda: _Best(state, value), lambda: best)
         row = jnp.stack([jnp.asarray(done, dtype=rows.dtype), *(found[name] for name in names)])
         rows = jax.lax.dynamic_update_slice(rows, row[None], (filled, 0))
         reached = (window.tol >= 0) & (bound <= window.tol * jnp.maximum(jnp.abs(value), window.scale))
-        verdict = jnp.where(fine, jnp.where(reached, _REACHED, _GOING), _DIVERGED)
+        still = jnp.where(is_still(found, window.still), _STILL, _GOING)
+        verdict = jnp.where(fine, jnp.where(reached, _REACHED, still), _DIVERGED)
         return best, rows, filled + fine, verdict  # the row of a diverged state is not kept
 
     def body(carry):
         done, state, best, rows, filled, _ = carry
         jump = jnp.minimum(window.every - (window.first + done) % window.every, window.length - done)
-        state = jax.lax.fori_loop(0, jump, one, state)
+        state = jax.lax.fori_loop(0, jump, lambda _, s: one_step(solver, problem, s), state)
         done = done + jump
         due = (window.first + done) % window.every == 0
         best, rows, filled, verdict = jax.lax.cond(
@@ -129,8 +73,8 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def _solution(program: _Program, data: list, state: Any):
-    solver, problem = _join(program, data)
+def _solution(program: Program, data: list, state: Any):
+    solver, problem = join(program, data)
     return solver.solution(problem, state)
 
 
@@ -145,12 +89,12 @@ class CompiledEngine:
         self.solver, self.problem = solver, problem
         self.wide = not precision.any_jax(solver, problem, x0)
         with self._precision():
-            data, self.program = _split((solver, problem))
+            data, self.program = split((solver, problem))
             self.data = [None if leaf is None else jnp.asarray(self._widened(leaf)) for leaf in data]
         self.state: Any = None
         self.best: Any = None
         # Without `measure` the bound comes from `certify`, on the host: one record a call.
-        self.one_record = not hasattr(solver, "measure")
+        self.one_record = type(solver).measure is Solver.measure
 
     def _precision(self):
         return precision.float64() if self.wide else contextlib.nullcontext()
@@ -161,7 +105,7 @@ class CompiledEngine:
 
     @property
     def precision_name(self) -> str:
-        """A word for the precision of this run, so that a checkpoint of another one is not taken up."""
+        """A word for the precision of this run, so that a checkpoint of another one is not resumed."""
         return "float64" if self.wide else f"JAX arrays, {jnp.result_type(float)}"
 
     def start(self, x0: Any, rng: Any) -> None:
@@ -169,8 +113,7 @@ class CompiledEngine:
         with self._precision():
             x0 = jnp.asarray(x0, dtype=None if isinstance(x0, jax.Array) else float)
             state = self.solver.init(self.problem, x0, rng)
-            # An explicit dtype makes the arrays strongly typed, so that a step returns the type it was given.
-            self.state = jax.tree.map(lambda leaf: jnp.array(leaf, dtype=jnp.asarray(leaf).dtype), state)
+            self.state = typed(state)
             self.best = _Best(self.state, jnp.asarray(jnp.inf, dtype=float))
 
     def advance(self, window: Window, halted: Callable[[], bool]) -> Advance:
@@ -187,7 +130,7 @@ class CompiledEngine:
         if self.one_record and filled:
             rows["bound"][-1] = certified_bound(lambda: self.certify(self.state))
             reached = window.tol >= 0 and rows["bound"][-1] <= window.tol * max(abs(rows["value"][-1]), window.scale)
-        return Advance(rows, int(done), bool(reached), bool(verdict == _DIVERGED))
+        return Advance(rows, int(done), bool(reached), bool(verdict == _DIVERGED), bool(verdict == _STILL))
 
     def measure_now(self) -> dict[str, np.ndarray]:
         """One row for the state as it is."""
@@ -200,7 +143,8 @@ class CompiledEngine:
     def solution(self, state: Any) -> Any:
         """The answer in a state: NumPy if the run is wide."""
         with self._precision():
-            x = _solution(self.program, self.data, state) if hasattr(self.solver, "solution") else state.x
+            own = type(self.solver).solution is not Solver.solution
+            x = _solution(self.program, self.data, state) if own else state.x
             return precision.to_numpy(x) if self.wide else x
 
     def certify(self, state: Any) -> Certificate:

@@ -9,15 +9,22 @@ from typing import Any
 
 from cumulant.optim.driver.compiled_engine import CompiledEngine
 from cumulant.optim.driver.host_engine import HostEngine
+from cumulant.optim.protocol import Problem, Solver
 
 __all__ = ["engine_for"]
 
 
 def engine_for(solver: Any, problem: Any, x0: Any) -> "CompiledEngine | HostEngine":
     """The engine a solver asks for by its `backend`."""
-    backend = getattr(solver, "backend", None)
-    if backend == "jax":
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver must be an optim.Solver, such as optim.LBFGS(); got {type(solver).__name__}")
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"problem must be an optim.Problem, which declares its constants; got {type(problem).__name__}: inherit "
+            "from optim.Problem"
+        )
+    if solver.backend == "jax":
         return CompiledEngine(solver, problem, x0)
-    if backend == "host":
+    if solver.backend == "host":
         return HostEngine(solver, problem, x0)
-    raise TypeError(f"solver.backend of {type(solver).__name__} must be 'jax' or 'host'; got {backend!r}")
+    raise TypeError(f"solver.backend of {type(solver).__name__} must be 'jax' or 'host'; got {solver.backend!r}")

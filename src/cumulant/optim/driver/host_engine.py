@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.optim.driver.window import Advance, Window, certified_bound
+from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
+from cumulant.optim.protocol import Solver
 
 __all__ = ["HostEngine"]
 
@@ -31,38 +32,38 @@ class HostEngine:
     def advance(self, window: Window, halted: Callable[[], bool]) -> Advance:
         """Take the steps of a window, one at a time; `halted` is asked before each."""
         rows: list[dict[str, float]] = []
-        done, reached, diverged = 0, False, False
+        done, reached, diverged, still = 0, False, False, False
         if window.fresh:
-            reached, diverged = self._record(0, window, rows)
-        while done < window.length and not (reached or diverged or (done and halted())):
+            reached, diverged, still = self._record(0, window, rows)
+        while done < window.length and not (reached or diverged or still or (done and halted())):
             state, self.state = self.state, None  # consumed: if the step is torn, the state is gone and known to be
             self.state = self.solver.step(self.problem, state)
             done += 1
             here = window.first + done
             if here % window.every == 0:
-                reached, diverged = self._record(here, window, rows)
+                reached, diverged, still = self._record(here, window, rows)
         names = rows[0].keys() if rows else ("steps", "value", "bound")
         columns = {name: np.array([row[name] for row in rows]) for name in names}
         columns["steps"] = columns["steps"].astype(np.int64)
-        return Advance(columns, done, reached, diverged)
+        return Advance(columns, done, reached, diverged, still)
 
-    def _record(self, here: int, window: Window, rows: list) -> tuple[bool, bool]:
+    def _record(self, here: int, window: Window, rows: list) -> tuple[bool, bool, bool]:
         row, x = self._measure()
         value, bound = row["value"], row["bound"]
         if np.isnan(value) or np.isnan(bound) or not np.all(np.isfinite(x)):
-            return False, True
+            return False, True, False
         if value < self.best[0]:
             self.best = (value, np.array(x))
         rows.append({"steps": here} | row)
-        return bool(window.tol >= 0 and bound <= window.tol * max(abs(value), window.scale)), False
+        reached = window.tol >= 0 and bound <= window.tol * max(abs(value), window.scale)
+        return bool(reached), False, bool(is_still(row, window.still))
 
     def _measure(self) -> tuple[dict[str, float], Any]:
         x = self.solution(self.state)
-        if hasattr(self.solver, "measure"):
-            found = dict(self.solver.measure(self.problem, self.state))
-            found.setdefault("bound", np.inf)
-        else:
-            found = {"value": self.problem.value(x), "bound": certified_bound(lambda: self.certify(self.state))}
+        found = dict(self.solver.measure(self.problem, self.state))
+        if type(self.solver).measure is Solver.measure:
+            found["bound"] = certified_bound(lambda: self.certify(self.state))
+        found.setdefault("bound", np.inf)
         return {name: float(number) for name, number in found.items()}, x
 
     def measure_now(self) -> dict[str, np.ndarray]:
@@ -74,7 +75,7 @@ class HostEngine:
 
     def solution(self, state: Any) -> Any:
         """The answer in a state."""
-        return self.solver.solution(self.problem, state) if hasattr(self.solver, "solution") else state.x
+        return self.solver.solution(self.problem, state)
 
     def certify(self, state: Any) -> Certificate:
         """The certificate of a state."""

@@ -8,7 +8,9 @@ from cumulant.optim.driver.trace import Trace
 
 __all__ = ["Result", "Snapshot", "Status"]
 
-Status = Literal["converged", "max_steps", "max_work", "time_limit", "stopped", "interrupted", "diverged"]
+Status = Literal[
+    "converged", "max_steps", "max_work", "time_limit", "stopped", "interrupted", "stationary", "rounding", "diverged"
+]
 
 _WORDS = {
     "converged": "converged",
@@ -17,6 +19,8 @@ _WORDS = {
     "time_limit": "stopped by the clock",
     "stopped": "stopped by the callback",
     "interrupted": "interrupted",
+    "stationary": "stationary",
+    "rounding": "stopped by rounding",
     "diverged": "diverged; this is the best finite iterate it recorded",
 }
 
@@ -36,16 +40,20 @@ class Result:
     certificate : Certificate or None
         What is guaranteed. None where nothing can be: then `refusal` says which assumption failed.
     status : str
-        ``"converged"`` (the certified relative bound is at most `tol`), ``"max_steps"``, ``"max_work"``,
-        ``"time_limit"``, ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
+        ``"converged"`` (the certified relative bound is at most `tol`), ``"stationary"`` (the gradient, or what the
+        solver measures in its place, is zero within rounding, and no certificate can be given), ``"rounding"`` (no
+        further step brings the certified bound down to `tol`), ``"max_steps"``, ``"max_work"``, ``"time_limit"``,
+        ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
+    message : str
+        Why a run ended as ``"stationary"`` or ``"rounding"``; else empty.
     refusal : str
         Why there is no certificate; empty when there is one.
     work : int
         The number of steps taken. ``run(..., max_work=result.work)`` takes exactly these again.
     seconds : float
-        Wall-clock time, over all sittings of a run that was resumed.
+        Wall-clock time, over all processes of a run that was resumed.
     scale : float
-        What `tol` is relative to: ``max(|f(x)|, |f(x0)|)``.
+        What `tol` is relative to: ``max(|f(x)|, scale)``, where `run` takes ``|f(x0)|`` unless told otherwise.
     state : Any
         The solver's state at `x`: dual variables, for instance.
     subject : Subject
@@ -72,6 +80,7 @@ class Result:
     name: str = ""
     state: Any = field(default=None, repr=False)
     subject: Subject | None = field(default=None, repr=False)
+    message: str = ""
 
     @property
     def relative_bound(self) -> float:
@@ -87,6 +96,8 @@ class Result:
             f"{self.name}: {_WORDS[self.status]} after {steps}, {self.seconds:.2g} s",
             f"  value {self.value:.10g}",
         ]
+        if self.message:
+            lines.append("  " + self.message)
         if self.certificate is None:
             lines.append("  " + self.refusal)
         else:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -17,10 +17,12 @@ from cumulant.optim.driver.checkpoints import Checkpoint, Position
 from cumulant.optim.driver.display import Display
 from cumulant.optim.driver.engines import engine_for
 from cumulant.optim.driver.fingerprint import fingerprint
+from cumulant.optim.driver.flattening import flatten
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.driver.result import Result, Snapshot, Status
 from cumulant.optim.driver.trace import Recorder, Trace
-from cumulant.optim.driver.window import Window
+from cumulant.optim.driver.window import Window, is_still
+from cumulant.optim.problems.base import widen
 from cumulant.precision import any_tracer
 
 __all__ = ["run"]
@@ -43,6 +45,8 @@ def run(
     rng: Any = None,
     every: int | None = None,
     max_work: int | None = None,
+    scale: float | None = None,
+    limits: Mapping[str, float] | None = None,
 ) -> Result:
     """Run a solver on a problem until it is certified to be close enough, or until a budget is spent.
 
@@ -51,24 +55,30 @@ def run(
     solver, problem
         See `cumulant.optim.protocol` for what they are. Running the same kind of solver on problems of the same shape
         compiles once.
-    x0 : array
+    x0 : array or pytree of arrays
         The starting point. NumPy or Python numbers: everything is computed in float64 and `result.x` is NumPy. A JAX
-        array (or a problem made of them): the caller's own precision.
+        array (or a problem made of them): the caller's own precision. A dictionary, a tuple of arrays or another
+        pytree: ``problem.value`` takes such a tree, `result.x` is one, and solvers see one vector of all its leaves
+        (a list is an array).
     max_steps : int, optional
         1000 unless `time_limit` or `max_work` says when to end.
     tol : float or None
-        The run has converged when the certified bound is at most ``tol * max(|f(x)|, |f(x0)|)``: a *relative*
-        distance to the optimum, unchanged when the objective is multiplied by a constant. Looked at every `every`
-        steps, and confirmed in float64 from the data before it is believed. None: never.
+        The run has converged when the certified bound is at most ``tol * max(|f(x)|, scale)``: a *relative*
+        distance to the optimum, unchanged when the objective is multiplied by a constant. The bound that the solver
+        measures is looked at every `every` steps; only when it is small enough is the certificate computed, in
+        float64 from the data, and it decides. Where no further step makes progress (the gradient is zero within
+        rounding, a line search finds no step, the solver says that it is stuck, or only the slack of the certificate
+        is above `tol`), the run ends as ``"rounding"``, or as ``"stationary"`` where there is no certificate. None:
+        the run takes all its steps.
     callback : callable, optional
         Called with a `Snapshot` at each record. Returning True ends the run.
     progress : bool or rich console, optional
         A bar on the terminal. By default it appears once a run has lasted a second; never where there is no terminal.
     time_limit : float, optional
-        Seconds, in this sitting. Checked between compiled calls of about a tenth of a second; compiling is not
+        Seconds, in this process. Checked between compiled calls of about a tenth of a second; compiling is not
         interrupted, and at least one step is taken.
     checkpoint : path or Checkpoint, optional
-        Where the run is saved as it goes. If the file is there, the run is taken up where it stands, and ends in the
+        Where the run is saved as it goes. If the file is there, the run is resumed, and ends in the
         same answer as if it had never stopped, bit for bit. A checkpoint of another problem, solver, start or seed is
         refused.
     rng : int, numpy.random.Generator or None
@@ -78,6 +88,12 @@ def run(
     max_work : int, optional
         Take exactly this many steps, whatever `tol` says: `Result.work` of a run that the clock, Ctrl-C or a callback
         ended gives its answer again.
+    scale : float, optional
+        What `tol` is relative to besides ``|f(x)|``; by default ``|f(x0)|``. With 0 the tolerance is relative to the
+        value alone, which never converges where the optimum is 0.
+    limits : mapping of str to float, optional
+        Budgets on what the solver measures, such as ``{"gradients": 1e6}``: the run ends as ``"max_steps"`` at the
+        first record where one is reached.
 
     Returns
     -------
@@ -96,17 +112,22 @@ def run(
     True
     """
     budget, ending = _budget(max_steps, max_work, time_limit)
+    name = f"{type(solver).__name__} on {type(problem).__name__}"
+    problem, x0, restore = flatten(problem, x0)
+    engine = engine_for(solver, problem, x0)
     x0 = _starting_point(x0)
-    shape = getattr(problem, "shape", None)
-    if shape is not None and x0.shape != shape:
-        raise ValueError(f"x0 must have shape {shape} for this {type(problem).__name__}; got {x0.shape}")
-    every = _positive_int("every", every if every is not None else getattr(solver, "every", 1))
+    if problem.shape is not None and x0.shape != problem.shape:
+        raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
+    every = _positive_int("every", every if every is not None else solver.every or 1)
     if tol is not None and not (math.isfinite(tol) and tol >= 0):
         raise ValueError(f"tol must be a finite number, not negative, or None; got {tol}")
+    if scale is not None and not (math.isfinite(scale) and scale >= 0):
+        raise ValueError(f"scale must be a finite number, not negative, or None; got {scale}")
     if isinstance(checkpoint, str | PathLike):
         checkpoint = Checkpoint(checkpoint)
     tol = None if max_work is not None else tol
-    loop = _Loop(solver, problem, x0, rng, every, tol, budget, time_limit, callback, checkpoint)
+    limits = {} if limits is None or max_work is not None else dict(limits)
+    loop = _Loop(engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits)
     with Interruption() as interruption, Display(progress, loop.name, budget) as display:
         try:
             loop.start()
@@ -123,24 +144,28 @@ def run(
 class _Loop:
     """The position of a run and the settings it goes by."""
 
-    def __init__(self, solver, problem, x0, rng, every, tol, budget, time_limit, callback, checkpoint):
-        self.solver, self.problem, self.x0, self.rng, self.every, self.tol = solver, problem, x0, rng, every, tol
+    def __init__(
+        self, engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits
+    ):
+        self.engine, self.solver, self.problem, self.name = engine, engine.solver, engine.problem, name
+        self.restore = restore  # the vector that solvers see as what `x0` was
+        self.x0, self.rng, self.every, self.tol, self.limits = x0, rng, every, tol, limits
         self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
-        self.name = f"{type(solver).__name__} on {type(problem).__name__}"
-        self.engine = engine_for(solver, problem, x0)
-        self.identity = {} if checkpoint is None else self._identity(problem)
+        self.identity = {} if checkpoint is None else self._identity(self.problem)
         self.recorder = Recorder()
         self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
         self.measures: dict[str, float] = {}  # all of that record
         self.before_call: tuple | None = None  # what to go back to if a call is torn
         self.steps = 0
-        self.scale = 0.0
-        self.patience = 1.0
+        self.given_scale, self.scale = scale, 0.0
+        self.patience = 1.0  # the factor by which the measured bound must undercut `tol` before it is certified again
+        self.still = -1.0  # the residual at which the gradient may be zero within rounding
+        self.message = ""
         self.certificate: Certificate | None = None
         self.started = self.healthy = False
         self.call_steps = 1.0
         self.clock = time.perf_counter()
-        self.sitting = self.clock  # when this sitting began; `clock` is moved back by what earlier ones took
+        self.began = self.clock  # when this process began; `clock` is moved back by what earlier ones took
         self.saved_at = self.clock
 
     def _identity(self, problem: Any) -> dict[str, str]:
@@ -161,7 +186,7 @@ class _Loop:
                 raise DomainError(
                     f"the objective or its gradient is not finite at x0 = {_short(self.x0)}: start inside the domain"
                 )
-            self.scale = abs(float(out.rows["value"][0]))
+            self.scale = abs(float(out.rows["value"][0])) if self.given_scale is None else self.given_scale
             self._keep(out.rows, 0.0, 0)
         else:
             self.engine.restore(position.state, position.best)
@@ -169,18 +194,25 @@ class _Loop:
             self.latest = tuple(position.trace[name][-1] for name in ("steps", "value", "bound"))
             self.steps, self.scale, self.patience = position.steps, position.scale, position.patience
             self.clock -= position.seconds
+            self.measures = {name: float(column[-1]) for name, column in position.trace.items() if name != "steps"}
             if self.budget is not None and self.steps > self.budget:
                 raise ValueError(
                     f"the checkpoint is at step {self.steps} already, beyond the {self.budget} asked for: "
                     "ask for more steps, delete it or choose another path"
                 )
+        missing = [name for name in self.limits if name not in self.measures]
+        if missing:
+            known = ", ".join(sorted(self.measures))
+            raise ValueError(f"limits must name what {type(self.solver).__name__} measures ({known}); got {missing}")
+        if self.tol is not None:
+            self.still = self._gradient_rounding() if position is None else position.still
         self.started = self.healthy = True
 
     def go(self, interruption: Interruption, display: Display) -> Status | None:
         """Until something ends the run; None when the budget did."""
-        if self._at_target() and self._confirmed():
-            return "converged"
-        first = True  # one call is made in every sitting, however long compiling took
+        if self.latest[0] == self.steps and (status := self._ended(self._at_target(), self._at_rest())):
+            return status
+        first = True  # one call is made in every process, however long compiling took
         while self.budget is None or self.steps < self.budget:
             if interruption.requested:
                 return "interrupted"
@@ -190,7 +222,7 @@ class _Loop:
             deadline = time.perf_counter() + min(_CALL, self._time_left())
             before = self.seconds
             self.before_call = (self.engine.state, self.engine.best)
-            window = Window(self.steps, self._call_size(), self.every, self._target(), self.scale)
+            window = Window(self.steps, self._call_size(), self.every, self._target(), self.scale, self.still)
             out = self.engine.advance(window, lambda at=deadline: interruption.requested or time.perf_counter() > at)
             self._keep(out.rows, before, out.done)
             self._pace(out.done, self.seconds - before)
@@ -201,19 +233,19 @@ class _Loop:
                 display.update(self.steps, self.seconds, *self.latest[1:])
                 if self.callback is not None and self._called_back():
                     return "stopped"
-                if out.reached and self._confirmed():
-                    return "converged"
+                if status := self._ended(out.reached, out.still):
+                    return status
             if self.checkpoint is not None and time.perf_counter() - self.saved_at >= self.checkpoint.seconds:
                 self.save()
         return None
 
     @property
     def seconds(self) -> float:
-        """Since the start, over all sittings."""
+        """Since the start, over all processes."""
         return time.perf_counter() - self.clock
 
     def _time_left(self) -> float:
-        return math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - self.sitting)
+        return math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - self.began)
 
     def _target(self) -> float:
         return -1.0 if self.tol is None else self.tol * self.patience
@@ -222,7 +254,7 @@ class _Loop:
         size = int(self.call_steps)
         if self.budget is not None:
             size = min(size, self.budget - self.steps)
-        if self.callback is not None:  # it wants the iterate of each record
+        if self.callback is not None or self.limits:  # which want to see each record
             size = min(size, self.every - self.steps % self.every)
         return max(size, 1)
 
@@ -250,31 +282,82 @@ class _Loop:
     def _called_back(self) -> bool:
         assert self.callback is not None
         x = self.engine.solution(self.engine.state)
-        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x, self.measures)
+        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], self.restore(x), self.measures)
         return self.callback(snapshot) is True
 
+    # Stopping ---------------------------------------------------------------------------------------------------------
+
     def _at_target(self) -> bool:
-        """Whether the last record, if it is where the run stands, is good enough."""
-        steps, value, bound = self.latest
-        return steps == self.steps and self._target() >= 0 and bound <= self._target() * max(abs(value), self.scale)
+        """Whether the measured bound of the last record is good enough."""
+        _, value, bound = self.latest
+        return self._target() >= 0 and bound <= self._target() * max(abs(value), self.scale)
 
-    def _confirmed(self) -> bool:
-        """Whether the certificate, computed in float64 from the data, agrees that the target is reached.
+    def _at_rest(self) -> bool:
+        """Whether the last record says that no further step makes progress."""
+        return bool(is_still(self.measures, self.still))
 
-        The bound watched inside the loop may be lower than the certified one, by rounding or by the precision of the
-        run. Then the loop goes on and has to do better by half before it is certified again.
+    def _ended(self, reached: bool, still: bool) -> Status | None:
+        """What the last record means for the run; None where it continues."""
+        if still and (status := self._at_an_end()):
+            return status
+        if reached and (status := self._confirmed()):
+            return status
+        over = any(self.measures[name] >= limit for name, limit in self.limits.items())
+        return "max_steps" if over else None
+
+    def _enough(self) -> float:
+        assert self.tol is not None
+        return self.tol * max(abs(self.latest[1]), self.scale)
+
+    def _confirmed(self) -> Status | None:
+        """What the certificate, computed in float64 from the data, says where the measured bound is small enough.
+
+        It may be larger than the measured one, by rounding or by the precision of the run. Then the loop continues,
+        and the measured bound must be half as large before it is certified again; unless the slack alone is more than
+        `tol` allows, and most of what is certified.
         """
         try:
             certificate = self.engine.certify(self.engine.state)
         except CertificateError:
             self.patience = -1.0  # it will not be certified however small the bound
-            return False
-        assert self.tol is not None
-        if certificate.upper <= self.tol * max(abs(self.latest[1]), self.scale):
+            return None
+        if certificate.upper <= self._enough():
             self.certificate = certificate
-            return True
+            return "converged"
+        if certificate.slack > max(self._enough(), 8 * (certificate.upper - certificate.slack)):
+            self.certificate = certificate
+            self.message = f"what rounding may add to the bound, {certificate.slack:.2g}, is more than tol allows"
+            return "rounding"
         self.patience *= 0.5
-        return False
+        return None
+
+    def _at_an_end(self) -> Status | None:
+        """The status of a run that makes no further progress; None where the residual is not zero after all."""
+        stuck = self.measures.get("stuck", 0.0) != 0
+        if not stuck:
+            residual, rounding = self.measures["residual"], self._gradient_rounding()
+            if residual > rounding:  # it was not: the rounding at x0 was larger
+                self.still = rounding
+                return None
+            self.message = f"the residual, {residual:.2g}, is zero within rounding ({rounding:.2g})"
+        else:
+            self.message = "no step makes progress: the values along it differ by no more than rounding"
+        try:
+            self.certificate = self.engine.certify(self.engine.state)
+        except CertificateError:
+            return "stationary"
+        if self.certificate.upper <= self._enough():
+            self.message = ""
+            return "converged"
+        return "rounding"
+
+    def _gradient_rounding(self) -> float:
+        """What rounding may have added to the residual at this iterate; 0 where none is measured."""
+        if "residual" not in self.measures:
+            return 0.0
+        x = self.engine.solution(self.engine.state)
+        rounding = float(widen(self.problem).gradient_rounding(np.asarray(x, dtype=np.float64)))
+        return rounding * max(float(np.finfo(np.asarray(x).dtype).eps) / 2.0**-52, 1.0)
 
     def save(self) -> None:
         """Write the checkpoint. A run that diverged keeps the last one, from before it did."""
@@ -282,7 +365,7 @@ class _Loop:
             return
         state, best = self.engine.export()
         trace = self.recorder.table()
-        position = Position(state, best, trace, self.steps, self.seconds, self.scale, self.patience)
+        position = Position(state, best, trace, self.steps, self.seconds, self.scale, self.patience, self.still)
         checkpoints.save(self.checkpoint, position, self.identity)
         self.saved_at = time.perf_counter()
 
@@ -304,7 +387,8 @@ class _Loop:
         value = float(table["value"][-1])
         if status != "diverged" and x is not None and not np.all(np.isfinite(x)):
             status = "diverged"
-        wants_best = getattr(self.solver, "returns", "last") == "best" and status != "converged"  # else it is certified
+        # An answer that ended the run is certified.
+        wants_best = self.solver.returns == "best" and status not in ("converged", "rounding", "stationary")
         if status == "diverged" or x is None or wants_best:
             state, x, value = engine.best_record()
         certificate, refusal = self._certificate(state)
@@ -317,7 +401,7 @@ class _Loop:
         ):
             status = "converged"
         return Result(
-            x=x,
+            x=self.restore(x),
             value=value,
             trace=Trace.from_columns(table),
             certificate=certificate,
@@ -329,13 +413,13 @@ class _Loop:
             name=self.name,
             state=None if state is None else engine.public(state),
             subject=self._subject(x, state),
+            message=self.message,
         )
 
     def _subject(self, x: Any, state: Any) -> Subject:
         """What the certificate speaks of: the problem and the answer, unless the solver's certificate needs more."""
-        if state is not None and hasattr(self.solver, "subject"):
-            return self.solver.subject(self.problem, self.engine.public(state))
-        return Subject(self.problem, x)
+        own = None if state is None else self.solver.subject(self.problem, self.engine.public(state))
+        return Subject(self.problem, x) if own is None else own
 
     def _certificate(self, state: Any) -> tuple[Certificate | None, str]:
         if state is None:

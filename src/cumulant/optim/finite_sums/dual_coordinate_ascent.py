@@ -1,11 +1,11 @@
 """Stochastic dual coordinate ascent for any smooth loss with an l2 penalty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
@@ -24,6 +24,7 @@ from cumulant.optim.finite_sums.finite_sum_kernels import all_slopes
 from cumulant.optim.finite_sums.stochastic_gradient import positive_or_none
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row_squares
+from cumulant.optim.protocol import Solver
 from cumulant.optim.rates import block_conditions
 
 __all__ = ["DualCoordinateAscent", "conditions_of"]
@@ -67,7 +68,7 @@ class DualCoordinateState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualCoordinateAscent:
+class DualCoordinateAscent(Solver):
     """Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013), with adaptive sampling of rows.
 
     For ``P(w) = weight sum_i phi_i(<a_i, w>) + l2 |w|^2 / 2`` with ``l2 > 0``: `LeastSquares`, `Logistic`,
@@ -184,7 +185,7 @@ class DualCoordinateAscent:
         return state._replace(x=primal_point(problem, theta), lower=dual_value(problem, theta))
 
     def step(self, problem: Any, state: DualCoordinateState) -> DualCoordinateState:
-        """So many updates, and the weights afresh."""
+        """One round of updates, and the weights computed anew."""
         rows, n = rows_of(problem), problem.n_terms
         count, kind = self.updates or n, _STEPS.index(self.step_rule)
         gradients = state.gradients + count
@@ -239,5 +240,15 @@ class DualCoordinateAscent:
 
     def certify(self, problem: Any, state: DualCoordinateState) -> Certificate:
         """The duality gap, or the bound from the gradient where it says more."""
-        found = [certify_duality(problem, state.x, self.theta(problem, state)), certify_optimality(problem, state.x)]
-        return min(found, key=lambda certificate: certificate.upper)
+        return certify_dual_ascent(*self.subject(problem, state))
+
+    def subject(self, problem: Any, state: DualCoordinateState) -> Subject:
+        """The problem, and the weights with their slopes."""
+        return Subject(problem, (state.x, self.theta(problem, state)))
+
+
+@issuer
+def certify_dual_ascent(problem: Any, answer: Any) -> Certificate:
+    """The duality gap at ``answer = (x, theta)``, or the bound from the gradient at ``x`` where it says more."""
+    found = [certify_duality(problem, answer), certify_optimality(problem, answer[0])]
+    return replace(min(found, key=lambda certificate: certificate.upper), recipe="")

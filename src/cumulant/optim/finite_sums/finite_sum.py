@@ -5,32 +5,34 @@ them.
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
-from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
-from cumulant.optim.problems.multinomial import MultinomialLogistic
-from cumulant.optim.problems.smooth import (
+from cumulant.optim.problems.base import (
     _UNIT,
-    LeastSquares,
     is_concrete,
     not_negative,
+    ordered_constants,
     problem_type,
     static,
     term_number,
 )
+from cumulant.optim.problems.least_squares import LeastSquares
+from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
+from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
+from cumulant.optim.problems.multinomial import MultinomialLogistic
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 __all__ = ["FiniteSum", "Rows", "finite_sum", "rows_of", "term_constants"]
 
 
 @problem_type
-class FiniteSum:
+class FiniteSum(Problem):
     """``f(x) = (1/n) sum_i term(x, data_i) + l2 |x|^2 / 2``, for any JAX function `term`.
 
     What `SGD`, `SGA`, `SAG`, `SAGA` and `SVRG` take besides the losses of rows that the package knows; every solver of
@@ -77,9 +79,6 @@ class FiniteSum:
     curvature: Any = 0.0
     convex: bool = static(False)
 
-    quadratic: ClassVar[bool] = False
-    constants_are: ClassVar[str] = "assumed"
-
     def __post_init__(self):
         if not callable(self.term):
             raise TypeError(f"term must be a function of (x, row); got {type(self.term).__name__}")
@@ -109,6 +108,7 @@ class FiniteSum:
             object.__setattr__(self, "term_smoothness", constants)
         if self.mean_smoothness is not None:
             not_negative(self.mean_smoothness, "mean_smoothness")
+        ordered_constants(self.smoothness, self.strong_convexity)
         if not isinstance(leaves[0], jax.Array):
             object.__setattr__(self, "data", jax.tree.map(_wide, self.data))
 
@@ -137,21 +137,6 @@ class FiniteSum:
     def value(self, x):
         """``f(x)``."""
         return self._mean(x)
-
-    @precise
-    def gradient(self, x):
-        """``grad f(x)``, by automatic differentiation."""
-        return jax.grad(self._mean)(x)
-
-    @precise
-    def value_and_gradient(self, x):
-        """``f(x)`` and ``grad f(x)``, in one pass."""
-        return jax.value_and_grad(self._mean)(x)
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess f(x) v``."""
-        return jax.jvp(jax.grad(self._mean), (x,), (v,))[1]
 
     def term_gradient(self, x: Any, i: Any) -> Any:
         """``grad term(x, data_i) + l2 x``, of which `gradient` is the mean over ``i = 0, ..., n - 1``.

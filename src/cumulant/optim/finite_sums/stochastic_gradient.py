@@ -13,6 +13,7 @@ from cumulant.optim.finite_sums.finite_sum import finite_sum, rows_of, term_cons
 from cumulant.optim.finite_sums.finite_sum_kernels import draws
 from cumulant.optim.finite_sums.finite_sum_programs import sgd_program
 from cumulant.optim.finite_sums.stochastic_gradient_kernels import sgd_updates
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseSqrt, InverseTime, as_schedule
 
 __all__ = ["SGA", "SGD", "FiniteSumSolver", "gradient_bound", "positive_or_none"]
@@ -36,11 +37,10 @@ def gradient_bound(problem: Any, x: Any, gradient: Any) -> float:
     mu = float(problem.strong_convexity)
     if mu > 0:
         return float(np.vdot(gradient, gradient)) / (2 * mu)
-    concordant = getattr(getattr(problem, "loss", None), "self_concordance", None) is not None
-    return self_concordant_gap(problem, x) if concordant and np.size(x) <= _FEW else np.inf
+    return self_concordant_gap(problem, x) if problem.self_concordance is not None and np.size(x) <= _FEW else np.inf
 
 
-class FiniteSumSolver:
+class FiniteSumSolver(Solver):
     """What the methods share: what is measured at their answer, and the certificate, which knows nothing of the run."""
 
     backend: ClassVar[str] = "host"
@@ -62,7 +62,7 @@ class FiniteSumSolver:
 
 
 class StochasticGradientState(NamedTuple):
-    """The iterate, the sum of all iterates (for `SGA`), and where the stream of draws stands."""
+    """The iterate, the sum of all iterates (for `SGA`), and the position in the stream of draws."""
 
     x: np.ndarray
     total: np.ndarray
@@ -112,7 +112,7 @@ class _StochasticGradient(FiniteSumSolver):
         return sizes
 
     def step(self, problem: Any, state: StochasticGradientState) -> StochasticGradientState:
-        """So many updates: as many as take one pass over the data, unless `updates` says otherwise."""
+        """As many updates as take one pass over the data, unless `updates` says otherwise."""
         rows, n = rows_of(problem), problem.n_terms
         count = self.updates or max(n // self.batch, 1)
         sizes = self.sizes(problem, state.updates, count)

@@ -18,7 +18,7 @@ _SAG, _SAGA, _SVRG = 0, 1, 2
 
 
 class VarianceReducedState(NamedTuple):
-    """The iterate, what is stored of the terms, and where the stream of draws stands.
+    """The iterate, what is stored of the terms, and the position in the stream of draws.
 
     For losses of rows `table` holds a slope for each score, ``(n, K)``; else a gradient for each term.
     """
@@ -139,7 +139,7 @@ class SAG(_VarianceReduced):
         return self._start(problem, x0, rng)
 
     def step(self, problem: Any, state: VarianceReducedState) -> VarianceReducedState:
-        """So many updates."""
+        """As many updates as `updates` says."""
         n = problem.n_terms
         order = draws(state.seed, state.sweep, n, self.updates or n)
         return self._advance(problem, state, order, plain=self.normalise == "all")
@@ -182,7 +182,7 @@ class SAGA(_VarianceReduced):
         return self._remember_all(problem, self._start(problem, x0, rng))
 
     def step(self, problem: Any, state: VarianceReducedState) -> VarianceReducedState:
-        """So many updates."""
+        """As many updates as `updates` says."""
         n = problem.n_terms
         return self._advance(problem, state, draws(state.seed, state.sweep, n, self.updates or n))
 

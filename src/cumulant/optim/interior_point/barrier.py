@@ -10,14 +10,15 @@ from cumulant.errors import NotConvergedError
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
 from cumulant.optim.interior_point.moves import direction, follow
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
-from cumulant.optim.problems.smooth import is_concrete, problem_type
+from cumulant.optim.problems.base import is_concrete, problem_type
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 __all__ = ["CentralPath", "LogBarrier", "central_path", "log_barrier", "noisy_central_path"]
 
 
 @problem_type
-class LogBarrier:
+class LogBarrier(Problem):
     """``f_mu(x) = f(x) - mu sum_i log(-c_i(x))``, infinite outside the interior (Carbonetto 2009, equation 2.3).
 
     ``grad f_mu = grad f + mu J^T (1/s)`` and ``hess f_mu = hess f + mu sum_i hess c_i / s_i + mu J^T S^-2 J`` with the
@@ -63,8 +64,8 @@ class LogBarrier:
 
     @property
     def constants_are(self) -> str:
-        """How the constants of the objective are known."""
-        return self.problem.constants_are
+        """How the constants of the objective are known; assumed where the constraints are not affine."""
+        return self.problem.constants_are if self.problem.constraints.affine else "assumed"
 
     @precise
     def value(self, x):

@@ -17,6 +17,7 @@ from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.step_sizes import Harmonic
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.penalties import L1
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
@@ -24,7 +25,7 @@ __all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "RobbinsMonro", "SmoothedL1
 
 
 class NoisyState(NamedTuple):
-    """The iterate, and where the stream of gradients stands."""
+    """The iterate, and the position in the stream of gradients."""
 
     x: Any
     z: Any  # multipliers, where the method has them; else empty
@@ -32,7 +33,7 @@ class NoisyState(NamedTuple):
     key: Any
 
 
-class _Noisy:
+class _Noisy(Solver):
     """What the methods of this file share: a schedule, an oracle, a state."""
 
     schedule: Any

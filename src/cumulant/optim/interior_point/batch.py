@@ -10,6 +10,7 @@ from cumulant.optim.interior_point.certify import certify_constrained, known, ru
 from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follow
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.interior_point.stochastic import positive_start
+from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.pytrees import pytree
 
 __all__ = ["InteriorPoint", "InteriorPointState"]
@@ -30,7 +31,7 @@ class InteriorPointState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPoint:
+class InteriorPoint(Solver):
     """Newton steps on the perturbed optimality conditions ``grad f + J^T z = 0``, ``-c_i z_i = mu``, with ``mu =
     sigma <s, z> / m`` from step to step, each at most 0.995 of the way to the boundary.
 
@@ -83,8 +84,7 @@ class InteriorPoint:
         """Slacks and multipliers at a strictly feasible ``x0``."""
         if not isinstance(problem, ConstrainedProblem):
             raise TypeError(f"InteriorPoint takes a ConstrainedProblem; got {type(problem).__name__}")
-        if not hasattr(problem.loss, "hessian_apply"):
-            raise TypeError(f"InteriorPoint needs hessian_apply, which {type(problem.loss).__name__} does not have")
+        require_gradient(self, problem.loss)
         slack = interior(problem, x0)
         zero = jnp.zeros((), x0.dtype)
         z = positive_start(self.z0, slack)

@@ -8,7 +8,7 @@ import numpy as np
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
 from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.stochastic import InteriorPointSAState
-from cumulant.optim.problems.smooth import widen
+from cumulant.optim.problems.base import widen
 from cumulant.precision import float64, to_numpy
 
 __all__ = ["Budget", "Diagnostics", "Qualification", "check_licq", "diagnostics", "l1_violation", "rm_budget"]

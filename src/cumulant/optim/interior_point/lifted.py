@@ -8,27 +8,26 @@ A lifted objective has `coefficients` (the variables of the loss), `lift_gradien
 the loss), and a strictly feasible `start`.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.smooth import is_concrete, not_negative, problem_type
+from cumulant.optim.problems.base import is_concrete, not_negative, problem_type
+from cumulant.optim.protocol import Problem
 from cumulant.optim.solvers.newton import _hessian
 
 __all__ = ["BoundL1", "OnSimplex", "Plain", "SplitL1"]
 
 
-class Lifted:
+class Lifted(Problem):
     """What the objectives of this file derive from the loss."""
 
     loss: Any
 
-    quadratic: ClassVar[bool] = False
-
     @property
     def _loss_size(self) -> int | None:
-        shape = getattr(self.loss, "shape", None)
+        shape = self.loss.shape
         return None if shape is None else int(np.prod(shape))
 
     def coefficients(self, x: Any) -> Any:
@@ -70,7 +69,7 @@ class Plain(Lifted):
     @property
     def shape(self) -> Any:
         """The shape of ``x``."""
-        return getattr(self.loss, "shape", None)
+        return self.loss.shape
 
     def coefficients(self, x):
         """``x``."""

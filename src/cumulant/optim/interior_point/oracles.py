@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cumulant.optim.problems.smooth import RowSums
+from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
 

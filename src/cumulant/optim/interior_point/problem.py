@@ -1,21 +1,22 @@
 """Minimise a smooth function under smooth convex inequality constraints."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
-from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Simplex
-from cumulant.optim.problems.smooth import not_negative, problem_type
+from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, SimplexConstraints
+from cumulant.optim.problems.base import not_negative, problem_type
+from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
 
 __all__ = ["ConstrainedProblem", "interior", "l1_regularize", "on_simplex"]
 
 
 @problem_type
-class ConstrainedProblem:
+class ConstrainedProblem(Problem):
     """Minimise ``f(x)`` subject to ``c(x) <= 0`` (Carbonetto 2009, equation 2.2).
 
     ``f`` and every ``c_i`` are convex and twice differentiable, and some point has ``c(x) < 0``. There are no equality
@@ -27,7 +28,8 @@ class ConstrainedProblem:
         Any smooth problem of `cumulant.optim` (`Quadratic`, `LeastSquares`, `Logistic`, `Objective`...), or one of the
         lifted objectives that `l1_regularize` and `on_simplex` make.
     constraints : Constraints
-        `Bounds`, `Linear`, `Quadratic`, `SmoothConvex`, `Simplex`, or an `Intersection` of several.
+        `Bounds`, `LinearConstraints`, `QuadraticConstraints`, `SmoothConstraints`, `SimplexConstraints`, or an
+        `Intersection` of several.
     radius : float, optional
         Your word that some minimiser is within this distance of every point that a certificate is asked for. Needed
         only where the set is not bounded by `Bounds` and the objective is not strongly convex.
@@ -43,6 +45,8 @@ class ConstrainedProblem:
     objective: Any
     constraints: Any
     radius: Any = None
+
+    differentiable: ClassVar[bool] = False
 
     def __post_init__(self):
         if not isinstance(self.objective, Lifted):
@@ -67,7 +71,7 @@ class ConstrainedProblem:
     @property
     def convex(self) -> bool:
         """Whether the objective is said to be convex; the constraints always are."""
-        return bool(getattr(self.loss, "convex", False))
+        return bool(self.loss.convex)
 
     @property
     def strong_convexity(self) -> float:
@@ -155,7 +159,7 @@ def on_simplex(loss: Any, total: float = 1.0) -> ConstrainedProblem:
     >>> problem.coefficients([0.5, 0.25])
     array([0.5 , 0.25, 0.25])
     """
-    return ConstrainedProblem(OnSimplex(loss, total), Simplex(total))
+    return ConstrainedProblem(OnSimplex(loss, total), SimplexConstraints(total))
 
 
 def interior(problem: ConstrainedProblem, x0: Any) -> Any:

@@ -16,6 +16,7 @@ from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follo
 from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.interior_point.step_sizes import Harmonic
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
@@ -52,7 +53,7 @@ class InteriorPointSAState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPointSA:
+class InteriorPointSA(Solver):
     """Each step solves the primal-dual equations with one noisy gradient, and never leaves the interior.
 
     Step ``k`` (Carbonetto 2009, figure 2.1): ``mu = sigma_k <s, z> / m``; a noisy gradient ``g`` at ``x``; the
@@ -69,7 +70,8 @@ class InteriorPointSA:
 
     In float32 (JAX arrays without the x64 flag) slacks and multipliers are kept above a millionth of the largest of
     them, and ``mu`` above 1e-5, for sets whose points can be moved in closed form (`Bounds`, `AbsoluteBounds`,
-    `Simplex`): else ``z / s`` overflows. The solution is then met to about that, and the law of the gap holds up to it.
+    `SimplexConstraints`): else ``z / s`` overflows. The solution is then met to about that, and the equation of the gap
+    holds up to it.
 
     The certificate does not rest on the conjecture: it is the duality gap at the iterate, from the data.
 
@@ -82,7 +84,7 @@ class InteriorPointSA:
     gradients : Exact, Gaussian, Rows or Sampled
         Where noisy gradients come from: one row of the data a step by default.
     curvature : str, number or array
-        What stands for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
+        What is used for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
         learnt as the run goes, ``"bb"`` (`damped_bb`) or ``"bfgs"`` (`damped_bfgs`; with an l1 penalty use the
         formulation ``"bound"``).
     z0 : number or array
@@ -242,7 +244,7 @@ def ipsa_step(
         A noisy gradient of the loss at ``problem.objective.coefficients(state.x)``. For an l1 penalty that is the
         gradient in ``w``; the penalty and the constraints are added here.
     curvature : number, diagonal or matrix, optional
-        What stands for the Hessian of the loss in this step; else what the solver says.
+        What is used for the Hessian of the loss in this step; else what the solver says.
     previous : array, optional
         For learnt curvature: the gradient of the same draw at the point before.
 
@@ -284,6 +286,9 @@ def ipsa_step(
     move = follow(constraints, x, z, slack, towards, ceiling, solver.separate_steps)
     if narrow:
         x, slack = constraints.lift(move.x, move.slack, LEAST_SHARE * jnp.max(move.slack))
+        x = constraints.settle(x)
+        inside = jnp.all(constraints.value(x) < -constraints.value_rounding(x))
+        x, slack = jnp.where(inside, x, move.x), jnp.where(inside, slack, move.slack)
         move = move._replace(x=x, slack=slack, z=jnp.maximum(move.z, LEAST_SHARE * jnp.max(move.z)))
     a = move.primal_step
     shortest = jnp.minimum(a, move.dual_step)

@@ -4,15 +4,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant.optim.problems.base import problem_type, widen
 from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.problems.smooth import problem_type, widen
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 __all__ = ["Composite", "lambda_max", "parts"]
 
 
 @problem_type
-class Composite:
+class Composite(Problem):
     """``F(x) = f(x) + R(x)``: `smooth` with a gradient, `penalty` with a proximal map.
 
     The constants are those of the smooth part. There is no gradient: use `ProximalGradient` or
@@ -40,6 +41,7 @@ class Composite:
     penalty: Any
 
     quadratic: ClassVar[bool] = False
+    differentiable: ClassVar[bool] = False
 
     def __post_init__(self):
         if isinstance(self.smooth, Composite):
@@ -51,7 +53,7 @@ class Composite:
     @property
     def shape(self) -> Any:
         """The shape of ``x``; None where any will do."""
-        return getattr(self.smooth, "shape", None)
+        return self.smooth.shape
 
     @property
     def smoothness(self) -> float | None:
@@ -72,6 +74,10 @@ class Composite:
     def constants_are(self) -> str:
         """How the constants of the smooth part are known."""
         return self.smooth.constants_are
+
+    def gradient_rounding(self, x: Any) -> float:
+        """That of the smooth part."""
+        return self.smooth.gradient_rounding(x)
 
     @precise
     def value(self, x):

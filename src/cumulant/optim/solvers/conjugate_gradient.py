@@ -6,7 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from cumulant.optim.certify.optimality import Knowledge, knowledge
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
+from cumulant.optim.protocol import Solver
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugateGradient"]
@@ -23,7 +24,7 @@ class ConjugateGradientState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class ConjugateGradient:
+class ConjugateGradient(Solver):
     """Minimise a convex quadratic over ``x_0`` plus the span of ``g, C g, ..., C^{k-1} g`` at step ``k``.
 
     One product with the Hessian a step, and the matrix is never formed. With ``rho = (sqrt L - sqrt mu) / (sqrt L +
@@ -45,7 +46,7 @@ class ConjugateGradient:
 
     def init(self, problem, x0, rng):
         """The gradient at ``x0``; a problem that is not a convex quadratic is refused."""
-        if not getattr(problem, "quadratic", False) or not problem.convex:
+        if not problem.quadratic or not problem.convex:
             raise TypeError(f"ConjugateGradient is for convex quadratics; got {type(problem).__name__}")
         residual = -problem.gradient(x0)
         return ConjugateGradientState(x0, residual, residual, knowledge(problem))
@@ -66,7 +67,7 @@ class ConjugateGradient:
         """The value, the norm of the recursion's gradient, and the bound it implies."""
         squared, mu = jnp.vdot(state.residual, state.residual), state.known.strong_convexity.astype(state.x.dtype)
         bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
-        return {"value": problem.value(state.x), "bound": bound, "gradient_norm": jnp.sqrt(squared)}
+        return {"value": problem.value(state.x), "bound": bound, "residual": jnp.sqrt(squared)}
 
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.problems.composite import parts
+from cumulant.optim.problems.penalties import NoPenalty
+from cumulant.optim.protocol import Solver, require_gradient
 
-__all__ = ["check_step_size", "forward_backward", "start", "step_length"]
+__all__ = ["check_step_size", "forward_backward", "residual", "start", "step_length"]
 
 
 def check_step_size(step_size: Any) -> None:
@@ -17,20 +20,17 @@ def check_step_size(step_size: Any) -> None:
         raise ValueError(f"step_size must be positive and finite; got {step_size}")
 
 
-def step_length(problem: Any, step_size: Any, solver: str, most: float = 1.0) -> float:
+def step_length(problem: Any, step_size: Any, solver: Solver, most: float = 1.0) -> float:
     """The number meant by `step_size`; refused where it is beyond ``most / L``, at which the guarantee ends."""
     smooth, _ = parts(problem)
-    if not hasattr(smooth, "value_and_gradient"):
-        raise TypeError(
-            f"{solver} needs a problem with value_and_gradient, which {type(smooth).__name__} does not have"
-        )
-    L = smooth.smoothness
+    require_gradient(solver, smooth)
+    name, L = type(solver).__name__, smooth.smoothness
     if isinstance(step_size, str):
         if L is None:
-            raise ValueError(f"step_size='1/L' needs the smoothness constant of the problem: give {solver} a number")
+            raise ValueError(f"step_size='1/L' needs the smoothness constant of the problem: give {name} a number")
         return 1.0 if not L > 0 else 1.0 / float(L)  # an affine function: any step
     if L is not None and float(step_size) * float(L) > most * (1 + 1e-9):
-        raise ValueError(f"step_size of {solver} must be at most {most:g}/L = {most / float(L):.6g}; got {step_size}")
+        raise ValueError(f"step_size of {name} must be at most {most:g}/L = {most / float(L):.6g}; got {step_size}")
     return float(step_size)
 
 
@@ -44,3 +44,11 @@ def forward_backward(problem: Any, x: Any, tau: Any) -> Any:
     """``prox_{tau R}(x - tau grad f(x))``: a gradient step on ``f``, then a proximal step on ``R``."""
     smooth, penalty = parts(problem)
     return penalty.prox(x - tau * smooth.gradient(x), tau)
+
+
+def residual(problem: Any, x: Any, tau: Any) -> Any:
+    """``|x - prox_{tau R}(x - tau grad f(x))| / tau``, zero at the solutions; ``|grad f(x)|`` where ``R`` is zero."""
+    smooth, penalty = parts(problem)
+    gradient = smooth.gradient(x)
+    move = gradient if isinstance(penalty, NoPenalty) else (x - penalty.prox(x - tau * gradient, tau)) / tau
+    return jnp.linalg.norm(move.reshape(-1))

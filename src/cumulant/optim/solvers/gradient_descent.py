@@ -6,12 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, verifier
-from cumulant.optim.problems.smooth import widen
-from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
+from cumulant.optim.protocol import Solver, require_gradient
+from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
-__all__ = ["GradientDescent", "certify_strong_convexity", "strong_convexity_bound"]
+__all__ = ["GradientDescent"]
 
 
 class GradientDescentState(NamedTuple):
@@ -22,11 +22,12 @@ class GradientDescentState(NamedTuple):
     gradient: Any
     step_size: Any
     strong_convexity: Any
+    stuck: Any  # whether the last line search decreased neither the value nor the gradient
 
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(Solver):
     """``x_next = x - tau grad f(x)``.
 
     With ``f`` convex and ``L``-smooth and ``tau = 1/L``: ``f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2)``
@@ -65,13 +66,11 @@ class GradientDescent:
 
     def init(self, problem, x0, rng):
         """The value and gradient at ``x0``, and the step size from the problem's constants."""
-        for need in ("value", "value_and_gradient"):
-            if not hasattr(problem, need):
-                raise TypeError(f"GradientDescent needs problem.{need}, which {type(problem).__name__} does not have")
+        require_gradient(self, problem)
         value, gradient = problem.value_and_gradient(x0)
         mu = float(problem.strong_convexity)
         step = jnp.asarray(self._first_step(problem, mu), dtype=value.dtype)
-        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype))
+        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype), jnp.asarray(False))
 
     def _first_step(self, problem, mu: float):
         if isinstance(self.step_size, Armijo):
@@ -99,52 +98,17 @@ class GradientDescent:
                 following = self.step_size.first_trial(size)
         x = state.x - size * state.gradient
         value, gradient = problem.value_and_gradient(x)
-        return GradientDescentState(x, value, gradient, following, state.strong_convexity)
+        stuck = no_progress(state, value, gradient) if isinstance(self.step_size, Armijo) else state.stuck
+        return GradientDescentState(x, value, gradient, following, state.strong_convexity, stuck)
 
     def measure(self, problem, state):
         """The value, the norm of the gradient and, under strong convexity, the distance to the optimum they imply."""
         squared = jnp.vdot(state.gradient, state.gradient)
         mu = state.strong_convexity
         bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
-        return {"value": state.value, "bound": bound, "gradient_norm": jnp.sqrt(squared), "step_size": state.step_size}
+        found = {"value": state.value, "bound": bound, "residual": jnp.sqrt(squared), "step_size": state.step_size}
+        return found | ({"stuck": state.stuck} if isinstance(self.step_size, Armijo) else {})
 
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""
         return certify_strong_convexity(problem, state.x)
-
-
-@verifier
-def strong_convexity_bound(problem: Any, x: Any) -> float:
-    """``|grad f(x)|^2 / (2 mu)``, in float64 from the data."""
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    return float(np.sum(np.asarray(problem.gradient(x)) ** 2) / (2 * float(problem.strong_convexity)))
-
-
-def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
-    """The certificate ``f(x) - f* <= |grad f(x)|^2 / (2 mu)`` of a ``mu``-strongly convex function (Polyak 1963).
-
-    Minimising both sides of ``f(y) >= f(x) + <grad f(x), y - x> + mu/2 |y - x|^2`` over ``y`` gives it. The slack
-    allows for the rounding of the gradient and of ``mu``. Refused where ``mu`` is zero or cannot be told from it.
-    """
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    mu = float(wide.strong_convexity)
-    doubt = float(getattr(wide, "constant_rounding", 0.0))
-    text = "the objective is strongly convex"
-    convexity = check(mu > doubt, text, f"mu = {mu:.6g}")
-    accurate = by_construction("the gradient is computed from the data in float64")
-    if wide.constants_are != "checked":
-        convexity = Assumption(text, wide.constants_are, f"mu = {mu:.6g}, as given with the problem")
-        accurate = assume("the rounding of the gradient is within the slack", "the function is yours")
-    bound = strong_convexity_bound(wide, x)
-    norm = float(np.sqrt(2 * mu * bound))
-    rounding = float(wide.gradient_rounding(x))
-    slack = (norm + rounding) ** 2 / (2 * (mu - doubt)) * (1 + 1e-12) - bound
-    return Certificate(
-        "f(x) - f*",
-        bound,
-        "strong convexity: |grad f(x)|^2 / (2 mu), Polyak 1963",
-        (convexity, accurate),
-        slack=max(slack, 0.0),
-        recipe=recipe_of(strong_convexity_bound),
-        details={"gradient norm": norm, "mu": mu},
-    )

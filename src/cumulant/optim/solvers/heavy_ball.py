@@ -8,6 +8,8 @@ import numpy as np
 
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
 from cumulant.optim.problems.composite import Composite
+from cumulant.optim.protocol import Solver
+from cumulant.optim.solvers.forward_backward import residual
 from cumulant.pytrees import pytree
 
 __all__ = ["HeavyBall"]
@@ -25,7 +27,7 @@ class HeavyBallState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class HeavyBall:
+class HeavyBall(Solver):
     """``x_{k+1} = x_k - tau grad f(x_k) + beta (x_k - x_{k-1})``, from ``x_{-1} = x_0`` (Polyak 1964).
 
     The best constants on quadratics with spectrum in ``[mu, L]``, and the default, are
@@ -82,7 +84,7 @@ class HeavyBall:
     def measure(self, problem, state):
         """The value and the bound from strong convexity."""
         value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound}
+        return {"value": value, "bound": bound, "residual": residual(problem, state.x, state.step_size)}
 
     def certify(self, problem, state):
         """The smallest of the bounds the problem allows."""

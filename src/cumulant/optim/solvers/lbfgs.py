@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from cumulant.certificates import Certificate
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.finite_sums.stochastic_gradient import gradient_bound
+from cumulant.optim.protocol import Solver, require_gradient
 
 __all__ = ["LBFGS"]
 
@@ -21,14 +22,15 @@ class LBFGSState(NamedTuple):
     gradient: np.ndarray
     iterations: int
     evaluations: int
+    stuck: bool  # whether the last iterations did not decrease the value
 
 
 @dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Solver):
     """Limited-memory BFGS (Liu and Nocedal 1989), as implemented by SciPy (``L-BFGS-B``), for any smooth problem.
 
     A step is `iterations` iterations, after which the memory of past gradients starts afresh: the state is then a point
-    and nothing else, so that a run can be saved and taken up again.
+    and nothing else, so that a run can be saved and resumed.
 
     Parameters
     ----------
@@ -59,13 +61,12 @@ class LBFGS:
 
     def init(self, problem: Any, x0: Any, rng: Any) -> LBFGSState:
         """The value and gradient at `x0`."""
-        if not hasattr(problem, "value_and_gradient"):
-            raise TypeError(f"LBFGS needs problem.value_and_gradient, which {type(problem).__name__} does not have")
+        require_gradient(self, problem)
         value, gradient = problem.value_and_gradient(x0)
-        return LBFGSState(x0, float(value), np.array(gradient), 0, 1)
+        return LBFGSState(x0, float(value), np.array(gradient), 0, 1, False)
 
     def step(self, problem: Any, state: LBFGSState) -> LBFGSState:
-        """So many iterations, or fewer where rounding ends them."""
+        """As many iterations as `iterations`, or fewer where rounding ends them."""
         shape = state.x.shape
 
         def function(flat):
@@ -75,13 +76,16 @@ class LBFGS:
         options = {"maxiter": self.iterations, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10**9}
         found = minimize(function, state.x.ravel(), jac=True, method="L-BFGS-B", options=options)
         made, computed = state.iterations + int(found.nit), state.evaluations + int(found.nfev)
-        return LBFGSState(found.x.reshape(shape), float(found.fun), found.jac.reshape(shape), made, computed)
+        stuck = not found.fun < state.value
+        return LBFGSState(found.x.reshape(shape), float(found.fun), found.jac.reshape(shape), made, computed, stuck)
 
     def measure(self, problem: Any, state: LBFGSState) -> dict[str, float]:
         """The value, a bound on its distance to the minimum, and the work so far."""
         return {
             "value": state.value,
             "bound": gradient_bound(problem, state.x, state.gradient),
+            "residual": float(np.linalg.norm(state.gradient)),
+            "stuck": float(state.stuck),
             "iterations": float(state.iterations),
             "evaluations": float(state.evaluations),
         }

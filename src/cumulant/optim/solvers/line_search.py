@@ -7,7 +7,9 @@ import jax.numpy as jnp
 
 from cumulant.pytrees import pytree
 
-__all__ = ["Armijo", "ExactLineSearch"]
+__all__ = ["Armijo", "ExactLineSearch", "no_progress"]
+
+_MOST = 1000  # reductions before a search gives up
 
 
 @pytree
@@ -102,7 +104,7 @@ class Armijo:
             raise ValueError(f"initial of Armijo, the first trial step, must be positive; got {self.initial}")
 
     def search(self, problem, x, value, gradient, previous, direction=None):
-        """The accepted step size and the number of reductions; along ``-gradient`` unless a direction is given."""
+        """The accepted step size, or 0, and the number of reductions; along ``-gradient`` by default."""
         direction = -gradient if direction is None else direction
         slope = jnp.vdot(gradient, direction)
         # Near the minimum the promised decrease is below the rounding of the value itself, and no step could pass the
@@ -113,10 +115,16 @@ class Armijo:
             t, reductions = carry
             trial = problem.value(x + t * direction)
             # Negated, so that a trial that is not a number is refused.
-            return ~(trial <= value + self.alpha * t * slope + fuzz) & (reductions < 200)
+            return ~(trial <= value + self.alpha * t * slope + fuzz) & (reductions < _MOST)
 
-        return jax.lax.while_loop(refused, lambda c: (c[0] * self.beta, c[1] + 1), (previous, 0))
+        t, reductions = jax.lax.while_loop(refused, lambda c: (c[0] * self.beta, c[1] + 1), (previous, 0))
+        return jnp.where(reductions < _MOST, t, 0.0), reductions
 
     def first_trial(self, accepted):
         """Where the next search starts."""
         return accepted / self.beta if self.warm else jnp.full_like(accepted, self.initial)
+
+
+def no_progress(before, value, gradient):
+    """Whether a step decreased neither the value nor the norm of the gradient of the state before."""
+    return (value >= before.value) & (jnp.vdot(gradient, gradient) >= jnp.vdot(before.gradient, before.gradient))

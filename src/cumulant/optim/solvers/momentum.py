@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
-from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, start, step_length
+from cumulant.optim.protocol import Solver
+from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, residual, start, step_length
 from cumulant.pytrees import pytree
 
 __all__ = ["Accelerated", "AcceleratedState"]
@@ -28,7 +29,7 @@ class AcceleratedState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Accelerated:
+class Accelerated(Solver):
     """The recursion behind `AcceleratedGradient` and `AcceleratedProximalGradient`, which say what it guarantees."""
 
     step_size: Any = "1/L"
@@ -50,7 +51,7 @@ class Accelerated:
 
     def init(self, problem, x0, rng):
         """The point ``x0``, moved into the set if there is one, and the momentum if it is constant."""
-        tau = step_length(problem, self.step_size, type(self).__name__)
+        tau = step_length(problem, self.step_size, self)
         x0 = start(problem, x0)
         constant = 0.0 if isinstance(self.momentum, str) else float(self.momentum)
         if isinstance(self.momentum, str) and self.momentum == "strongly convex":
@@ -84,7 +85,8 @@ class Accelerated:
     def measure(self, problem, state):
         """The value, the smallest bound, and how often the momentum was dropped."""
         value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound, "restarts": state.restarts}
+        left = residual(problem, state.x, state.step_size)
+        return {"value": value, "bound": bound, "residual": left, "restarts": state.restarts}
 
     def certify(self, problem, state):
         """The smallest of the bounds the problem allows."""

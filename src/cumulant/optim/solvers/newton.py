@@ -11,7 +11,8 @@ from jax.scipy.linalg import cho_solve
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.sparse_matrix import row_squares
-from cumulant.optim.solvers.line_search import Armijo
+from cumulant.optim.protocol import Solver, require_gradient
+from cumulant.optim.solvers.line_search import Armijo, no_progress
 from cumulant.pytrees import pytree
 
 __all__ = ["Newton"]
@@ -25,6 +26,7 @@ class NewtonState(NamedTuple):
     gradient: Any
     shift: Any
     taken: Any
+    stuck: Any  # whether the last line search decreased neither the value nor the gradient
     longest_row: Any  # for the bound on losses that are self-concordant
     known: Knowledge
 
@@ -50,7 +52,7 @@ def _decrement_bound(gradient, eigenvalues, longest_row):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Newton:
+class Newton(Solver):
     """``x_next = x - t (hess f(x) + delta I)^-1 grad f(x)``, with ``t`` by Armijo's rule from one.
 
     On a strongly convex function with Lipschitz Hessian it converges from everywhere, and quadratically in the end,
@@ -91,13 +93,12 @@ class Newton:
         """The value and gradient at ``x0``."""
         if isinstance(problem, Composite):
             raise TypeError("Newton is for smooth problems: use AcceleratedProximalGradient on a Composite")
-        if not hasattr(problem, "hessian_apply"):
-            raise TypeError(f"Newton needs problem.hessian_apply, which {type(problem).__name__} does not have")
+        require_gradient(self, problem)
         value, gradient = problem.value_and_gradient(x0)
         zero = jnp.zeros_like(value)
-        constant = getattr(getattr(problem, "loss", None), "self_concordance", None)
+        constant = problem.self_concordance
         row = 0.0 if constant is None else constant * float(np.sqrt(row_squares(problem.A).max()))
-        return NewtonState(x0, value, gradient, zero, zero, zero + row, knowledge(problem))
+        return NewtonState(x0, value, gradient, zero, zero, jnp.asarray(False), zero + row, knowledge(problem))
 
     def step(self, problem, state):
         """One damped step."""
@@ -125,21 +126,24 @@ class Newton:
         )
         x = state.x + size * direction
         value, gradient = problem.value_and_gradient(x)
-        return state._replace(x=x, value=value, gradient=gradient, shift=shift, taken=size)
+        return state._replace(
+            x=x, value=value, gradient=gradient, shift=shift, taken=size, stuck=no_progress(state, value, gradient)
+        )
 
     def measure(self, problem, state):
         """The value, and the bound from strong convexity or, without it, from the Newton decrement."""
         squared = jnp.vdot(state.gradient, state.gradient)
         mu = state.known.strong_convexity.astype(state.value.dtype)
         bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
-        if getattr(getattr(problem, "loss", None), "self_concordance", None) is not None:
+        if problem.self_concordance is not None:
             decrement = jnp.linalg.eigh(_hessian(problem, state.x))
             along = decrement.eigenvectors.T @ state.gradient.reshape(-1)
             bound = jnp.minimum(bound, _decrement_bound(along, decrement.eigenvalues, state.longest_row))
         return {
             "value": state.value,
             "bound": bound,
-            "gradient_norm": jnp.sqrt(squared),
+            "residual": jnp.sqrt(squared),
+            "stuck": state.stuck,
             "step_size": state.taken,
             "shift": state.shift,
         }

@@ -8,7 +8,8 @@ import numpy as np
 
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
 from cumulant.optim.problems.composite import Composite
-from cumulant.optim.solvers.line_search import Armijo
+from cumulant.optim.protocol import Solver
+from cumulant.optim.solvers.line_search import Armijo, no_progress
 from cumulant.pytrees import pytree
 
 __all__ = ["PreconditionedGradient"]
@@ -22,11 +23,12 @@ class PreconditionedGradientState(NamedTuple):
     gradient: Any
     step_size: Any
     known: Knowledge
+    stuck: Any  # whether the last line search decreased neither the value nor the gradient
 
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class PreconditionedGradient:
+class PreconditionedGradient(Solver):
     """``x_next = x - tau H grad f(x)`` with a fixed positive definite ``H``, ``tau`` by Armijo's rule or given.
 
     It is gradient descent on ``z -> f(H^{1/2} z)``, so the rates of gradient descent hold with the extreme eigenvalues
@@ -72,7 +74,9 @@ class PreconditionedGradient:
             raise TypeError("PreconditionedGradient is for smooth problems: use AcceleratedProximalGradient instead")
         value, gradient = problem.value_and_gradient(x0)
         first = self.step_size.initial if isinstance(self.step_size, Armijo) else self.step_size
-        return PreconditionedGradientState(x0, value, gradient, jnp.asarray(first, value.dtype), knowledge(problem))
+        return PreconditionedGradientState(
+            x0, value, gradient, jnp.asarray(first, value.dtype), knowledge(problem), jnp.asarray(False)
+        )
 
     def step(self, problem, state):
         """One step along ``-H grad f``."""
@@ -84,12 +88,15 @@ class PreconditionedGradient:
             following = self.step_size.first_trial(size)
         x = state.x + size * direction
         value, gradient = problem.value_and_gradient(x)
-        return state._replace(x=x, value=value, gradient=gradient, step_size=following)
+        stuck = no_progress(state, value, gradient) if isinstance(self.step_size, Armijo) else state.stuck
+        return state._replace(x=x, value=value, gradient=gradient, step_size=following, stuck=stuck)
 
     def measure(self, problem, state):
         """The value and the smallest bound."""
         value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound, "step_size": state.step_size}
+        norm = jnp.linalg.norm(state.gradient.reshape(-1))
+        found = {"value": value, "bound": bound, "residual": norm, "step_size": state.step_size}
+        return found | ({"stuck": state.stuck} if isinstance(self.step_size, Armijo) else {})
 
     def certify(self, problem, state):
         """The smallest of the bounds the problem allows."""

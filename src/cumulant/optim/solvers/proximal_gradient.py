@@ -6,7 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
-from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, start, step_length
+from cumulant.optim.protocol import Solver
+from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, residual, start, step_length
 from cumulant.pytrees import pytree
 
 __all__ = ["ProximalGradient"]
@@ -22,7 +23,7 @@ class ProximalGradientState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class ProximalGradient:
+class ProximalGradient(Solver):
     """``x_next = prox_{tau R}(x - tau grad f(x))`` on ``F = f + R`` (ISTA; on a set, projected gradient descent).
 
     With ``f`` convex and ``L``-smooth and ``tau <= 1/L``: ``F`` never increases and
@@ -56,7 +57,7 @@ class ProximalGradient:
 
     def init(self, problem, x0, rng):
         """The point ``x0``, moved into the set if there is one."""
-        tau = step_length(problem, self.step_size, "ProximalGradient", most=2.0)
+        tau = step_length(problem, self.step_size, self, most=2.0)
         x0 = start(problem, x0)
         return ProximalGradientState(x0, jnp.asarray(tau, dtype=x0.dtype), knowledge(problem))
 
@@ -67,7 +68,7 @@ class ProximalGradient:
     def measure(self, problem, state):
         """The value and the smallest bound."""
         value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound}
+        return {"value": value, "bound": bound, "residual": residual(problem, state.x, state.step_size)}
 
     def certify(self, problem, state):
         """The smallest of the bounds the problem allows."""

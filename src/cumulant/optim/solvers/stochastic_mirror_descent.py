@@ -11,6 +11,7 @@ from cumulant import randomness
 from cumulant.certificates import check
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.problems.likelihoods import SampleLikelihood, certify_likelihood
+from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseCount, as_schedule
 from cumulant.pytrees import pytree
 
@@ -18,7 +19,7 @@ __all__ = ["StochasticMirrorDescent"]
 
 
 class StochasticMirrorDescentState(NamedTuple):
-    """The mean parameter, which is the dual variable, and where the stream stands."""
+    """The mean parameter, which is the dual variable, and the position in the stream."""
 
     mean: Any
     step: Any
@@ -29,7 +30,7 @@ class StochasticMirrorDescentState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class StochasticMirrorDescent:
+class StochasticMirrorDescent(Solver):
     """``mu_n = mu_{n-1} - gamma_n (mu_{n-1} - T(x_n))``, ``theta_n = grad A*(mu_n)``: one observation a step.
 
     With ``gamma_n = 1 / (n0 + n)`` this *is* the MAP estimate of a stream under the conjugate prior of mean ``mu_0``

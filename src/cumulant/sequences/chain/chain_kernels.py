@@ -14,6 +14,7 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log, soft
 
 __all__ = [
+    "chain_distribution",
     "chain_marginals",
     "chain_scores",
     "collect",
@@ -22,7 +23,6 @@ __all__ = [
     "expectations",
     "gather",
     "gold_statistics",
-    "lawful",
     "negative_entropy",
     "sparse_scores",
     "subtract_gold",
@@ -383,15 +383,14 @@ def entropies(unary, pair, offsets, first, last, out):
 
 
 @kernel(fastmath=_FAST)
-def lawful(unary, pair, offsets, labels, first, last, nodes, transitions, entropy):
-    """A law on the labellings of each of the sequences ``first:last``, whatever numbers `unary` and `pair` hold.
+def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, entropy):
+    """A distribution over the labellings of each of the sequences ``first:last``, whatever numbers are given.
 
     It is the chain with the first marginal and the conditional probabilities of `pair`; where these are the marginals
     of a chain, that chain. Fills its marginals `nodes` ``(N, K)`` and `entropy` ``(n,)``, by the chain rule, of whose
-    terms none is negative, and adds the transitions in the labels minus the expected ones to `transitions`.
+    terms none is negative, and adds the expected transitions to `transitions`.
     """
     k_labels = unary.shape[1]
-    own = np.empty((k_labels, k_labels))
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
         now = nodes[start]
@@ -403,13 +402,11 @@ def lawful(unary, pair, offsets, labels, first, last, nodes, transitions, entrop
         for j in range(k_labels):
             now[j] /= total
             value -= now[j] * fast_log(now[j])
-        own[:] = 0.0
         for t in range(start, stop - 1):
             now, following = nodes[t], nodes[t + 1]
             following[:] = 0.0
-            own[labels[t], labels[t + 1]] += 1.0
             for j in range(k_labels):
-                row, target, share = pair[t - i, j], own[j], now[j]
+                row, target, share = pair[t - i, j], transitions[j], now[j]
                 total = 0.0
                 for k in range(k_labels):
                     total += row[k]
@@ -420,12 +417,9 @@ def lawful(unary, pair, offsets, labels, first, last, nodes, transitions, entrop
                     conditional = row[k] * inverse + rest
                     spread -= conditional * fast_log(conditional)
                     following[k] += share * conditional
-                    target[k] -= share * conditional
+                    target[k] += share * conditional
                 value += share * spread
         entropy[i] = value
-        for j in range(k_labels):
-            for k in range(k_labels):
-                transitions[j, k] += own[j, k]
 
 
 @kernel

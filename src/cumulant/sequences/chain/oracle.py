@@ -21,7 +21,17 @@ from cumulant.sequences.chain.chain_kernels import chain_marginals, negative_ent
 from cumulant.sequences.chain.labelling_kernels import best_labels
 from cumulant.sequences.chain.oracle_kernels import best_lists, sample_many
 
-__all__ = ["joint_log_prob", "k_best", "sample", "sum_product", "tree_entropy", "tree_kl", "viterbi"]
+__all__ = [
+    "checked_scores",
+    "draw",
+    "joint_log_prob",
+    "k_best",
+    "sample",
+    "sum_product",
+    "tree_entropy",
+    "tree_kl",
+    "viterbi",
+]
 
 _CONSISTENT = 1e-6  # how far the marginals of pairs may be from those of nodes
 
@@ -59,7 +69,7 @@ def sum_product(unary: Any, pair: Any) -> tuple[np.ndarray, np.ndarray, float]:
     >>> round(log_z, 6)
     3.318088
     """
-    unary, pair = _scores(unary, pair)
+    unary, pair = checked_scores(unary, pair)
     if pair.ndim == 3 or np.isneginf(unary).any() or np.isneginf(pair).any():
         return _log_space(unary, np.broadcast_to(pair, (len(unary) - 1, *pair.shape[-2:])))
     length, labels = unary.shape
@@ -78,7 +88,7 @@ def viterbi(unary: Any, pair: Any) -> tuple[np.ndarray, float]:
     >>> labels, round(score, 12)
     (array([1, 1, 1]), 2.6)
     """
-    unary, pair = _scores(unary, pair)
+    unary, pair = checked_scores(unary, pair)
     if pair.ndim == 3:
         labellings, scores = best_lists(unary, pair, 1, 1)
         if len(scores) == 0:
@@ -109,7 +119,7 @@ def k_best(unary: Any, pair: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     >>> scores
     array([2.6, 1.8, 1.1])
     """
-    unary, pair = _scores(unary, pair)
+    unary, pair = checked_scores(unary, pair)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"k must be a positive whole number; got {k!r}")
     length, labels = unary.shape
@@ -132,19 +142,22 @@ def sample(unary: Any, pair: Any, n: int, rng: Any = None) -> np.ndarray:
     >>> labels.mean(axis=0).round(2)      # P(y_t = 1) is 0.5981, 0.7709, 0.8599
     array([0.6 , 0.77, 0.86])
     """
+    return draw(*sum_product(unary, pair)[:2], n, rng)
+
+
+def draw(nodes: np.ndarray, pairs: np.ndarray, n: int, rng: Any = None) -> np.ndarray:
+    """`n` independent labellings of the chain with these marginals, as an array ``(n, T)``."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"n must be a whole number, not negative; got {n!r}")
-    generator = randomness.generator(rng)
-    nodes, pairs, _ = sum_product(unary, pair)
     out = np.empty((int(n), len(nodes)), dtype=np.int64)
-    sample_many(nodes, pairs, generator.random(out.shape), out)
+    sample_many(nodes, pairs, randomness.generator(rng).random(out.shape), out)
     return out
 
 
 def tree_entropy(nodes: Any, pairs: Any) -> float:
     """The entropy of the chain with these marginals, in nats: that of the pairs minus that of the inner nodes.
 
-    It is the largest entropy of all laws with these marginals (Le Priol 2021, equation 3.19); ``0 log 0 = 0``.
+    It is the largest entropy of all distributions with these marginals (Le Priol 2021, equation 3.19); ``0 log 0 = 0``.
 
     Raises `DomainError` where the marginals are not those of a chain: negative, or not summing to one another.
 
@@ -212,12 +225,13 @@ def joint_log_prob(nodes: Any, pairs: Any, labels: Any) -> Any:
     return float(out[0]) if labels.ndim == 1 else out
 
 
-# At the door ----------------------------------------------------------------------------------------------------------
+# Checks of arguments --------------------------------------------------------------------------------------------------
 
 _FORBIDDEN = "unary and pair forbid every labelling: each has a score of minus infinity somewhere"
 
 
-def _scores(unary: Any, pair: Any) -> tuple[np.ndarray, np.ndarray]:
+def checked_scores(unary: Any, pair: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Scores as arrays of float64; refuses what is none."""
     unary, pair = _real("unary", unary), _real("pair", pair)
     if unary.ndim != 2 or 0 in unary.shape:
         raise ValueError(f"unary must be scores of shape (nodes, labels), at least one of each; got {unary.shape}")

@@ -20,23 +20,23 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.sequences.chain.chain_kernels import (
+    chain_distribution,
     distinct_attributes,
     entropies,
     expectations,
     gather,
     gold_statistics,
-    lawful,
     subtract_gold,
 )
 from cumulant.sequences.data.sequence_data import SequenceData
-from cumulant.sequences.regularised import Regularised
+from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.solvers.dual_ascent_kernels import ascend
 from cumulant.threads import in_parts
 
-__all__ = ["ChainProblem", "Marginals", "expectations_of", "token_arrays"]
+__all__ = ["ChainMarginals", "ChainProblem", "expectations_of", "token_arrays"]
 
 
-class Marginals(NamedTuple):
+class ChainMarginals(NamedTuple):
     """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.
 
     The pairs of sequence ``i`` begin at ``offsets[i] - i``.
@@ -123,62 +123,91 @@ class ChainProblem(Regularised):
 
     # Primal -----------------------------------------------------------------------------------------------------------
 
-    def value(self, w: Any) -> float:
-        """``P(w)``."""
-        return self._losses(w)[0]
-
-    def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
-        """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``, shaped like `w`."""
-        w = self._weights(w)
-        value, nodes, transitions = self._losses(w)
-        gradient = self._gathered(nodes, transitions)
-        gradient /= self.n_terms
-        gradient -= self.gold
-        gradient += self.l2 * w
-        return value, gradient
-
-    def rounding(self, w: Any) -> float:
-        """What rounding may do to ``P(w)`` and to the dual: a unit for each node of a chain, of all that is added."""
-        w = self._weights(w)
-        return self._rounding(w, self._expectations(w)[0], self.data.lengths.max())
-
     def log_partitions(self, w: Any) -> np.ndarray:
         """``log Z_i(w)`` of every sequence."""
         return self._expectations(self._weights(w))[0]
 
-    def _losses(self, w):
-        w = self._weights(w)
-        log_z, nodes, transitions = self._expectations(w)
-        return self._value(w, log_z), nodes, transitions
-
     def _expectations(self, w):
-        """Log-partition functions, marginals of the nodes, and the expected transitions of all sequences."""
-        return expectations_of(w, self.tokens, self.data.offsets, self.bias, self.n_jobs)
+        log_z, nodes, transitions = expectations_of(w, self.tokens, self.data.offsets, self.bias, self.n_jobs)
+        return log_z, (nodes, transitions)
 
-    def _gathered(self, nodes, transitions):
-        """Sums over tokens laid out like the weights: ``sum_i E F(x_i, y)`` from marginals."""
+    @cached_property
+    def _label_transitions(self) -> np.ndarray:
+        """How often each pair of labels is next to each other."""
+        out = np.zeros((self.n_labels, self.n_labels))
+        np.add.at(out, (self.labels[self._lefts], self.labels[self._lefts + 1]), 1.0)
+        return out
+
+    @cached_property
+    def _lefts(self) -> np.ndarray:
+        """The tokens that have a right neighbour."""
+        inner = np.ones(len(self.labels), dtype=bool)
+        inner[self.data.offsets[1:] - 1] = False
+        return np.flatnonzero(inner)
+
+    def _minus_labels(self, beliefs):
+        nodes, transitions = beliefs
+        nodes[np.arange(len(self.labels)), self.labels] -= 1.0
+        return nodes, transitions - self._label_transitions
+
+    def _gathered(self, beliefs, magnitude=False):
+        nodes, transitions = beliefs
         out = np.empty(self.shape)
-        a = self.n_attributes
-        in_parts(lambda first, last: gather(*self.by_attribute, nodes, first, last, out), a, self.n_jobs)
+        a, (indptr, indices, values) = self.n_attributes, self.by_attribute
+        values = np.abs(values) if magnitude else values
+        in_parts(lambda first, last: gather(indptr, indices, values, nodes, first, last, out), a, self.n_jobs)
         if self.bias:
             offsets = self.data.offsets
             out[a], out[a + 1], out[a + 2] = nodes.sum(0), nodes[offsets[:-1]].sum(0), nodes[offsets[1:] - 1].sum(0)
         out[-self.n_labels :] = transitions
         return out
 
+    # Rounding ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def _longest_sum(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def _gold_magnitude(self) -> np.ndarray:
+        indptr, indices, values = self.tokens
+        if not np.any(values < 0):
+            return self.gold
+        out = np.zeros(self.shape)
+        arrays = indptr, indices, np.abs(values)
+        gold_statistics(self.n_attributes, self.bias, *arrays, self.data.offsets, self.labels, out)
+        return out / self.n_terms
+
+    def _magnitudes(self, w):
+        sizes, a = np.abs(w), self.n_attributes
+        nodes = np.asarray(abs(self.data.features) @ sizes[:a]).max(axis=1)
+        out = np.add.reduceat(nodes, self.data.offsets[:-1]) + (self.sizes - 1) * sizes[-self.n_labels :].max()
+        return out + (self.sizes + 2) * sizes[a : a + 3].max() if self.bias else out
+
+    @cached_property
+    def _operations(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        in_score = 2 * self.sizes + np.diff(self.tokens[0]).max(initial=0)
+        return in_score, self.sizes * (2.0 * self.n_labels + 16.0), self.sizes * np.log(self.n_labels)
+
+    def _belief_errors(self, beliefs, relative):
+        nodes, transitions = beliefs
+        summed, count = UNIT * (self._longest_sum + 16), len(self._lefts)
+        errors = np.minimum((nodes + TINY) * np.repeat(relative, self.sizes)[:, None], 1.0) + summed * nodes
+        errors[np.arange(len(errors)), self.labels] += summed
+        moved = np.minimum((transitions + TINY) * relative.max(), count) if count else transitions
+        return errors, moved + summed * (transitions + self._label_transitions)
+
     # Dual -------------------------------------------------------------------------------------------------------------
 
-    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> Marginals:
-        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth.
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> ChainMarginals:
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels.
 
-        The truth itself has an infinite slope of the entropy, and the uniform law has enormous weights.
+        At the labels themselves the slope of the entropy is infinite; at the uniform distribution the weights are huge.
         """
         k, labels = self.n_labels, self.labels
         nodes = np.full((len(labels), k), epsilon / k)
         nodes[np.arange(len(labels)), labels] += 1.0 - epsilon
-        inner = np.ones(len(labels), dtype=bool)
-        inner[self.data.offsets[1:] - 1] = False
-        left = np.flatnonzero(inner)
+        left = self._lefts
         pairs = np.empty((len(left), k, k), dtype=dtype)
 
         def fill(first, last):  # by several threads: the first touch of memory is what takes the time
@@ -187,9 +216,9 @@ class ChainProblem(Regularised):
             pairs[np.arange(first, last), labels[own], labels[own + 1]] += 1.0 - epsilon
 
         in_parts(fill, len(left), self.n_jobs)
-        return Marginals(nodes, pairs)
+        return ChainMarginals(nodes, pairs)
 
-    def residual(self, mu: Marginals) -> np.ndarray:
+    def residual(self, mu: ChainMarginals) -> np.ndarray:
         """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
 
         def part(first, last):
@@ -197,14 +226,12 @@ class ChainProblem(Regularised):
             subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, out)
             return out
 
-        return self._residual(mu.nodes, np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0))
-
-    def _residual(self, nodes, transitions):
-        apart = -nodes
+        apart = -mu.nodes
         apart[np.arange(len(self.labels)), self.labels] += 1.0
-        return self._gathered(apart, transitions) / self.n_terms
+        transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
+        return self._gathered((apart, transitions)) / self.n_terms
 
-    def entropies(self, mu: Marginals) -> np.ndarray:
+    def entropies(self, mu: ChainMarginals) -> np.ndarray:
         """The entropy of the chain with these marginals, of every sequence."""
         out = np.empty(self.n_terms)
         offsets = self.data.offsets
@@ -213,30 +240,27 @@ class ChainProblem(Regularised):
         )
         return out
 
-    def dual(self, mu: Marginals, w: np.ndarray | None = None) -> float:
-        """``D(mu)``, with the weights ``w(mu)`` where they are known.
-
-        Without them it is computed at the law on labellings that has the first marginals and the conditional
-        probabilities of `mu`, which is `mu` itself where its marginals agree: a lower bound on the minimum of ``P``
-        whatever rounding has done to them.
-        """
-        if w is not None:
-            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+    def _distribution(self, mu: ChainMarginals):
+        tokens, pairs, k = len(self.labels), len(self._lefts), self.n_labels
+        if mu.nodes.shape != (tokens, k) or mu.pairs.shape != (pairs, k, k):
+            raise ValueError(
+                f"the marginals must have shapes {(tokens, k)} and {(pairs, k, k)}; got {mu.nodes.shape} and "
+                f"{mu.pairs.shape}: are they those of other data?"
+            )
         nodes, entropy = np.empty_like(mu.nodes), np.empty(self.n_terms)
 
         def part(first, last):
             out = np.zeros((self.n_labels, self.n_labels))
-            lawful(mu.nodes, mu.pairs, self.data.offsets, self.labels, first, last, nodes, out, entropy)
+            chain_distribution(mu.nodes, mu.pairs, self.data.offsets, first, last, nodes, out, entropy)
             return out
 
         transitions = np.sum(in_parts(part, self.n_terms, self.n_jobs), axis=0)
-        w = self.weights_of(self._residual(nodes, transitions))
-        return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
+        return entropy, (nodes, transitions)
 
     def ascend(
-        self, hidden, mu: Marginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
+        self, hidden, mu: ChainMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
     ) -> None:
-        """An epoch of dual ascent on the sequences `members`, in place: see `sdca_kernels.ascend`."""
+        """An epoch of dual ascent on the sequences `members`, in place: see `dual_ascent_kernels.ascend`."""
         k, longest = self.n_labels, int(self.data.lengths.max())
         starts, attributes, place = self.attributes_of_sequences
         widest = int(np.diff(starts).max(initial=1))

@@ -12,13 +12,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate, by_construction, recipe_of
+from cumulant.certificates import Certificate, Subject, issuer
+from cumulant.optim import Result, Snapshot
 from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import gap_certificate
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.cluster.workers import ClusterError, ShardedProblem, current_client
-from cumulant.sequences.solvers.dual_ascent import DualAscent, certify_gradient, duality_gap
-from cumulant.sequences.training import Watch
+from cumulant.sequences.regularised import UNIT
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.training import FitMonitor, certified
 
 __all__ = ["ClusterAscent", "fit"]
 
@@ -32,7 +36,7 @@ class ClusterState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClusterAscent:
+class ClusterAscent(Solver):
     """Stochastic dual coordinate ascent for a `ShardedProblem`; a step is a round.
 
     The same seed and number of shards give the same weights, bit for bit, on any number of workers, as long as none is
@@ -47,7 +51,7 @@ class ClusterAscent:
         Epochs of each shard in a round: more of them for fewer messages.
     """
 
-    ascent: DualAscent = field(default_factory=DualAscent)
+    ascent: SequenceDualAscent = field(default_factory=SequenceDualAscent)
     local_epochs: int = 1
 
     backend: ClassVar[str] = "host"
@@ -98,58 +102,55 @@ class ClusterAscent:
 
     def certify(self, problem: ShardedProblem, state: ClusterState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``, both by the workers in float64: a shard lost meanwhile changes ``mu`` only."""
-        w = self.solution(problem, state)
-        residuals, sums = zip(*problem.ask(Shard.certify, problem.v), strict=True)
-        residual = np.sum(residuals, axis=0) / problem.n_terms
-        loss, entropy, magnitude = np.sum(sums, axis=0) / problem.n_terms
-        own = problem.weights_of(residual)
-        penalty = problem.penalty(w)
-        bound = max(float(penalty + loss - entropy + 0.5 * problem.l2 * np.vdot(own, own)), 0.0)
-        data = problem.whole.data
-        uniform = data.offsets[-1] / problem.n_terms * np.log(problem.whole.n_labels)
-        slack = float(2.0**-52 * (16 + data.lengths.max()) * (magnitude + penalty + uniform))
-        return Certificate(
-            "P(w) - P*",
-            bound,
-            "weak duality, Le Priol 2021, (3.11)",
-            (
-                by_construction("the dual variables are a law on labellings, built from its conditional probabilities"),
-                by_construction("both objectives are computed from the data in float64, by the workers that have them"),
-            ),
-            slack=slack,
-            recipe=recipe_of(duality_gap),
-            details={"|w - w*|": float(np.sqrt(2 * (bound + slack) / problem.strong_convexity))},
-        )
+        return certify_shards(*self.subject(problem, state))
+
+    def subject(self, problem: ShardedProblem, state: ClusterState) -> Subject:
+        """The problem, whose shards hold the dual variables, and the residual that gives the weights."""
+        return Subject(problem, problem.v)
 
 
-class ClusterWatch(Watch):
-    """A watch that also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
+@issuer
+def certify_shards(given: ShardedProblem, answer: np.ndarray) -> Certificate:
+    """`certify_gap` of the weights of the residual `answer`, computed by the workers that have the data."""
+    shards = given.ask(Shard.certify, answer)
+    parts = [given._sum(part) for part in zip(*shards, strict=True)]
+    parts[5] += UNIT * len(shards) * given._sum([np.abs(shard[4]) for shard in shards])
+    return gap_certificate(given, given.weights_of(answer), *parts)
+
+
+class ClusterMonitor(FitMonitor):
+    """It also counts lost shards, and keeps the best weights for the case that the whole cluster is lost."""
 
     lowest: tuple[float, Any] = (np.inf, None)
     interruption: Interruption
 
-    def __call__(self, snapshot) -> bool:
-        """Whether the run has done enough."""
-        enough = super().__call__(snapshot)
+    def __call__(self, snapshot: Snapshot) -> bool:
+        """Whether the run is to end."""
+        end = super().__call__(snapshot)
         self.crf.history_[-1]["lost_shards"] = int(snapshot.measures["lost_shards"])
         if snapshot.value < self.lowest[0]:
             self.lowest = snapshot.value, np.array(snapshot.x)
-        if not enough and self.interruption.requested:
-            self.why = "interrupted"
-        return bool(self.why)
+        return end or self.interruption.requested
 
-    def salvage(self, whole: ChainProblem, status: str) -> bool:
-        """The fitted attributes without a cluster: the best weights, if any, and what their gradient certifies."""
+    def finish(self, result: Result) -> None:
+        """The fitted attributes."""
+        super().finish(result)
+        if self.interruption.requested and result.status == "stopped":
+            self.crf.status_ = "interrupted"
+
+    def salvage(self) -> bool:
+        """The fitted attributes without a cluster: the best weights, if any, and what they certify themselves."""
         weights = self.lowest[1] if self.best_weights is None else self.best_weights
         if weights is None:
             return False
-        crf = self.crf
-        crf.weights_, crf.status_, crf.objective_ = weights, status, whole.value(weights)
-        crf.certificate_ = certify_gradient(whole, weights) if whole.l1 == 0 else None
+        crf, whole = self.crf, self.whole
+        crf.weights_, crf.status_, crf.objective_ = weights, "interrupted", whole.value(weights)
+        crf.certificate_ = crf.weights_certificate_ = certified(whole, weights)
+        crf.dual_ = None
         return True
 
 
-def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
+def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
     """Train `crf` on the cluster of the current Dask client.
 
     When no worker is left, `ClusterError` is raised, and the estimator has the best weights so far.
@@ -157,14 +158,14 @@ def fit(crf: Any, whole: ChainProblem, ascent: DualAscent, start: float, X_dev: 
     # Around the one of `run`: Ctrl-C on a terminal also ends workers of this machine, which are not to be waited for.
     with (
         Interruption() as interruption,
-        ShardedProblem(current_client(), whole, crf.n_blocks, hurried=lambda: interruption.requested) as problem,
+        ShardedProblem(current_client(), whole, crf.n_blocks, interrupted=lambda: interruption.requested) as problem,
     ):
-        watch = ClusterWatch(crf, problem, start, X_dev, y_dev)
-        watch.interruption = interruption
+        monitor = ClusterMonitor(crf, problem, start, X_dev, y_dev)
+        monitor.interruption, monitor.whole = interruption, whole
         try:
-            crf._run(ClusterAscent(ascent), problem, watch)
+            crf._run(ClusterAscent(ascent), problem, monitor)
         except ClusterError:
-            kept = watch.salvage(whole, "interrupted" if interruption.requested else "no_workers")
+            kept = monitor.salvage()
             if not interruption.requested:
                 raise
             if not kept:

@@ -13,17 +13,17 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
-from cumulant.sequences.chain.chain_kernels import lawful
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
+from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.cluster.shard_kernels import all_marginals
 from cumulant.sequences.data.sequence_data import SequenceData
-from cumulant.sequences.solvers.dual_ascent import _UNSEEN, DualAscent
+from cumulant.sequences.regularised import dot
+from cumulant.sequences.solvers.dual_ascent import _UNSEEN, SequenceDualAscent
 from cumulant.threads import in_parts
 
 __all__ = ["Shard", "marginals_at"]
 
 
-def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> Marginals:
+def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> ChainMarginals:
     """The marginals of ``p(. | x_i; w)``, of every sequence."""
     k, longest, offsets = problem.n_labels, int(problem.data.lengths.max()), problem.data.offsets
     nodes = np.empty((len(problem.labels), k))
@@ -37,7 +37,7 @@ def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) 
         )  # fmt: skip
 
     in_parts(part, problem.n_terms, problem.n_jobs)
-    return Marginals(nodes, pairs)
+    return ChainMarginals(nodes, pairs)
 
 
 @dataclass(eq=False)
@@ -57,13 +57,13 @@ class Shard:
     """
 
     problem: ChainProblem
-    ascent: DualAscent
+    ascent: SequenceDualAscent
     place: int
     shards: int
     total: int
     seed: int
     sweep: int = 0
-    mu: Marginals = field(init=False)
+    mu: ChainMarginals = field(init=False)
     gaps: np.ndarray = field(init=False)
     tree: np.ndarray = field(init=False)
     importance: np.ndarray = field(init=False)
@@ -117,41 +117,21 @@ class Shard:
 
     def measure(self, v: np.ndarray) -> np.ndarray:
         """The sums over the sequences of their loss at the weights of `v`, of their entropy, and of their last gap."""
-        loss, _ = self._loss(self.problem.weights_of(v))
-        return np.array([loss, self.problem.entropies(self.mu).sum(), self.gaps.sum()])
+        return np.array([self.loss(self.problem.weights_of(v)), self.problem.entropies(self.mu).sum(), self.gaps.sum()])
 
-    def certify(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What a certificate needs: a residual, and sums of losses, of entropies, and of what was added up for them.
-
-        Residual and entropy are those of the laws on labellings that have the conditional probabilities of the
-        marginals, as in `ChainProblem.dual`.
-        """
-        problem, mu, k = self.problem, self.mu, self.problem.n_labels
-        nodes, entropy = np.empty_like(mu.nodes), np.empty(problem.n_terms)
-
-        def part(first, last):
-            out = np.zeros((k, k))
-            lawful(mu.nodes, mu.pairs, problem.data.offsets, problem.labels, first, last, nodes, out, entropy)
-            return out
-
-        transitions = np.sum(in_parts(part, problem.n_terms, problem.n_jobs), axis=0)
-        loss, magnitude = self._loss(problem.weights_of(v))
-        residual = problem.n_terms * problem._residual(nodes, transitions)
-        return residual, np.array([loss, entropy.sum(), magnitude])
+    def certify(self, v: np.ndarray) -> tuple:
+        """What a certificate needs, summed over the sequences: `ChainProblem.loss`, and `ChainProblem.dual_terms`."""
+        return *self.problem.loss(self.problem.weights_of(v)), *self.problem.dual_terms(self.mu)
 
     def loss(self, w: np.ndarray) -> float:
         """``sum_i phi_i(w)``."""
-        return self._loss(np.array(w))[0]
+        w, problem = np.array(w), self.problem
+        return float(problem.log_partitions(w).sum() - problem.n_terms * dot(w, problem.gold))
 
     def slope(self, w: np.ndarray) -> np.ndarray:
         """``sum_i grad phi_i(w)``."""
         w = np.array(w)
         return self.problem.n_terms * (self.problem.gradient(w) - self.problem.l2 * w)
-
-    def _loss(self, w) -> tuple[float, float]:
-        """The loss, and the sum of the absolute values that make it up."""
-        log_z, gold = self.problem.log_partitions(w), self.problem.n_terms * self.problem.gold
-        return float(log_z.sum() - np.vdot(w, gold)), float(np.abs(log_z).sum() + np.sum(np.abs(w * gold)))
 
 
 def _writeable(problem: ChainProblem) -> ChainProblem:

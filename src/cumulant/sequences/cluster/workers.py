@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.optim.protocol import Problem
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
-from cumulant.sequences.solvers.dual_ascent import DualAscent, deal
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent, assign_blocks
 
 __all__ = ["ClusterError", "LostShardWarning", "ShardedProblem", "current_client"]
 
@@ -54,7 +55,7 @@ def current_client() -> Any:
     return client
 
 
-class ShardedProblem:
+class ShardedProblem(Problem):
     """A `ChainProblem` whose sequences, and their dual variables, are on the workers of a cluster.
 
     It is a context: at its end the workers forget the shards. `v` is the residual of all sequences by which the shards
@@ -69,8 +70,8 @@ class ShardedProblem:
         As many as there are workers by default.
     patience : float
         Seconds to wait for a worker when there is none.
-    hurried : callable
-        Whether not to wait: somebody asked for an end.
+    interrupted : callable
+        Whether the user asked for an end, so that there is no waiting for workers.
     """
 
     convex = True
@@ -82,14 +83,14 @@ class ShardedProblem:
         whole: ChainProblem,
         n_shards: int | None = None,
         patience: float = 60.0,
-        hurried: Callable[[], bool] = lambda: False,
+        interrupted: Callable[[], bool] = lambda: False,
     ):
-        self.client, self.whole, self.patience, self.hurried = client, whole, patience, hurried
+        self.client, self.whole, self.patience, self.interrupted = client, whole, patience, interrupted
         self.shape, self.n_terms, self.l1, self.l2 = whole.shape, whole.n_terms, whole.l1, whole.l2
         self.strong_convexity = whole.strong_convexity
         self.n_workers = len(self._workers())
         self.n_shards = min(n_shards or self.n_workers, self.n_terms)
-        self.members = deal(whole.data.lengths, self.n_shards)
+        self.members = assign_blocks(whole.data.lengths, self.n_shards)
         self.v: np.ndarray | None = None
         self.stale = False
         self.lost = 0  # shards, in all
@@ -118,7 +119,7 @@ class ShardedProblem:
 
     def penalty(self, w: np.ndarray) -> float:
         """``l2/2 |w|^2 + l1 |w|_1``."""
-        return float(0.5 * self.l2 * np.vdot(w, w) + self.l1 * np.abs(w).sum())
+        return self.whole.penalty(w)
 
     def value(self, w: Any) -> float:
         """``P(w)``, computed by the workers."""
@@ -132,7 +133,7 @@ class ShardedProblem:
 
     # The shards -------------------------------------------------------------------------------------------------------
 
-    def begin(self, ascent: DualAscent, seed: int) -> None:
+    def begin(self, ascent: SequenceDualAscent, seed: int) -> None:
         """Send every shard to a worker, with dual variables next to the labels."""
         self.ascent, self.seed = ascent, seed
         self.v = self._sum(self._placed(list(range(self.n_shards)))) / self.n_terms
@@ -144,7 +145,7 @@ class ShardedProblem:
         self.stale = False
 
     def ascend(self, epochs: int) -> np.ndarray:
-        """So many epochs of every shard side by side, and the new ``v``; returns counters, summed."""
+        """`epochs` epochs of every shard in parallel, and the new ``v``; returns counters, summed."""
         if self.stale:
             self.rebuild()
         self.sweep += epochs
@@ -258,7 +259,7 @@ class ShardedProblem:
             stacklevel=2,
         )
         end = time.monotonic() + _GRACE
-        while len(self._workers()) < self.n_workers and time.monotonic() < end and not self.hurried():
+        while len(self._workers()) < self.n_workers and time.monotonic() < end and not self.interrupted():
             time.sleep(0.1)
 
     def _workers(self) -> dict[str, int]:
@@ -268,7 +269,7 @@ class ShardedProblem:
             living = self._reached(self.client.nthreads)
             if living:
                 return living
-            if time.monotonic() > end or self.hurried():
+            if time.monotonic() > end or self.interrupted():
                 raise ClusterError(f"the cluster has no workers, and none came within {self.patience:g} seconds")
             time.sleep(0.1)
 

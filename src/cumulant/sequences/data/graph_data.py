@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cumulant.sequences.tree.junction_tree import JunctionTree
+from cumulant.graphical.exact.junction_tree import JunctionTree
 
 __all__ = ["Factors", "GraphData"]
 
@@ -191,7 +191,7 @@ class GraphData:
         return f"{len(self)} graphs, {self.n_variables} variables{kinds}{labelled}"
 
 
-# At the door ----------------------------------------------------------------------------------------------------------
+# Checks of arguments --------------------------------------------------------------------------------------------------
 
 
 def _listed(graphs: Any) -> list:

@@ -6,29 +6,33 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
+from cumulant.certificates import Certificate, Subject
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
-from cumulant.sequences.tree.problem import TreeMarginals, TreeProblem
+from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import certify_gap
+from cumulant.sequences.chain.problem import ChainProblem
+from cumulant.sequences.tree.problem import TreeProblem
 from cumulant.threads import side_by_side
 
-__all__ = ["DualAscent", "certify_gap", "certify_gradient", "deal"]
+__all__ = ["SequenceDualAscent", "assign_blocks"]
 
-Problem = ChainProblem | TreeProblem
+SequenceProblem = ChainProblem | TreeProblem
 
 _SCHEMES = {"uniform": 0, "importance": 1, "gap": 2, "gap-importance": 3, "max": 4}
 _EPOCHS_PER_STEP = 10
 _UNSEEN = 100.0  # the gap of a sequence that was not visited yet: such sequences come first
 
 
-def deal(lengths: Any, blocks: int) -> list[np.ndarray]:
-    """Which sequences go into which block: of each so many that follow one another one to each, the longest to the
-    block with the fewest tokens so far.
+def assign_blocks(lengths: Any, blocks: int) -> list[np.ndarray]:
+    """The sequences of each block.
 
-    So blocks differ by at most one sequence and by at most the tokens of the longest one, and neighbours in a file,
-    which are often alike, are spread evenly: blocks that are alike take far fewer rounds to agree.
+    Groups of `blocks` consecutive sequences are divided, one sequence to each block, the longest to the block with the
+    fewest tokens so far.
 
-    >>> [members.tolist() for members in deal([5, 1, 5, 1, 2], 2)]  # 8 and 6 tokens
+    Blocks then differ by at most one sequence and by at most the tokens of the longest one, and sequences that are
+    neighbours in a file, which are often alike, are spread evenly. Blocks that are alike need far fewer rounds.
+
+    >>> [members.tolist() for members in assign_blocks([5, 1, 5, 1, 2], 2)]  # 8 and 6 tokens
     [[0, 3, 4], [1, 2]]
     """
     if blocks == 1:
@@ -45,7 +49,7 @@ def deal(lengths: Any, blocks: int) -> list[np.ndarray]:
 
 
 class DualAscentState(NamedTuple):
-    """Everything a run needs to go on, bit for bit."""
+    """Everything a run needs to be resumed, bit for bit."""
 
     hidden: np.ndarray  # v(mu) / l2: the weights before the soft threshold
     mu: Any  # the marginals of all sequences
@@ -58,7 +62,7 @@ class DualAscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class SequenceDualAscent(Solver):
     """Stochastic dual coordinate ascent (SDCA) for `ChainProblem` and `TreeProblem`, whose sequences are graphs.
 
     Every update costs one call of the marginalisation oracle for one sequence, and goes along a direction in which the
@@ -74,27 +78,27 @@ class DualAscent:
     nonuniformity : float
         The share of draws made by `sampling`; the others are uniform.
     n_blocks : int
-        Sequences are dealt out to so many blocks, which ascend side by side from the same weights, each taking its
-        steps `n_blocks` times as heavy so that their sum is safe (Ma et al. 2015). It changes the algorithm, and so the
-        answer; the number of threads does not.
+        The number of blocks of sequences that ascend in parallel from the same weights, each with its steps weighted
+        by `n_blocks`, so that the dual does not fall when they are added up (Ma et al. 2015). It changes the algorithm,
+        and so the answer; the number of threads does not.
     subprecision, max_evaluations, straightness
         The line search. The slope of the dual along the step is known at both ends for free. Where the two divergences
         that make it up at the start differ by less than `straightness` of their sum, the root of the chord is taken;
-        else bracketed Newton's method looks for it until it moves by less than `subprecision`, with at most so many
-        evaluations.
+        else bracketed Newton's method looks for it until it moves by less than `subprecision`, with at most
+        `max_evaluations` evaluations.
     epsilon : float
-        Where the marginals start: this much of the uniform law, the rest on the labels.
+        Where the marginals start: this share of the uniform distribution, the rest on the labels.
     dtype : str
         ``"float64"``, or ``"float32"`` for the marginals of pairs: half the memory, and no gap below about 1e-5.
     max_epochs : int, optional
-        No step goes beyond so many epochs in all (but the first of a step is always made).
+        The number of epochs in all after which a step ends (its first epoch is always made).
 
     Examples
     --------
     >>> from cumulant import optim
     >>> from cumulant.sequences import ChainProblem, SequenceData
     >>> data = SequenceData([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [0, 1, 0])
-    >>> result = optim.run(DualAscent(), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceDualAscent(), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 0.578004)
     """
@@ -123,7 +127,7 @@ class DualAscent:
         if self.n_blocks < 1 or self.max_evaluations < 0:
             raise ValueError("n_blocks must be at least 1 and max_evaluations not negative")
 
-    def init(self, problem: Problem, x0: Any, rng: Any) -> DualAscentState:
+    def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> DualAscentState:
         """Marginals next to the labels. The starting weights `x0` are not used: they follow from the marginals."""
         mu: Any = problem.start(self.epsilon, np.dtype(self.dtype))
         gaps = np.full(problem.n_terms, _UNSEEN)
@@ -148,14 +152,14 @@ class DualAscent:
         return self.subprecision, self.max_evaluations, self.straightness
 
     def _blocks(self, problem) -> list[np.ndarray]:
-        return deal(problem.sizes, min(self.n_blocks, problem.n_terms))
+        return assign_blocks(problem.sizes, min(self.n_blocks, problem.n_terms))
 
     def _importance(self, problem) -> np.ndarray:
         if self.sampling not in ("importance", "gap-importance"):
             return np.ones(problem.n_terms)
         return 1.0 + problem.squared_radii / problem.scale
 
-    def step(self, problem: Problem, state: DualAscentState) -> DualAscentState:
+    def step(self, problem: SequenceProblem, state: DualAscentState) -> DualAscentState:
         """Whole epochs, until the running estimate of the gap has fallen to 40 %."""
         before, last = np.mean(state.gaps), state.sweep + _EPOCHS_PER_STEP
         last = last if self.max_epochs is None else min(last, self.max_epochs)
@@ -195,14 +199,14 @@ class DualAscent:
                 hidden = hidden + copy / len(blocks)
         return state._replace(hidden=hidden, sweep=state.sweep + 1, updates=state.updates + problem.n_terms)
 
-    def solution(self, problem: Problem, state: DualAscentState) -> np.ndarray:
+    def solution(self, problem: SequenceProblem, state: DualAscentState) -> np.ndarray:
         """The weights."""
         threshold = problem.l1 / problem.l2
         if threshold == 0:
             return state.hidden
         return np.sign(state.hidden) * np.maximum(np.abs(state.hidden) - threshold, 0.0)
 
-    def measure(self, problem: Problem, state: DualAscentState) -> dict[str, float]:
+    def measure(self, problem: SequenceProblem, state: DualAscentState) -> dict[str, float]:
         """The two objectives and the gap, at the weights that are kept: the certificate rebuilds them."""
         w = self.solution(problem, state)
         primal = problem.value(w)
@@ -217,53 +221,10 @@ class DualAscent:
             "line_search_evaluations": float(state.counters[:, 1].sum()),
         }
 
-    def certify(self, problem: Problem, state: DualAscentState) -> Certificate:
+    def certify(self, problem: SequenceProblem, state: DualAscentState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``."""
-        return certify_gap(problem, self.solution(problem, state), state.mu)
+        return certify_gap(*self.subject(problem, state))
 
-
-@verifier
-def duality_gap(problem: tuple[Problem, Any], w: Any) -> float:
-    """``P(w) - D(mu)``, in float64 from the data, for ``problem = (problem, marginals)``."""
-    primal, mu = problem
-    return primal.value(w) - primal.dual(mu)
-
-
-@verifier
-def gradient_gap(problem: Problem, w: Any) -> float:
-    """``|grad P(w)|^2 / (2 l2)``, in float64 from the data."""
-    return float(np.sum(problem.gradient(w) ** 2) / (2 * problem.strong_convexity))
-
-
-def certify_gap(problem: Problem, w: np.ndarray, mu: Marginals | TreeMarginals) -> Certificate:
-    """The duality gap of weights and marginals, both looked at afresh: any weights, and any law on labellings."""
-    bound, slack = duality_gap((problem, mu), w), problem.rounding(w)
-    return Certificate(
-        "P(w) - P*",
-        max(bound, 0.0),
-        "weak duality, Le Priol 2021, (3.11)",
-        (
-            by_construction("the dual variables are a law on labellings, built from its conditional probabilities"),
-            by_construction("both objectives are computed from the data in float64"),
-        ),
-        slack=slack,
-        recipe=recipe_of(duality_gap),
-        details={"|w - w*|": float(np.sqrt(2 * (max(bound, 0.0) + slack) / problem.strong_convexity))},
-    )
-
-
-def certify_gradient(problem: Problem, w: np.ndarray) -> Certificate:
-    """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``: the gap to the marginals of the weights themselves."""
-    bound = gradient_gap(problem, w)
-    smooth = check(problem.l1 == 0, "the objective is differentiable", f"l1 = {problem.l1:g}")
-    norm, error = np.sqrt(2 * problem.strong_convexity * bound), 1e-14 * np.sqrt(np.sum(problem.gold**2))
-    slack = float(((norm + error) ** 2 - norm**2) / (2 * problem.strong_convexity))
-    return Certificate(
-        "P(w) - P*",
-        bound,
-        "strong convexity, Le Priol 2021, section 3.2.5",
-        (smooth, by_construction("the gradient is computed from the data in float64")),
-        slack=slack,
-        recipe=recipe_of(gradient_gap),
-        details={"|w - w*|": float(np.sqrt(2 * (bound + slack) / problem.strong_convexity))},
-    )
+    def subject(self, problem: SequenceProblem, state: DualAscentState) -> Subject:
+        """The problem; the weights and the marginals."""
+        return Subject(problem, (self.solution(problem, state), state.mu))

@@ -113,7 +113,7 @@ def ascend(
     scale : float
         ``lambda n``.
     straightness : float
-        See `DualAscent`.
+        See `SequenceDualAscent`.
     counters : array
         Oracle calls, evaluations of the line search, and the sum of steps.
     """

@@ -6,15 +6,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant import randomness
-from cumulant.certificates import Certificate
-from cumulant.sequences.chain.problem import ChainProblem, Marginals
-from cumulant.sequences.solvers.dual_ascent import certify_gap
+from cumulant.certificates import Certificate, Subject
+from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import certify_gap
+from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.solvers.exponentiated_gradient_kernels import exponentiated_epoch, lay_out
 
-__all__ = ["OEG"]
+__all__ = ["SequenceExponentiatedGradient"]
 
 
-class OEGState(NamedTuple):
+class ExponentiatedGradientState(NamedTuple):
     """The weights, the log-potentials of each sequence, and the marginals, entropies and steps that go with them."""
 
     x: np.ndarray
@@ -31,7 +32,7 @@ class OEGState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OEG:
+class SequenceExponentiatedGradient(Solver):
     """On-line exponentiated gradient (Collins, Globerson, Koo, Carreras, Bartlett 2008) for `ChainProblem`.
 
     The dual block of a sequence moves to ``alpha_i^(1 - eta) p(. | x_i; w)^eta``, normalised: exponentiated gradient
@@ -56,7 +57,7 @@ class OEG:
     >>> from cumulant import optim
     >>> from cumulant.sequences import ChainProblem, SequenceData
     >>> data = SequenceData([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [0, 1, 0])
-    >>> result = optim.run(OEG(), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceExponentiatedGradient(), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 0.578004)
     """
@@ -72,8 +73,8 @@ class OEG:
         if not (np.isfinite(self.potential) and self.potential >= 0):
             raise ValueError(f"potential must be finite and not negative; got {self.potential!r}")
 
-    def init(self, problem: ChainProblem, x0: Any, rng: Any) -> OEGState:
-        """Laws next to the labels. The starting weights `x0` are not used: they follow from the marginals."""
+    def init(self, problem: ChainProblem, x0: Any, rng: Any) -> ExponentiatedGradientState:
+        """Distributions near the labels. The starting weights `x0` are not used: they follow from the marginals."""
         if problem.l1:
             raise ValueError("exponentiated gradient needs a differentiable objective: l1 must be 0")
         labels, n, k = problem.labels, problem.n_terms, problem.n_labels
@@ -81,13 +82,13 @@ class OEG:
         potentials[np.arange(len(labels)), labels] = self.potential
         nodes, counts, entropies = np.empty_like(potentials), np.empty_like(pair_potentials), np.empty(n)
         lay_out(potentials, pair_potentials, problem.data.offsets, nodes, np.empty((0, k, k)), counts, entropies)
-        residual = problem.gold - problem._gathered(nodes, counts.sum(axis=0)) / n
-        return OEGState(
+        residual = problem.gold - problem._gathered((nodes, counts.sum(axis=0))) / n
+        return ExponentiatedGradientState(
             residual / problem.l2, potentials, pair_potentials, nodes, counts, entropies, np.full(n, self.step_size),
             np.zeros(2), 0, 0, randomness.seed(rng),
         )  # fmt: skip
 
-    def step(self, problem: ChainProblem, state: OEGState) -> OEGState:
+    def step(self, problem: ChainProblem, state: ExponentiatedGradientState) -> ExponentiatedGradientState:
         """One epoch."""
         starts, _, place = problem.attributes_of_sequences
         exponentiated_epoch(
@@ -96,11 +97,11 @@ class OEG:
         )  # fmt: skip
         return state._replace(sweep=state.sweep + 1, updates=state.updates + problem.n_terms)
 
-    def solution(self, problem: ChainProblem, state: OEGState) -> np.ndarray:
+    def solution(self, problem: ChainProblem, state: ExponentiatedGradientState) -> np.ndarray:
         """The weights."""
         return state.x
 
-    def measure(self, problem: ChainProblem, state: OEGState) -> dict[str, float]:
+    def measure(self, problem: ChainProblem, state: ExponentiatedGradientState) -> dict[str, float]:
         """The two objectives and the gap, with the entropies that are kept: the certificate computes them anew."""
         primal = problem.value(state.x)
         dual = float(np.mean(state.entropies) - 0.5 * problem.l2 * np.vdot(state.x, state.x))
@@ -113,14 +114,18 @@ class OEG:
             "line_search_evaluations": float(state.counters[1]),
         }
 
-    def marginals(self, problem: ChainProblem, state: OEGState) -> Marginals:
+    def marginals(self, problem: ChainProblem, state: ExponentiatedGradientState) -> ChainMarginals:
         """The marginals of all nodes and pairs, from the potentials."""
         k = problem.n_labels
         nodes, counts, entropies = np.empty_like(state.nodes), np.empty_like(state.counts), np.empty(problem.n_terms)
         pairs = np.empty((len(problem.labels) - problem.n_terms, k, k))
         lay_out(state.potentials, state.pair_potentials, problem.data.offsets, nodes, pairs, counts, entropies)
-        return Marginals(nodes, pairs)
+        return ChainMarginals(nodes, pairs)
 
-    def certify(self, problem: ChainProblem, state: OEGState) -> Certificate:
+    def certify(self, problem: ChainProblem, state: ExponentiatedGradientState) -> Certificate:
         """``P(w) - P* <= P(w) - D(mu)``."""
-        return certify_gap(problem, state.x, self.marginals(problem, state))
+        return certify_gap(*self.subject(problem, state))
+
+    def subject(self, problem: ChainProblem, state: ExponentiatedGradientState) -> Subject:
+        """The problem; the weights and the marginals."""
+        return Subject(problem, (state.x, self.marginals(problem, state)))

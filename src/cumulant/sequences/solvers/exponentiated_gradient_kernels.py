@@ -1,7 +1,7 @@
 """The inner loop of on-line exponentiated gradient ascent on chains.
 
-The dual block of a sequence is the law with log-potentials ``theta_i``: one for each label of each node, and one matrix
-that serves all its pairs. An update mixes them with the scores of the current weights.
+The dual block of a sequence is the distribution with log-potentials ``theta_i``: one for each label of each node, and
+one matrix that serves all its pairs. An update mixes them with the scores of the current weights.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def _mix(first, second, share, length, out):
 
 @kernel
 def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropies):
-    """The marginals, expected transitions and entropies of all laws; `pairs` is filled if it is long enough."""
+    """The marginals, expected transitions and entropies of all blocks; `pairs` is filled if it is long enough."""
     n_labels = potentials.shape[1]
     longest = longest_span(offsets)
     forward, ahead = np.empty((longest, n_labels)), np.empty((longest, n_labels))

@@ -6,9 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.sequences.solvers.dual_ascent import Problem, certify_gradient
+from cumulant.optim.protocol import Solver
+from cumulant.sequences.certify import certify_weights
+from cumulant.sequences.solvers.dual_ascent import SequenceProblem
 
-__all__ = ["LBFGS"]
+__all__ = ["SequenceLBFGS"]
 
 _SHRINK, _ARMIJO = 0.5, 1e-4
 
@@ -24,10 +26,11 @@ class LBFGSState(NamedTuple):
     products: np.ndarray  # steps . changes
     squares: np.ndarray  # changes . changes
     evaluations: int
+    failures: int = 0  # line searches that found no lower value, one after the other
 
 
 @dataclass(frozen=True)
-class LBFGS:
+class SequenceLBFGS(Solver):
     """Limited-memory BFGS on a `ChainProblem` or `TreeProblem` without an l1 penalty.
 
     The inverse Hessian is the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction costs two products
@@ -44,7 +47,7 @@ class LBFGS:
 
     backend: ClassVar[str] = "host"
 
-    def init(self, problem: Problem, x0: Any, rng: Any) -> LBFGSState:
+    def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> LBFGSState:
         """The value and gradient at `x0`."""
         if problem.l1:
             raise ValueError("L-BFGS needs a differentiable objective: l1 must be 0")
@@ -53,11 +56,11 @@ class LBFGS:
         empty = np.zeros((0, x.size))
         return LBFGSState(x, value, gradient.ravel(), empty, empty, np.zeros((0, 0)), np.zeros((0, 0)), 1)
 
-    def step(self, problem: Problem, state: LBFGSState) -> LBFGSState:
+    def step(self, problem: SequenceProblem, state: LBFGSState) -> LBFGSState:
         """One quasi-Newton step."""
         direction, slope = self._direction(state)
         if slope == 0:
-            return state  # the minimum itself
+            return state._replace(failures=2)  # the minimum itself
         length = 1.0 if len(state.steps) else min(1.0, 1.0 / np.sqrt(-slope))
         evaluations = state.evaluations
         while True:
@@ -67,8 +70,10 @@ class LBFGS:
             if value <= state.value + _ARMIJO * length * slope:
                 break
             if length < 1e-12:  # rounding: nothing lower can be found along this direction
-                return state._replace(evaluations=evaluations, steps=state.steps[:0], changes=state.changes[:0],
-                                      products=np.zeros((0, 0)), squares=np.zeros((0, 0)))  # fmt: skip
+                return state._replace(
+                    evaluations=evaluations, steps=state.steps[:0], changes=state.changes[:0],
+                    products=np.zeros((0, 0)), squares=np.zeros((0, 0)), failures=state.failures + 1,
+                )  # fmt: skip
             # The minimum of the parabola through the value, the slope and the new value; at least a tenth.
             parabola = -slope * length**2 / (2 * (value - state.value - slope * length))
             length = max(min(parabola, _SHRINK * length), 0.1 * length)
@@ -90,7 +95,7 @@ class LBFGS:
 
     def _with_pair(self, state, x, value, gradient, step, change, evaluations):
         if not np.vdot(step, change) > 0:  # a step so small that rounding hides its curvature
-            return state._replace(x=x, value=value, gradient=gradient, evaluations=evaluations)
+            return state._replace(x=x, value=value, gradient=gradient, evaluations=evaluations, failures=0)
         keep = slice(max(len(state.steps) + 1 - self.history, 0), None)
         steps, changes = np.vstack([state.steps[keep], step]), np.vstack([state.changes[keep], change])
         column, row, squares = steps @ change, changes @ step, changes @ change
@@ -101,21 +106,22 @@ class LBFGS:
         all_squares[:, -1], all_squares[-1, :] = squares, squares
         return LBFGSState(x, value, gradient, steps, changes, products, all_squares, evaluations)
 
-    def solution(self, problem: Problem, state: LBFGSState) -> np.ndarray:
+    def solution(self, problem: SequenceProblem, state: LBFGSState) -> np.ndarray:
         """The weights."""
         return state.x.reshape(problem.shape)
 
-    def measure(self, problem: Problem, state: LBFGSState) -> dict[str, float]:
+    def measure(self, problem: SequenceProblem, state: LBFGSState) -> dict[str, float]:
         """The objective and the bound on its distance to the minimum."""
         squared = float(np.vdot(state.gradient, state.gradient))
         return {
             "value": state.value,
             "bound": squared / (2 * problem.strong_convexity),
             "gradient_norm": float(np.sqrt(squared)),
+            "stuck": float(state.failures > 1),  # the second along the gradient itself
             "oracle_calls": float(state.evaluations * problem.n_terms),
             "line_search_evaluations": 0.0,
         }
 
-    def certify(self, problem: Problem, state: LBFGSState) -> Certificate:
+    def certify(self, problem: SequenceProblem, state: LBFGSState) -> Certificate:
         """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``."""
-        return certify_gradient(problem, self.solution(problem, state))
+        return certify_weights(problem, self.solution(problem, state))

@@ -1,7 +1,7 @@
-"""Dual ascent that gives L-BFGS a chance where it is slow: the two are compared by how fast their gaps fall.
+"""Dual ascent, replaced by L-BFGS where that is predicted to be faster.
 
-Dual ascent is the faster road to any tolerance on most data; where the penalty is small, or where few sequences are
-large and strongly coupled, L-BFGS can be many times as fast. Which it is shows only on the way.
+Dual ascent is faster to any tolerance on most data. Where the penalty is small, or where few sequences are large and
+strongly coupled, L-BFGS can be many times as fast. The two are compared during the run, by how fast their gaps fall.
 """
 
 from dataclasses import dataclass, field
@@ -9,11 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.sequences.solvers.dual_ascent import DualAscent, DualAscentState, Problem
-from cumulant.sequences.solvers.lbfgs import LBFGS, LBFGSState
+from cumulant.certificates import Certificate, Subject
+from cumulant.optim.protocol import Solver
+from cumulant.sequences.solvers.dual_ascent import DualAscentState, SequenceDualAscent, SequenceProblem
+from cumulant.sequences.solvers.lbfgs import LBFGSState, SequenceLBFGS
 
-__all__ = ["Switching"]
+__all__ = ["SequenceSwitching"]
 
 _FIRST = 15  # epochs before the first look
 _SLOW = 60  # epochs that may be left without a look at L-BFGS
@@ -21,7 +22,7 @@ _TRIAL = 30  # passes at least that L-BFGS is given
 
 
 class SwitchingState(NamedTuple):
-    """Both methods as they stand, which of the two is running, and the gaps that each has seen."""
+    """The states of both methods, which of the two is running, and the gaps that each has seen."""
 
     ascent: DualAscentState
     batch: LBFGSState | None
@@ -32,44 +33,44 @@ class SwitchingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Switching:
-    """`DualAscent`, and `LBFGS` from where it stands once that promises to be the faster of the two.
+class SequenceSwitching(Solver):
+    """`SequenceDualAscent`, continued by `SequenceLBFGS` from its weights once that is predicted to be faster.
 
-    After 15 epochs, and again whenever their number has doubled, the epochs that are left are predicted from how fast
-    the gap has fallen. Where that are more than 60, L-BFGS gets as many passes as dual ascent has had, from its
-    weights; the method with the fewer passes left goes on, and the other one is kept for the next comparison. The
-    comparison is by passes and not by seconds, so that the answer does not depend on the machine.
+    After 15 epochs, and again whenever their number has doubled, the remaining epochs are predicted from how fast the
+    gap has fallen. If there are more than 60, L-BFGS gets as many passes as dual ascent has had, from its weights. Then
+    the method with fewer predicted passes continues, and the other one is kept for the next comparison. Passes are
+    compared and not seconds, so that the answer does not depend on the machine.
 
     Parameters
     ----------
     ascent : DualAscent
     batch : LBFGS
     tol : float
-        The relative gap that is aimed at.
+        The relative gap to reach.
 
     Examples
     --------
     >>> from cumulant import optim
     >>> from cumulant.sequences import ChainProblem, SequenceData
     >>> data = SequenceData([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [0, 1, 0])
-    >>> result = optim.run(Switching(tol=1e-10), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceSwitching(tol=1e-10), ChainProblem(data, 2), np.zeros((7, 2)), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 0.578004)
     """
 
-    ascent: DualAscent = field(default_factory=DualAscent)
-    batch: LBFGS = field(default_factory=LBFGS)
+    ascent: SequenceDualAscent = field(default_factory=SequenceDualAscent)
+    batch: SequenceLBFGS = field(default_factory=SequenceLBFGS)
     tol: float = 1e-3
 
     backend: ClassVar[str] = "host"
 
-    def init(self, problem: Problem, x0: Any, rng: Any) -> SwitchingState:
+    def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> SwitchingState:
         """Dual ascent at its start."""
         return SwitchingState(
             self.ascent.init(problem, x0, rng), None, False, np.zeros((0, 2)), np.zeros((0, 2)), _FIRST
         )
 
-    def step(self, problem: Problem, state: SwitchingState) -> SwitchingState:
+    def step(self, problem: SequenceProblem, state: SwitchingState) -> SwitchingState:
         """A step of the method that is running, and a comparison where one is due."""
         if state.batching:
             assert state.batch is not None
@@ -94,7 +95,7 @@ class Switching:
         return state._replace(batch=batch, batching=True, look=batch.evaluations + max(epochs, _TRIAL))
 
     def _compared(self, problem, state):
-        """The method with fewer passes left goes on."""
+        """The method with fewer passes left continues."""
         goal = self.tol * abs(state.batch.value)
         first = state.look - max(state.ascent.sweep, _TRIAL)
         trial = state.batch_seen[state.batch_seen[:, 0] >= first]
@@ -102,12 +103,12 @@ class Switching:
             return state._replace(look=2 * state.batch.evaluations)
         return state._replace(batching=False, look=2 * state.ascent.sweep)
 
-    def solution(self, problem: Problem, state: SwitchingState) -> np.ndarray:
+    def solution(self, problem: SequenceProblem, state: SwitchingState) -> np.ndarray:
         """The weights of the method that is running."""
         solver, own = self._running(state)
         return solver.solution(problem, own)
 
-    def measure(self, problem: Problem, state: SwitchingState) -> dict[str, float]:
+    def measure(self, problem: SequenceProblem, state: SwitchingState) -> dict[str, float]:
         """What the method that is running measures, with the oracle calls of both."""
         solver, own = self._running(state)
         found, (calls, searches) = solver.measure(problem, own), state.ascent.counters[:, :2].sum(axis=0)
@@ -116,23 +117,29 @@ class Switching:
             "value": found["value"],
             "bound": found["bound"],
             "dual": found["value"] - found["bound"],
+            "stuck": found.get("stuck", 0.0),
             "estimate": found.get("estimate", found["bound"]),
             "updates": float(state.ascent.updates),
             "oracle_calls": float(calls) + passes,
             "line_search_evaluations": float(searches),
         }
 
-    def certify(self, problem: Problem, state: SwitchingState) -> Certificate:
+    def certify(self, problem: SequenceProblem, state: SwitchingState) -> Certificate:
         """The certificate of the method that is running."""
         solver, own = self._running(state)
         return solver.certify(problem, own)
+
+    def subject(self, problem: SequenceProblem, state: SwitchingState) -> Subject | None:
+        """What the certificate of the method that is running speaks of."""
+        solver, own = self._running(state)
+        return solver.subject(problem, own)
 
     def _running(self, state: SwitchingState) -> tuple[Any, Any]:
         return (self.batch, state.batch) if state.batching else (self.ascent, state.ascent)
 
 
 def _left(seen: np.ndarray, goal: float) -> float:
-    """The passes until the gap is below `goal`, if it goes on falling as it did in the second half of those seen.
+    """The passes until the gap is below `goal`, if it continues to fall as it did in the second half of those seen.
 
     The lowest gap so far counts: that of L-BFGS, a squared gradient, goes up and down.
     """

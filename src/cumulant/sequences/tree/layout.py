@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from cumulant.graphical.exact.junction_tree import JunctionTree
 from cumulant.sequences.data.graph_data import GraphData
-from cumulant.sequences.tree.junction_tree import JunctionTree
 
-__all__ = ["Features", "Layout", "Rows", "features_of", "lay_out", "rows_of"]
+__all__ = ["Features", "Layout", "WeightRows", "features_of", "lay_out", "rows_of"]
 
 
 class Layout(NamedTuple):
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     widths: np.ndarray  # entries of the factor
     entries: np.ndarray  # the map from the entries of its home to its own
     map_starts: np.ndarray  # (maps,) where a map begins in `maps`
-    chunks: np.ndarray  # it has a number for each chunk of so many entries, which
+    chunks: np.ndarray  # it has a number for each chunk of this many entries, which
     steps: np.ndarray  # all go there (0), or one after the other from there on (1)
     maps: np.ndarray
 
@@ -56,7 +56,7 @@ class Features(NamedTuple):
     values: np.ndarray
 
 
-class Rows(NamedTuple):
+class WeightRows(NamedTuple):
     """The rows of weights that each graph touches, each named once."""
 
     starts: np.ndarray  # (n + 1,)
@@ -114,7 +114,7 @@ class _Structures:
         key = (n_variables, scopes, tree)
         if key not in self.known:
             self.known[key] = len(self.sizes)
-            tree = JunctionTree.of(n_variables, set(scopes)) if tree is None else tree
+            tree = JunctionTree.of(n_variables, set(scopes), self.n_labels) if tree is None else tree
             tree.check_width(self.n_labels, self.max_table, f"graph {i}")
             self._add(tree, scopes)
         return self.known[key]
@@ -191,7 +191,7 @@ def features_of(data: GraphData, n_labels: int, order: np.ndarray) -> Features:
     return Features(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data)
 
 
-def rows_of(layout: Layout, features: Features) -> Rows:
+def rows_of(layout: Layout, features: Features) -> WeightRows:
     """The rows of weights that each graph touches."""
     counts = np.diff(features.indptr)
     first = layout.factors[layout.structures]  # of the structure of each graph
@@ -206,7 +206,7 @@ def rows_of(layout: Layout, features: Features) -> Rows:
     ends = _offsets(own)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = (ends[:-1] - ends[starts[graph[chosen]]])[np.cumsum(new) - 1]
-    return Rows(starts, features.columns[chosen], own, places)
+    return WeightRows(starts, features.columns[chosen], own, places)
 
 
 def _offsets(counts: Any) -> np.ndarray:

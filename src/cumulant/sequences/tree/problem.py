@@ -1,7 +1,7 @@
 """The regularised likelihood of labelled graphs, its dual, and the gap between them.
 
 The same mathematics as for chains (`problem`), with a junction tree for each graph: ``mu_i`` are marginals of its
-cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C) - sum_S H(mu_S)``, that of the law
+cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C) - sum_S H(mu_S)``, that of
 ``prod_C mu_C / prod_S mu_S`` (Le Priol 2021, section 3.3.2). Weights are one vector: for each kind of factor a matrix
 with a row for each feature and a column for each labelling of a factor's variables.
 """
@@ -17,9 +17,9 @@ from scipy import sparse
 from cumulant.sequences.chain.chain_kernels import gather
 from cumulant.sequences.chain.radius import attribute_radii
 from cumulant.sequences.data.graph_data import GraphData
-from cumulant.sequences.regularised import Regularised
+from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.tree import tree_kernels as kernels
-from cumulant.sequences.tree.layout import Features, Layout, Rows, features_of, lay_out, rows_of
+from cumulant.sequences.tree.layout import Features, Layout, WeightRows, features_of, lay_out, rows_of
 from cumulant.threads import in_parts
 
 __all__ = ["MAX_TABLE", "TreeInference", "TreeMarginals", "TreeProblem"]
@@ -184,10 +184,10 @@ class TreeProblem(Regularised):
     Examples
     --------
     >>> from cumulant import optim
-    >>> from cumulant.sequences import DualAscent, GraphData, TreeProblem
+    >>> from cumulant.sequences import SequenceDualAscent, GraphData, TreeProblem
     >>> star = (np.eye(4), [(0, 1), (0, 2), (0, 3)])
     >>> problem = TreeProblem(GraphData.from_graphs([star], [[0, 1, 1, 1]]), 2)
-    >>> result = optim.run(DualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
+    >>> result = optim.run(SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-10, rng=0)
     >>> result.status, round(result.value, 6)
     ('converged', 1.074003)
     """
@@ -222,7 +222,7 @@ class TreeProblem(Regularised):
         return self.inference.split(self._weights(w))
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> WeightRows:
         """The rows of weights that each graph touches."""
         return rows_of(self.inference.layout, self.inference.features)
 
@@ -264,38 +264,27 @@ class TreeProblem(Regularised):
 
     # Primal -----------------------------------------------------------------------------------------------------------
 
-    def value(self, w: Any) -> float:
-        """``P(w)``."""
-        w = self._weights(w)
-        return self._value(w, self.inference.log_partitions(w))
-
-    def value_and_gradient(self, w: Any) -> tuple[float, np.ndarray]:
-        """``P(w)`` and the gradient of its smooth part: ``l2 w + (1/n) sum_i grad phi_i(w)``."""
-        w = self._weights(w)
-        log_z, beliefs = self.inference.expectations(w)
-        beliefs[self.gold_places] -= 1.0
-        return self._value(w, log_z), self._gathered(beliefs) / self.n_terms + self.l2 * w
-
     def log_partitions(self, w: Any) -> np.ndarray:
         """``log Z_i(w)`` of every graph."""
         return self.inference.log_partitions(self._weights(w))
 
     def expectations(self, w: Any) -> dict[str, np.ndarray]:
         """The marginals of the factors of each kind, ``(factors, K^r)``."""
-        return self.inference.split_beliefs(self.inference.expectations(self._weights(w))[1])
+        return self.inference.split_beliefs(self._expectations(self._weights(w))[1])
 
-    def rounding(self, w: Any) -> float:
-        """What rounding may do to ``P(w)`` and to the dual: a unit for each number added up, of all that is added."""
-        w, layout = self._weights(w), self.inference.layout
-        terms = np.diff(layout.factor_offsets).max() + np.diff(layout.cliques).max() + layout.blocks.max()
-        return self._rounding(w, self.inference.log_partitions(w), terms)
+    def _expectations(self, w):
+        return self.inference.expectations(w)
 
-    def _gathered(self, beliefs):
-        """Sums over factors laid out like the weights: ``sum_i E F(x_i, y)`` from the marginals of factors."""
+    def _minus_labels(self, beliefs):
+        beliefs[self.gold_places] -= 1.0
+        return beliefs
+
+    def _gathered(self, beliefs, magnitude=False):
         out = np.empty(self.shape)
         parts, targets = self.inference.split_beliefs(beliefs), self.inference.split(out)
         for kind, own in parts.items():
-            arrays, target = self.by_feature[kind], targets[kind]
+            (indptr, indices, values), target = self.by_feature[kind], targets[kind]
+            arrays = indptr, indices, np.abs(values) if magnitude else values
 
             def part(first, last, arrays=arrays, own=own, target=target):
                 gather(*arrays, own, first, last, target)
@@ -303,10 +292,47 @@ class TreeProblem(Regularised):
             in_parts(part, len(target), self.n_jobs)
         return out
 
+    # Rounding ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _longest_sum(self) -> int:
+        return max(int(np.diff(indptr).max(initial=0)) for indptr, _, _ in self.by_feature.values())
+
+    @cached_property
+    def _gold_magnitude(self) -> np.ndarray:
+        truth = np.zeros(self.inference.n_beliefs)
+        truth[self.gold_places] = 1.0
+        return self._gathered(truth, magnitude=True) / self.n_terms
+
+    def _magnitudes(self, w):
+        out, parts = np.zeros(self.n_terms), self.inference.split(np.abs(w))
+        for kind, factors in self.data.factors.items():
+            if len(factors):
+                own = np.asarray(abs(factors.features) @ parts[kind]).max(axis=1)
+                out += np.bincount(self.data.graph_of(factors.variables[:, 0]), own, minlength=self.n_terms)
+        return out
+
+    @cached_property
+    def _operations(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        layout = self.inference.layout
+        cliques = np.diff(layout.cliques)[layout.structures]
+        entries = np.diff(self.inference.features.indptr).max(initial=0)
+        in_score = entries + np.diff(layout.factor_offsets) + 2 * cliques
+        return in_score, cliques * (2.0 * layout.blocks.max() + 16.0), self.sizes * np.log(self.n_labels)
+
+    def _belief_errors(self, beliefs, relative):
+        summed, graphs = UNIT * (self._longest_sum + 16), []
+        for factors in self.data.factors.values():
+            own = self.data.graph_of(factors.variables[:, 0]) if len(factors) else np.zeros(0, dtype=np.int64)
+            graphs.append(np.repeat(own, self.n_labels**factors.arity))
+        errors = np.minimum((beliefs + TINY) * relative[np.concatenate(graphs)], 1.0) + summed * beliefs
+        errors[self.gold_places] += summed
+        return errors
+
     # Dual -------------------------------------------------------------------------------------------------------------
 
     def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> TreeMarginals:
-        """Marginals next to the labels: ``epsilon`` of the uniform law and ``1 - epsilon`` of the truth."""
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels."""
         layout = self.inference.layout
         mu = TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
 
@@ -324,12 +350,7 @@ class TreeProblem(Regularised):
             kernels.factor_marginals(inference.layout, mu.cliques, first, last, inference.starts, beliefs)
 
         inference.each(part)
-        return self._residual(beliefs)
-
-    def _residual(self, beliefs):
-        np.negative(beliefs, out=beliefs)
-        beliefs[self.gold_places] += 1.0
-        return self._gathered(beliefs) / self.n_terms
+        return -self._gathered(self._minus_labels(beliefs)) / self.n_terms
 
     def entropies(self, mu: TreeMarginals) -> np.ndarray:
         """``sum_C H(mu_C) - sum_S H(mu_S)`` of every graph."""
@@ -338,25 +359,21 @@ class TreeProblem(Regularised):
         self.inference.each(lambda first, last, _: kernels.entropies_of(layout, *mu, first, last, out))
         return out
 
-    def dual(self, mu: TreeMarginals, w: np.ndarray | None = None) -> float:
-        """``D(mu)``, with the weights ``w(mu)`` where they are known.
-
-        Without them it is computed at the law on labellings that has the conditional probabilities of each clique given
-        its separator, which is `mu` itself where its marginals agree: a lower bound on the minimum of ``P`` whatever
-        rounding has done to them.
-        """
-        if w is not None:
-            return float(np.mean(self.entropies(mu)) - 0.5 * self.l2 * np.vdot(w, w))
+    def _distribution(self, mu: TreeMarginals):
         inference, entropy = self.inference, np.empty(self.n_terms)
+        size = int(inference.layout.table_offsets[-1])
+        if mu.cliques.shape != (size,):
+            raise ValueError(
+                f"the marginals must have {size} entries; got {mu.cliques.size}: are they those of other data?"
+            )
         beliefs = np.empty(inference.n_beliefs)
 
         def part(first, last, work):
             layout, starts = inference.layout, inference.starts
-            kernels.lawful_trees(layout, mu.cliques, first, last, work, starts, beliefs, entropy)
+            kernels.tree_distributions(layout, mu.cliques, first, last, work, starts, beliefs, entropy)
 
         inference.each(part)
-        w = self.weights_of(self._residual(beliefs))
-        return float(np.mean(entropy) - 0.5 * self.l2 * np.vdot(w, w))
+        return entropy, beliefs
 
     def block_gaps(self, mu: TreeMarginals, w: Any = None) -> np.ndarray:
         """``KL(mu_i || p(. | x_i; w))`` of every graph, at ``w(mu)`` by default; their mean is then the duality gap."""

@@ -21,10 +21,10 @@ __all__ = [
     "factor_marginals",
     "gaps_of",
     "gold_scores",
-    "lawful_trees",
     "log_partitions_of",
     "node_marginals",
     "start_trees",
+    "tree_distributions",
     "tree_marginals",
 ]
 
@@ -225,7 +225,7 @@ def expectations_of(weights, layout, features, first, last, work, starts, log_z,
 
 @kernel
 def node_marginals(weights, layout, features, first, last, work, labels, out):
-    """The marginals of the variables of the graphs ``first:last``, with so many `labels`.
+    """The marginals of the variables of the graphs ``first:last``, with `labels` labels.
 
     Every variable belongs to exactly one clique in whose separator it is not.
     """
@@ -260,7 +260,7 @@ def _best_up(layout, i, tables, best, message):
 
 @kernel
 def best_labels(weights, layout, features, first, last, work, best, labels, out):
-    """The labelling of highest score of each of the graphs ``first:last``, with so many `labels`."""
+    """The labelling of highest score of each of the graphs ``first:last``, with `labels` labels."""
     for i in range(first, last):
         tables, structure = _cut(layout.table_offsets, i, work.tables), layout.structures[i]
         _score_tables(weights, 0.0, layout, features, i, tables, work.one)
@@ -281,7 +281,7 @@ def best_labels(weights, layout, features, first, last, work, best, labels, out)
 
 @kernel
 def start_trees(layout, truth, labels, epsilon, first, last, cliques, separators):
-    """Marginals of ``epsilon`` of the uniform law and ``1 - epsilon`` of the labels `truth`."""
+    """Marginals of ``epsilon`` of the uniform distribution and ``1 - epsilon`` on the labels `truth`."""
     for i in range(first, last):
         structure, own = layout.structures[i], _own(layout.variable_offsets, i, truth)
         tables, shares = _own(layout.table_offsets, i, cliques), _own(layout.separator_offsets, i, separators)
@@ -317,7 +317,7 @@ def _negative_entropy(probabilities):
 
 @kernel
 def entropies_of(layout, cliques, separators, first, last, out):
-    """``sum_C H(mu_C) - sum_S H(mu_S)`` of the graphs ``first:last``: the entropy of the law with these marginals."""
+    """``sum_C H(mu_C) - sum_S H(mu_S)`` of the graphs ``first:last``: the entropy with these marginals."""
     for i in range(first, last):
         below = _negative_entropy(_own(layout.separator_offsets, i, separators))
         out[i] = below - _negative_entropy(_own(layout.table_offsets, i, cliques))
@@ -343,7 +343,7 @@ def gaps_of(weights, layout, features, cliques, separators, first, last, work, o
 
 
 @kernel(fastmath=_FAST)
-def _lawful_block(row, share, out):
+def _conditional_block(row, share, out):
     """`share` of the probabilities proportional to `row`; returns their part of the entropy by the chain rule."""
     total = 0.0
     for e in range(len(row)):
@@ -359,11 +359,12 @@ def _lawful_block(row, share, out):
 
 
 @kernel
-def lawful_trees(layout, cliques, first, last, work, starts, beliefs, entropy):
-    """A law on the labellings of each of the graphs ``first:last``, whatever numbers `cliques` holds.
+def tree_distributions(layout, cliques, first, last, work, starts, beliefs, entropy):
+    """A distribution over the labellings of each of the graphs ``first:last``, whatever numbers `cliques` holds.
 
-    It has the conditional probabilities of each clique given its separator; where `cliques` are the marginals of a law
-    on the tree, it is that law. Fills the marginals of its factors and `entropy`, of whose terms none is negative.
+    It has the conditional probabilities of each clique given its separator; where `cliques` are the marginals of a
+    distribution on the tree, it is that one. Fills the marginals of its factors and `entropy`, none of whose terms is
+    negative.
     """
     for i in range(first, last):
         structure, source = layout.structures[i], _own(layout.table_offsets, i, cliques)
@@ -373,7 +374,7 @@ def lawful_trees(layout, cliques, first, last, work, starts, beliefs, entropy):
             shares = _separator_marginal(layout, c, tables, work.separators)
             for s in range(len(shares)):
                 span = slice(s * block, (s + 1) * block)
-                value += _lawful_block(given[span], shares[s], own[span])
+                value += _conditional_block(given[span], shares[s], own[span])
         entropy[i] = value
         _beliefs(layout, i, tables, starts, beliefs)
 
@@ -440,7 +441,7 @@ def ascend_trees(
     weights, threshold, layout, features, rows, cliques, separators, members, gaps, tree, importance, drawing, search,
     scale, sigma, updates, source, counters, work,
 ):  # fmt: skip
-    """`updates` updates of dual ascent on the graphs `members`: see `sdca_kernels.ascend`, which does it for chains.
+    """`updates` updates of dual ascent on the graphs `members`: see `dual_ascent_kernels.ascend` for chains.
 
     `cliques` and `separators` are the dual variables; `drawing` is ``(scheme, nonuniformity)``, `search`
     ``(subprecision, max_evaluations, straightness)``, and `source` ``(seed, block, sweep)``.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cumulant.errors import TooWide
-from cumulant.sequences import JunctionTree
+from cumulant.graphical import JunctionTree
 
 
 def filled(tree):
@@ -103,6 +103,15 @@ def test_no_fewer_edges_can_be_filled_in_on_small_graphs():
         assert found == fewest
 
 
+def test_a_tall_grid_gets_the_cliques_of_the_best_order():
+    """Min-fill is a poor order for a grid: a sweep has cliques of one more than its height, and no more of them."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(9, 9), ordering="sorted")
+    tree = JunctionTree.from_graph(graph, n_states=4)
+    check(tree, graph)
+    assert max(map(len, tree.cliques)) == 10
+    assert tree.size(4) < 4**10 * 81
+
+
 def test_cliques_of_three_and_variables_without_any():
     tree = JunctionTree.of(6, [(0, 1, 2), (2, 3), (3,), (4, 3)])
     assert {frozenset(c) for c in tree.cliques} == {frozenset(c) for c in [(0, 1, 2), (2, 3), (3, 4), (5,)]}
@@ -124,7 +133,7 @@ def test_a_tree_of_ones_own():
     for cliques, edges, message in [
         ([(0, 1), (1, 2), (3,)], [(0, 1), (1, 0)], "closes a cycle"),
         ([(0, 1), (1, 2), (3,)], [(0, 3)], "join two of the 3 cliques"),
-        ([(0, 1), (1, 2), (3,)], [], "variable 1 must hang together; these are in 2 parts"),
+        ([(0, 1), (1, 2), (3,)], [], "variable 1 must be connected; they are in 2 parts"),
         ([(0, 1), (1, 2)], [(0, 1)], "variable 3 is in no clique"),
         ([(0, 1), (1, 4), (3,)], [(0, 1)], "variables from 0 to 3"),
         ([(0, 0), (1, 2), (3,)], [], "different variables"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cumulant import optim
-from cumulant.optim import rates, verify
+from cumulant.optim import compare_with_rate, rates
 from tests.optim.cases import RIDGE
 
 TWO = optim.Quadratic(np.diag([1.0, 10.0]), np.zeros(2))
@@ -14,10 +14,10 @@ def trace():
 
 
 def test_a_true_bound_holds_and_a_false_one_does_not(trace):
-    good = verify(trace, lambda k: rates.gd_convex(10.0, 2.0, k))
+    good = compare_with_rate(trace, lambda k: rates.gd_convex(10.0, 2.0, k))
     assert good.holds
     assert good.worst_ratio == pytest.approx(0.55)  # at step 0: 5.5 against 10
-    bad = verify(trace, lambda k: rates.gd_convex(10.0, 2.0, k) / 100)
+    bad = compare_with_rate(trace, lambda k: rates.gd_convex(10.0, 2.0, k) / 100)
     assert not bad.holds
     assert bad.worst_ratio == pytest.approx(55)
     assert "VIOLATED" in str(bad)
@@ -27,20 +27,22 @@ def test_rounding_at_the_end_of_a_run_is_not_a_violation():
     exact = np.linalg.solve(RIDGE.A.T @ RIDGE.A / 12 + 0.3 * np.eye(4), RIDGE.A.T @ RIDGE.y / 12)
     run = optim.run(optim.GradientDescent(), RIDGE, np.zeros(4), max_steps=400, tol=None)
     L, mu = RIDGE.smoothness, RIDGE.strong_convexity
-    found = verify(
+    found = compare_with_rate(
         run.trace,
         lambda k: L / 2 * rates.gd_strongly_convex(L, mu, k, np.linalg.norm(exact)) ** 2,
         optimum=float(RIDGE.value(exact)),
     )
     assert found.holds
     assert found.bound[-1] < 1e-17  # far below what the values can resolve
-    assert not verify(run.trace, found.bound, optimum=float(RIDGE.value(exact)), rounding=0.0).holds
+    assert not compare_with_rate(run.trace, found.bound, optimum=float(RIDGE.value(exact)), rounding=0.0).holds
 
 
 def test_infinite_bounds_are_left_out_and_other_columns_can_be_used(trace):
-    found = verify(trace, lambda k: rates.mirror(10.0, 1.0, k), column="value")
+    found = compare_with_rate(trace, lambda k: rates.mirror(10.0, 1.0, k), column="value")
     assert found.steps[0] == 1
-    norms = verify(trace, lambda k: 10.0 * rates.gd_strongly_convex(10.0, 1.0, k, np.sqrt(2)), column="gradient_norm")
+    norms = compare_with_rate(
+        trace, lambda k: 10.0 * rates.gd_strongly_convex(10.0, 1.0, k, np.sqrt(2)), column="residual"
+    )
     assert norms.holds
 
 
@@ -51,14 +53,14 @@ def test_it_draws_on_axes_it_is_given(trace):
         def __getattr__(self, name):
             return lambda *args, **kwargs: calls.append(name)
 
-    verify(trace, lambda k: rates.gd_convex(10.0, 2.0, k)).plot(Axes())
+    compare_with_rate(trace, lambda k: rates.gd_convex(10.0, 2.0, k)).plot(Axes())
     assert calls == ["plot", "plot", "set", "legend"]
 
 
 def test_bounds_that_say_nothing_are_refused(trace):
     with pytest.raises(ValueError, match="infinite or NaN at every record"):
-        verify(trace, np.full(31, np.inf))
+        compare_with_rate(trace, np.full(31, np.inf))
     with pytest.raises(ValueError, match="one entry for each of the 31 records"):
-        verify(trace, np.ones(3))
+        compare_with_rate(trace, np.ones(3))
     with pytest.raises(ValueError, match="must not be negative"):
-        verify(trace, -np.ones(31))
+        compare_with_rate(trace, -np.ones(31))

@@ -4,20 +4,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cumulant.errors import TooWide
-from cumulant.graphical.exact.min_fill import min_fill
+from cumulant.graphical.exact.min_fill import eliminate, min_fill
+from cumulant.graphical.exact.orders import elimination_order
 from cumulant.graphical.graphs import undirected
+from cumulant.graphical.structure import Structure
 
 __all__ = ["JunctionTree"]
+
+_LARGE = 2.0**14  # entries of all cliques from which other orders than min-fill are tried
 
 
 @dataclass(frozen=True)
 class JunctionTree:
     """Cliques of variables joined to a tree, or to a forest where the graph falls apart.
 
-    It has the running-intersection property: the cliques that hold a variable hang together. A law that factorises over
-    the cliques is then ``prod_C p(y_C) / prod_S p(y_S)``, with one separator ``S`` for each edge of the tree (Lauritzen
-    and Spiegelhalter 1988). Make one by `of`, `from_graph` or `from_cliques`.
+    It has the running-intersection property: the cliques that hold a variable are connected. A distribution that
+    factorises over the cliques is then ``prod_C p(y_C) / prod_S p(y_S)``, with one separator ``S`` for each edge of the
+    tree (Lauritzen and Spiegelhalter 1988). Make one by `of`, `from_graph` or `from_cliques`.
 
     Attributes
     ----------
@@ -44,22 +50,25 @@ class JunctionTree:
     separators: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, n_variables: int, cliques: Iterable[Sequence[int]]) -> "JunctionTree":
+    def of(cls, n_variables: int, cliques: Iterable[Sequence[int]], n_states: int = 2) -> "JunctionTree":
         """The tree of the graph that joins the variables of each clique.
 
         Variables are eliminated one by one, each time one that adds the fewest edges among its neighbours (min-fill;
-        Kjaerulff 1990). A graph that is already triangulated keeps its cliques, and the tree is one of largest weight,
-        the size of its separators (Jensen and Jensen 1994). Variables in no clique make one of their own.
+        Kjaerulff 1990); where that gives large tables, with `n_states` states a variable, in the best order that
+        `elimination_order` finds. A graph that is already triangulated keeps its cliques, and the tree is one of
+        largest weight, the size of its separators (Jensen and Jensen 1994). Variables in no clique make one of their
+        own.
         """
-        adjacent: list[set[int]] = [set() for _ in range(n_variables)]
-        for clique in _checked(n_variables, cliques):
-            for v in clique:
-                adjacent[v].update(clique)
-                adjacent[v].discard(v)
-        return cls._arranged(n_variables, *_clique_tree(min_fill(adjacent)))
+        scopes = _checked(n_variables, cliques)
+        steps = min_fill(_neighbours(n_variables, scopes))
+        widths = [len(around) for _, around in steps]
+        if max(widths) > 3 and sum(float(n_states) ** (width + 1) for width in widths) > _LARGE:
+            order = elimination_order(Structure(np.full(n_variables, n_states), scopes)).order
+            steps = eliminate(_neighbours(n_variables, scopes), order.tolist())
+        return cls._arranged(n_variables, *_clique_tree(steps))
 
     @classmethod
-    def from_graph(cls, graph: Any) -> "JunctionTree":
+    def from_graph(cls, graph: Any, n_states: int = 2) -> "JunctionTree":
         """The tree of a networkx graph whose nodes are 0, 1, ..., n - 1.
 
         >>> import networkx as nx
@@ -70,7 +79,7 @@ class JunctionTree:
         n = graph.number_of_nodes()
         if set(graph) != set(range(n)):
             raise ValueError(f"the nodes of graph must be the numbers from 0 to {n - 1}; got {list(graph)!r:.80}")
-        return cls.of(n, graph.edges)
+        return cls.of(n, graph.edges, n_states)
 
     @classmethod
     def from_cliques(
@@ -83,7 +92,7 @@ class JunctionTree:
         >>> JunctionTree.from_cliques(3, [(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2)])
         Traceback (most recent call last):
         ...
-        ValueError: the cliques that hold variable 0 must hang together; these are in 2 parts: (0, 1), (0, 2)
+        ValueError: the cliques that hold variable 0 must be connected; they are in 2 parts: (0, 1), (0, 2)
         """
         sets = [set(clique) for clique in _checked(n_variables, cliques)]
         pairs = [(int(a), int(b)) for a, b in edges]
@@ -96,7 +105,7 @@ class JunctionTree:
             parts = len(holders) - sum(v in both for both in shared)  # in a forest: nodes minus edges
             if parts != 1:
                 raise ValueError(
-                    f"the cliques that hold variable {v} must hang together; these are in {parts} parts: "
+                    f"the cliques that hold variable {v} must be connected; they are in {parts} parts: "
                     f"{', '.join(map(str, holders))}"
                 )
         return cls._arranged(n_variables, sets, pairs)
@@ -165,6 +174,15 @@ def _checked(n_variables: int, cliques: Iterable[Sequence[int]]) -> list[list[in
                 f"a clique must be different variables from 0 to {n_variables - 1}, at least one; got {tuple(clique)}"
             )
     return out
+
+
+def _neighbours(n_variables: int, cliques: list[list[int]]) -> list[set[int]]:
+    adjacent: list[set[int]] = [set() for _ in range(n_variables)]
+    for clique in cliques:
+        for v in clique:
+            adjacent[v].update(clique)
+            adjacent[v].discard(v)
+    return adjacent
 
 
 def _check_forest(n: int, edges: list[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""A run against its theorem: `verify(trace, bound)`."""
+"""A run against its theorem: `compare_with_rate(trace, bound)`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 
 from cumulant.optim.driver.trace import Trace
 
-__all__ = ["Verification", "verify"]
+__all__ = ["RateComparison", "compare_with_rate"]
 
 
 @dataclass(frozen=True)
-class Verification:
+class RateComparison:
     """How a measured quantity compares with its bound, record by record.
 
     Attributes
@@ -29,7 +29,7 @@ class Verification:
     Examples
     --------
     >>> trace = Trace(np.array([1, 2]), np.zeros(2), np.array([0.5, 0.25]), np.full(2, np.inf))
-    >>> checked = verify(trace, lambda k: 1 / k)
+    >>> checked = compare_with_rate(trace, lambda k: 1 / k)
     >>> checked.holds, round(checked.worst_ratio, 6), checked.worst_step
     (True, 0.5, 1)
     """
@@ -54,14 +54,14 @@ class Verification:
         axes.legend()
 
 
-def verify(
+def compare_with_rate(
     trace: Trace,
     bound: Callable[[np.ndarray], Any] | np.ndarray,
     *,
     optimum: float = 0.0,
     column: str = "value",
     rounding: float | None = None,
-) -> Verification:
+) -> RateComparison:
     """Check a run against the bound of a theorem.
 
     Parameters
@@ -81,14 +81,14 @@ def verify(
 
     Returns
     -------
-    Verification
+    RateComparison
 
     Examples
     --------
     >>> from cumulant import optim
     >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [0.0, 0.0])
     >>> result = optim.run(optim.GradientDescent("1/L"), problem, [1.0, 1.0], max_steps=50, tol=None)
-    >>> print(verify(result.trace, lambda k: optim.rates.gd_convex(10.0, 2.0, k)))
+    >>> print(compare_with_rate(result.trace, lambda k: optim.rates.gd_convex(10.0, 2.0, k)))
     the bound holds: worst ratio 0.55 at step 0, over 51 records
     """
     values = np.asarray(trace[column], dtype=np.float64)
@@ -106,4 +106,4 @@ def verify(
     over = np.maximum(measured - rounding, 0.0)  # what is left after rounding: at the end of a run often nothing
     ratio = np.where(over > 0, np.divide(over, limit, out=np.full_like(over, np.inf), where=limit > 0), 0.0)
     worst = int(np.argmax(ratio))
-    return Verification(float(ratio[worst]), int(steps[worst]), bool(np.all(ratio <= 1)), steps, measured, limit)
+    return RateComparison(float(ratio[worst]), int(steps[worst]), bool(np.all(ratio <= 1)), steps, measured, limit)

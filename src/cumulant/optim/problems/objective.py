@@ -1,0 +1,73 @@
+"""Any JAX function as a problem, with the constants its author vouches for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cumulant.optim.problems.base import is_concrete, not_negative, ordered_constants, problem_type, static
+from cumulant.optim.protocol import Problem
+from cumulant.precision import precise
+
+__all__ = ["Objective"]
+
+
+@problem_type
+class Objective(Problem):
+    """Any JAX function: ``f(x) = function(x, data)``.
+
+    Parameters
+    ----------
+    function : callable
+        A module-level function of ``(x, data)`` that returns a scalar. It is part of the compiled program and is
+        compiled once; a fresh lambda would be compiled at every call, and a matrix it closes over would be built into
+        the program.
+    data : pytree of arrays
+        What the function needs besides ``x``.
+    smoothness : float, optional
+        A constant ``L`` with ``|grad f(x) - grad f(y)| <= L |x - y|``. Your word is taken for it, and so for the rest.
+    strong_convexity : float
+        A constant ``mu`` with ``f - mu |x|^2 / 2`` convex; 0 if unknown.
+    convex : bool
+        Whether ``f`` is convex (implied by ``strong_convexity > 0``).
+    reference : entropy, optional
+        The entropy ``psi`` that the next two constants are relative to:
+        ``relative_strong_convexity * D_psi <= D_f <= relative_smoothness * D_psi``.
+    relative_smoothness, relative_strong_convexity : float
+        For mirror descent. Relative to the Euclidean entropy they are the ordinary constants.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> def huber(x, data):
+    ...     return jnp.sum(jnp.where(jnp.abs(x) < 1, x**2 / 2, jnp.abs(x) - 0.5))
+    >>> problem = Objective(huber, smoothness=1.0, convex=True)
+    >>> problem.gradient([3.0])
+    array([1.])
+    """
+
+    function: Callable[[Any, Any], Any] = static()
+    data: Any = ()
+    smoothness: float | None = None
+    strong_convexity: float = 0.0
+    convex: bool = static(False)
+    reference: Any = None
+    relative_smoothness: float | None = None
+    relative_strong_convexity: float = 0.0
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise TypeError(f"function must be a function of (x, data); got {type(self.function).__name__}")
+        for name in ("smoothness", "strong_convexity", "relative_smoothness", "relative_strong_convexity"):
+            constant = getattr(self, name)
+            if constant is not None and is_concrete(constant):
+                not_negative(constant, name)
+        ordered_constants(self.smoothness, self.strong_convexity)
+        ordered_constants(self.relative_smoothness, self.relative_strong_convexity, "relative_")
+        if is_concrete(self.strong_convexity) and self.strong_convexity > 0:
+            object.__setattr__(self, "convex", True)
+        if self.relative_smoothness is not None and self.reference is None:
+            raise ValueError("relative_smoothness needs the entropy it is relative to: give reference too")
+
+    @precise
+    def value(self, x):
+        """``f(x)``."""
+        return self.function(x, self.data)
