@@ -1,6 +1,5 @@
 """The methods of `graphical.fit`, each an object of settings."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -32,7 +31,6 @@ __all__ = [
     "method_named",
 ]
 
-_STATIONARY = 1e-10  # of a gradient whose entries are differences of probabilities, or of numbers of that order
 _BLOCK = 100  # iterations of L-BFGS in one step
 
 
@@ -72,14 +70,8 @@ class MaximumLikelihood:
             raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
         solver = AcceleratedProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
-        still = _Still(solver.descends, limits.get("callback"))
-        result = run(
-            solver, problem, np.zeros(problem.shape), max_steps=-(-self.max_steps // block), tol=self.tol,
-            **{**limits, "callback": still},
-        )  # fmt: skip
-        status = still.status or result.status
-        if result.relative_bound <= self.tol and status in ("stationary", "rounding"):
-            status = "converged"
+        steps = -(-int(self.max_steps) // block)
+        result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **limits)
         certificate, refusal = result.certificate, result.refusal
         if certificate is None:
             value, gradient = problem.value_and_gradient(result.x)
@@ -91,7 +83,7 @@ class MaximumLikelihood:
         else:
             value = certificate.details["value"]
         return Fit(
-            problem.bind(result.x), certificate, self.name, refusal, status, value=value, seconds=result.seconds,
+            problem.bind(result.x), certificate, self.name, refusal, result.status, value=value, seconds=result.seconds,
             trace=result.trace, problem=problem,
         )  # fmt: skip
 
@@ -260,23 +252,6 @@ def method_named(method: str | Method) -> Method:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, or its settings; got {method!r}")
     return METHODS[method]()
-
-
-class _Still:
-    """A callback that ends a run whose gradient is numerically zero, or whose steps no longer lower the objective."""
-
-    def __init__(self, descends: bool, callback: Callable[[Snapshot], Any] | None):
-        self.descends, self.callback, self.value, self.status = descends, callback, math.inf, ""
-
-    def __call__(self, snapshot: Snapshot) -> bool:
-        if self.callback is not None and self.callback(snapshot) is True:
-            return True
-        if snapshot.measures["gradient_norm"] <= _STATIONARY:
-            self.status = "stationary"
-        elif self.descends and snapshot.value >= self.value:
-            self.status = "rounding"
-        self.value = snapshot.value
-        return bool(self.status)
 
 
 def _sampled(solver: SampledGradient, problem: LearningProblem, rng: Any, limits: RunLimits) -> Result:

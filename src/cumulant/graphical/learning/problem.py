@@ -18,6 +18,7 @@ from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
+from cumulant.optim.protocol import Problem
 
 __all__ = ["Fit", "LearningProblem", "SampledRun"]
 
@@ -106,7 +107,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class LearningProblem:
+class LearningProblem(Problem):
     """Minimise ``f(theta) = A(theta) - <theta, mean> + l2/2 |theta|^2`` over ``theta`` in a set.
 
     `model` gives the family; `free` are the parameters that are learnt (not those of single variables, where there are

@@ -10,6 +10,7 @@ from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.graphical.learning.planner import SamplingPlan
 from cumulant.graphical.learning.problem import LearningProblem
+from cumulant.optim.protocol import Solver
 
 __all__ = ["SampledGradient", "SampledState"]
 
@@ -27,7 +28,7 @@ class SampledState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SampledGradient:
+class SampledGradient(Solver):
     """``theta_k = project(theta_{k-1} - s_k g_k)`` with ``g_k`` from chains of Gibbs sampling: `plan.chains` of them,
     `plan.updates` updates each.
 

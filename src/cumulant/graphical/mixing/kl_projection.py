@@ -10,6 +10,7 @@ from cumulant.errors import CertificateError, DomainError, NotConvergedError, To
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.run import run
+from cumulant.optim.protocol import Problem, Solver
 
 __all__ = ["KLProjection", "project_kl"]
 
@@ -107,7 +108,7 @@ def project_kl(
     return KLProjection(Ising(model.edges, theta[n:], theta[:n]), max(value, 0.0), residual, divergence, steps)
 
 
-class _Enumerated:
+class _Enumerated(Problem):
     """The divergence as a function of ``theta``, by the statistics of every state."""
 
     def __init__(self, model: Ising, mixing: FastMixing, divergence: str):
@@ -151,10 +152,14 @@ class SpectralState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SpectralProjectedGradient:
+class SpectralProjectedGradient(Solver):
     """Projected gradient steps of the length ``|s|^2 / <s, y>`` of Barzilai and Borwein, accepted against the worst of
     the last few values (Birgin, Martínez and Raydan 2000). For any problem with `value_and_gradient` and `project`.
+
+    The run ends where a projected gradient step of length 1 moves by no more than `tol`.
     """
+
+    tol: float
 
     backend: ClassVar[str] = "host"
 
@@ -182,7 +187,7 @@ class SpectralProjectedGradient:
 
     def measure(self, problem: Any, state: SpectralState) -> dict[str, float]:
         """The value, and how far a projected gradient step of length 1 moves."""
-        return {"value": state.value, "residual": state.residual}
+        return {"value": state.value, "residual": state.residual, "stuck": float(state.residual <= self.tol)}
 
     def certify(self, problem: Any, state: SpectralState) -> Certificate:
         """Nothing is certified."""
@@ -198,16 +203,7 @@ class SpectralProjectedGradient:
 def _descend(problem: _Enumerated, start: np.ndarray, tol: float, max_steps: int) -> SpectralState:
     if not np.isfinite(problem.value_and_gradient(problem.project(start))[0]):
         raise DomainError("the divergence is not a finite number: the couplings or fields of model are too large")
-    solver = SpectralProjectedGradient()
-    result = run(
-        solver,
-        problem,
-        start,
-        max_steps=max_steps,
-        tol=None,
-        callback=lambda snapshot: snapshot.measures["residual"] <= tol,
-    )
-    state = result.state
+    state = run(SpectralProjectedGradient(tol), problem, start, max_steps=max_steps, tol=0.0).state
     if state.residual > tol:
         raise NotConvergedError(
             f"project_kl took {state.count} steps and a projected gradient step still moves by {state.residual:.2g}: "

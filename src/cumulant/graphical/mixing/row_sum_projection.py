@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import eye_array
 from scipy.sparse.linalg import cg
 
-from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.spectral_projection import weight_matrix
 
 __all__ = ["RowSumProjection", "nearest_row_sums", "row_sum_dual"]
@@ -45,7 +45,7 @@ def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipli
 
 
 @dataclass(frozen=True)
-class RowSumProjection:
+class RowSumProjection(ProjectionProblem):
     """The dual of `nearest_row_sums` in the multipliers of the nodes."""
 
     edges: np.ndarray
