@@ -10,7 +10,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import CertificateError
 from cumulant.graphical.learning.exact import AcceleratedProjectedGradient, QuasiNewton
-from cumulant.graphical.learning.mcmc import answer_of, certify_sampled_fit, constants
+from cumulant.graphical.learning.mcmc import SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
 from cumulant.graphical.learning.sampled_gradient import SampledGradient
@@ -118,7 +118,8 @@ class MCMC:
     iterate is the answer and ``|theta - theta*| <= eps`` is certified; without (and ``fields=False``), the mean of the
     iterates and ``f(theta) - f* <= eps``; each with probability ``1 - delta``, by as many iterations, chains and
     updates as that needs. A run that ends early is certified for the iterations it made. For models whose tables have
-    at most two variables.
+    at most two variables, in a set; and, with ``l2 > 0``, for a `families.SampledFamily`, whose own sampler takes the
+    place of chains.
 
     Parameters
     ----------
@@ -143,13 +144,20 @@ class MCMC:
     objective: ClassVar[str] = "likelihood"
 
     def fit(
-        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
+        self, problem: SampledProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
     ) -> Fit:
         """Plan, run, and certify."""
         known = constants(problem, self.smoothness)
         plan, strong = self.plan, problem.l2 > 0
         if plan is None and strong:
-            plan = plan_strongly_convex(self.eps, self.delta, l2=problem.l2, **known)
+            room = self.eps - problem.bias / problem.l2
+            if not room > 0:
+                raise CertificateError(
+                    f"eps = {self.eps:g} cannot be reached: the bias of the sampler alone can move theta by "
+                    f"{problem.bias / problem.l2:.3g}",
+                    "draws are near enough to the model",
+                )
+            plan = plan_strongly_convex(room, self.delta, l2=problem.l2, **known)
         elif plan is None:
             plan = plan_convex(self.eps, self.delta, **known)
         if plan.work > self.max_work:
@@ -254,7 +262,7 @@ def method_named(method: str | Method) -> Method:
     return METHODS[method]()
 
 
-def _sampled(solver: SampledGradient, problem: LearningProblem, rng: Any, limits: RunLimits) -> Result:
+def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, limits: RunLimits) -> Result:
     K = int(solver.plan.iterations)
     steps = {} if "max_work" in limits else {"max_steps": K}
     return run(solver, problem, np.zeros(problem.shape), tol=None, rng=rng, every=max(1, K // 1000), **steps, **limits)
