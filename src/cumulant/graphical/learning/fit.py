@@ -9,7 +9,7 @@ from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.conditional_problem import ConditionalProblem
 from cumulant.graphical.learning.fast_set import fast_set
-from cumulant.graphical.learning.methods import MCMC, Method, RunLimits, method_named
+from cumulant.graphical.learning.methods import MCMC, Method, RunSettings, method_named
 from cumulant.graphical.learning.problem import Fit, LearningProblem
 from cumulant.graphical.learning.sampled_family import sampled_family_problem
 from cumulant.graphical.mixing.fast_mixing import FastMixing
@@ -31,7 +31,7 @@ def fit(
     fields: bool = True,
     rng: Any = None,
     n_jobs: int | None = None,
-    **limits: Unpack[RunLimits],
+    **running: Unpack[RunSettings],
 ) -> Fit:
     """Maximise the mean log-likelihood minus ``l2/2 |theta|^2``, over a fast-mixing set where one is given.
 
@@ -86,9 +86,9 @@ def fit(
             raise ValueError(f"a family with a sampler of its own is learnt by method='mcmc'; got {chosen.name!r}")
         if mixing is not None or not fields:
             raise ValueError("mixing and fields are about discrete models: a family with its own sampler has neither")
-        return chosen.fit(sampled_family_problem(data, structure, l2), rng=rng, n_jobs=n_jobs, **limits)
+        return chosen.fit(sampled_family_problem(data, structure, l2), rng=rng, n_jobs=n_jobs, **running)
     problem = learning_problem(data, structure, mixing=mixing, l2=l2, fields=fields, objective=chosen.objective)
-    return chosen.fit(problem, rng=rng, n_jobs=n_jobs, **limits)
+    return chosen.fit(problem, rng=rng, n_jobs=n_jobs, **running)
 
 
 def learning_problem(

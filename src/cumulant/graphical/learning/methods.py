@@ -27,14 +27,14 @@ __all__ = [
     "Method",
     "PersistentChains",
     "PseudoLikelihood",
-    "RunLimits",
+    "RunSettings",
     "method_named",
 ]
 
 _BLOCK = 100  # iterations of L-BFGS in one step
 
 
-class RunLimits(TypedDict):
+class RunSettings(TypedDict):
     """What ends or shows a run, as `optim.run` names it."""
 
     callback: NotRequired[Callable[[Snapshot], Any] | None]
@@ -64,14 +64,16 @@ class MaximumLikelihood:
     name: ClassVar[str] = "exact"
     objective: ClassVar[str] = "likelihood"
 
-    def fit(self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]):
+    def fit(
+        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
+    ):
         """Minimise; nothing is drawn."""
         if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int | np.integer) or self.max_steps < 1:
             raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
         solver = AcceleratedProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
         steps = -(-int(self.max_steps) // block)
-        result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **limits)
+        result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **running)
         certificate, refusal = result.certificate, result.refusal
         if certificate is None:
             value, gradient = problem.value_and_gradient(result.x)
@@ -144,7 +146,7 @@ class MCMC:
     objective: ClassVar[str] = "likelihood"
 
     def fit(
-        self, problem: SampledProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
+        self, problem: SampledProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ) -> Fit:
         """Plan, run, and certify."""
         known = constants(problem, self.smoothness)
@@ -169,7 +171,7 @@ class MCMC:
             )
         seed = randomness.seed(rng)
         solver = SampledGradient(plan, "uniform", 1.0 / known["L"], "last" if strong else "all", n_jobs)
-        result = _sampled(solver, problem, seed, limits)
+        result = _sampled(solver, problem, seed, running)
         path, errors = _path(result)
         record = SampledRun(seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors)
         found = Fit(
@@ -210,14 +212,14 @@ class ContrastiveDivergence:
     )
 
     def fit(
-        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
+        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ) -> Fit:
         """Run all iterations."""
         if self.starts == "data" and problem.data is None:
             raise ValueError(f"method={self.name!r} needs the data themselves: chains start at them")
         plan = SamplingPlan(self.iterations, self.chains, self.sweeps * problem.n, "no guarantee")
         solver = SampledGradient(plan, self.starts, self.step_size, "second half", n_jobs)
-        result = _sampled(solver, problem, rng, limits)
+        result = _sampled(solver, problem, rng, running)
         return Fit(
             problem.bind(result.x), None, self.name, self.refusal, result.status, plan, _path(result)[0],
             seconds=result.seconds, trace=result.trace, problem=problem,
@@ -262,10 +264,12 @@ def method_named(method: str | Method) -> Method:
     return METHODS[method]()
 
 
-def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, limits: RunLimits) -> Result:
+def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, running: RunSettings) -> Result:
     K = int(solver.plan.iterations)
-    steps = {} if "max_work" in limits else {"max_steps": K}
-    return run(solver, problem, np.zeros(problem.shape), tol=None, rng=rng, every=max(1, K // 1000), **steps, **limits)
+    steps = None if "max_work" in running else K
+    return run(
+        solver, problem, np.zeros(problem.shape), max_steps=steps, tol=None, rng=rng, every=max(1, K // 1000), **running
+    )
 
 
 def _path(result: Result) -> tuple[np.ndarray, np.ndarray]:

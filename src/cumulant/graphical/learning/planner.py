@@ -85,8 +85,8 @@ def lipschitz(R: float, l2: float = 0.0, kind: str = "tight") -> float:
 
 
 def gradient_error_bound(M: int, delta: float, R: float, mixing: Mixing | None = None, v: float = math.inf) -> float:
-    """With probability ``1 - delta`` the estimated gradient is so near: ``(R / sqrt M)(1 + sqrt(2 log(1 / delta)))
-    + 2 R C alpha^v``.
+    """With probability ``1 - delta`` the error of the estimated gradient is at most
+    ``(R / sqrt M)(1 + sqrt(2 log(1 / delta))) + 2 R C alpha^v``.
 
     The first term is bounded differences on the norm of the mean of ``M`` independent vectors, the second the bias of
     chains that ran ``v`` steps (Domke 2015, lemma 29).
