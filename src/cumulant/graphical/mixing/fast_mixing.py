@@ -48,6 +48,7 @@ class FastMixing:
         kappa = self.radius
         if self.norm == "box":
             kappa = int(np.bincount(edges.ravel(), minlength=1).max()) * math.tanh(influence * self.radius)
+            kappa *= 1.0 + 2.0**-50  # rounding
         if not kappa < 1.0:
             raise NotFastMixing(f"this set is not fast-mixing: it allows kappa = {kappa:.6g}, not below 1", kappa)
         return Mixing(float(max(n, 1)), -(1.0 - kappa) / max(n, 1), kappa, self.norm)
