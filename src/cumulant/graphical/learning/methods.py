@@ -9,7 +9,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import CertificateError
-from cumulant.graphical.learning.exact import AcceleratedProjectedGradient, QuasiNewton
+from cumulant.graphical.learning.exact import ProjectedGradient, QuasiNewton
 from cumulant.graphical.learning.mcmc import SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
@@ -46,7 +46,7 @@ class RunSettings(TypedDict):
 
 @dataclass(frozen=True)
 class MaximumLikelihood:
-    """Gradients by elimination, for models of small width: L-BFGS, or in a set accelerated projected gradient.
+    """Gradients by elimination, for models of small width: L-BFGS, or in a set spectral projected gradient.
 
     With ``l2 > 0`` the gap ``f(theta) - f*`` is certified (see `certify_gap`); without, nothing is.
 
@@ -71,7 +71,7 @@ class MaximumLikelihood:
         if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int | np.integer) or self.max_steps < 1:
             raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
-        solver = AcceleratedProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
+        solver = ProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
         steps = -(-int(self.max_steps) // block)
         result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **running)
         certificate, refusal = result.certificate, result.refusal
