@@ -59,8 +59,9 @@ def to_jax(value: Any, name: str = "argument") -> Any:
     """
     if value is None or isinstance(value, jax.Array | np.ndarray | bool | int | float | np.generic):
         array = value
-    elif isinstance(value, tuple) and any(not _numeric(item) for item in value):
-        return tuple(to_jax(item, name) for item in value)  # a tuple of arrays is a structure, a list of them a stack
+    elif isinstance(value, tuple) and (type(value) is not tuple or any(not _numeric(item) for item in value)):
+        items = (to_jax(item, name) for item in value)  # a tuple of arrays is a structure, a list of them a stack
+        return tuple(items) if type(value) is tuple else type(value)(*items)
     elif isinstance(value, list | tuple) or hasattr(value, "__array__"):
         if any_jax(value):
             return jnp.asarray(value)

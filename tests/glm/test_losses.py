@@ -1,3 +1,4 @@
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -150,3 +151,54 @@ def test_softmax_against_its_formula():
 def test_what_a_family_cannot_have_observed(family, y, words):
     with pytest.raises(ValueError, match=words):
         loss_of(family, np.array(y))
+
+
+def exact_divergence(family, e, s, v):
+    """``phi(e) + phi*(s) - s e`` of one row, by its definition."""
+
+    def entropy(m):
+        return m * mp.log(m) if m else mp.mpf(0)
+
+    if family == "categorical":
+        means = [a + (k == int(v[0])) for k, a in enumerate(s)]
+        means = [m / mp.fsum(means) for m in means]
+        lse = mp.log(mp.fsum(mp.exp(a) for a in e))
+        return mp.fsum(entropy(m) + m * (lse - a) for m, a in zip(means, e, strict=True))
+    e, m, r, v = e[0], s[0] + v[0], 1 - s[0], v[0]
+    if family == "normal":
+        return (e - m) ** 2 / 2
+    if family == "bernoulli":
+        return mp.log(1 + mp.exp(e)) + entropy(m) + entropy(1 - m) - m * e
+    if family == "poisson":
+        return mp.exp(e) + entropy(m) - m - m * e
+    return v * mp.exp(-e) + entropy(r) - r * mp.log(v) - r + r * e
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "categorical"])
+def test_divergences_are_within_their_error(family):
+    """In 400 digits: as far from the exact ones as a change of the scores by `size` units in the last place allows."""
+    rng, mp.mp.dps = np.random.default_rng(0), 400
+    for trial in range(150):
+        near = 10.0 ** rng.uniform(-17, 1)
+        eta = rng.normal(size=3) * 10.0 ** rng.uniform(-3, 2.5 if family == "bernoulli" else 1.5)
+        other = eta + near * rng.normal(size=3)
+        y = {
+            "bernoulli": rng.integers(0, 2, 3) * 1.0,
+            "poisson": rng.poisson(3.0, 3) * 1.0,
+            "normal": rng.normal(size=3) * 10.0 ** rng.uniform(-8, 8),
+            "gamma": rng.gamma(1.0, size=3) + 1e-9,
+            "categorical": rng.integers(0, 3, 1),
+        }[family]
+        loss = loss_of(family, y, 3)
+        if family == "categorical":
+            eta, other = eta[None], other[None]
+        slope = loss.clipped(loss.terms(other)[1])
+        found = loss.divergence(eta, slope)
+        for i in range(len(y)):
+            exact = exact_divergence(
+                family, *([mp.mpf(float(a)) for a in np.atleast_1d(b[i])] for b in (eta, slope, y))
+            )
+            width = mp.mpf(float(found.size[i])) / 2**53
+            allowed = mp.mpf(float(np.abs(found.change[i]).sum())) * width + mp.mpf(float(found.error[i]))
+            allowed += mp.mpf(float(found.curvature[i])) * width**2 * mp.exp(width) + mp.mpf("1e-300")
+            assert abs(exact - mp.mpf(float(found.value[i]))) <= allowed, (trial, i, eta, slope, y)

@@ -280,7 +280,7 @@ def test_a_stream_comes_near_to_the_fit_on_all_rows(family):
     single = GLM(family, l2=1e-3).fit(Z[:400], y[:400])
     near, far = (np.abs(model.coef_ - whole.coef_).max() for model in (stream, single))
     assert near < 0.35 * far
-    assert stream.status_ == "streamed"
+    assert stream.status_ == "max_steps"
 
 
 def test_what_a_stream_refuses():
@@ -395,7 +395,7 @@ def test_too_few_steps_are_said():
     y = observations("bernoulli", X)
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         model = GLM("bernoulli", l2=1e-4, tol=1e-10, max_iter=2).fit(X, y)
-    assert model.status_ == "max_iter"
+    assert model.status_ == "max_steps"
     _, best = reference.minimum("bernoulli", X, y, 1e-4)
     assert model.objective_ - best <= model.certificate_.upper
 

@@ -9,8 +9,8 @@ from cumulant import optim
 from cumulant.glm import GLM
 from cumulant.glm.solvers import working_set
 from cumulant.glm.solvers.newton import starting_point
-from cumulant.glm.solvers.proximal_newton import ProximalNewton
-from cumulant.glm.solvers.working_set import WorkingSet
+from cumulant.glm.solvers.proximal_newton import GLMProximalNewton
+from cumulant.glm.solvers.working_set import GLMWorkingSet
 from tests.glm.test_certificates import problem_of
 
 
@@ -51,9 +51,9 @@ def test_the_first_set_does_not_hold_the_support(wide, monkeypatch):
 def test_every_step_bounds_the_minimum_and_no_objective_rises(family):
     problem = problem_of(family, 0.0, l1=0.03)
     least = optim.run(
-        ProximalNewton(1e-10), problem, starting_point(problem), max_steps=60, tol=1e-10, progress=False
+        GLMProximalNewton(1e-10), problem, starting_point(problem), max_steps=60, tol=1e-10, progress=False
     ).value
-    solver = WorkingSet(1e-8)
+    solver = GLMWorkingSet(1e-8)
     state = solver.init(problem, starting_point(problem), None)
     for _ in range(6):
         before, state = state.value, solver.step(problem, state)

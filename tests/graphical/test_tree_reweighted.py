@@ -69,7 +69,7 @@ def test_above_log_z_at_every_sweep():
             assert found.certificate.slack < 1e-9
             assert (np.diff(found.steps) <= 0).all()
             if seed % 3 == 0:
-                found.certificate.verify(model, found)
+                model.verify(found)
             assert all(abs(p.sum() - 1.0) < 1e-12 for p in found.marginals)
         assert best.bound <= uniform.bound + (1e-9 if uniform.converged else 1e-2)
         better += best.bound < uniform.bound - 1e-3
@@ -206,7 +206,7 @@ def test_large_components_use_edges_evenly(monkeypatch):
     model = glass(0, grid(4, 4))
     found = tree_reweighted(model, "uniform")
     assert log_partition(model) <= found.bound
-    found.certificate.verify(model, found)
+    model.verify(found)
     assert found.edge_probabilities.min() > 0.3
     assert_allclose(found.edge_probabilities.sum(), 15.0)
 
@@ -223,10 +223,10 @@ def test_the_door_evidence_and_refusals():
     assert len(marginals) == 8
     assert_allclose(beliefs, found.beliefs)
     with pytest.raises(CertificateError, match="does not hold"):  # a proof about one model, for another
-        found.certificate.verify(Potts(grid(3, 3), 1.6, np.ones((9, 3))).given({4: 2}), found)
+        Potts(grid(3, 3), 1.6, np.ones((9, 3))).given({4: 2}).verify(found)
     looped = dataclasses.replace(found.proof, trees=(np.arange(len(found.edges)), *found.proof.trees[1:]))
     with pytest.raises(CertificateError, match="cycle"):
-        found.certificate.verify(model, dataclasses.replace(found, proof=looped))
+        model.verify(dataclasses.replace(found, proof=looped))
     with pytest.raises(ValueError, match="one or two variables"):
         tree_reweighted(FactorGraph([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))]))
     with pytest.raises(DomainError, match="impossible"):

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from cumulant import families, optim
 from cumulant.geometry import Burg, Euclidean, Shannon
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.pytrees import pytree
 from tests.optim.host import CoordinateDescent
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.protocol import Solver
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 
 
 class DescentState(NamedTuple):

@@ -10,6 +10,7 @@ from jax.scipy.special import logsumexp, xlogy
 from scipy import sparse
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
 from cumulant.optim.finite_sums.dual_coordinate_kernels import coins
 from tests.optim.test_finite_sums import CLASSES, SIGNS, A, MyLoss, N, P, problems
@@ -103,11 +104,11 @@ def test_the_dual_rises_and_the_gap_is_certified(name):
     assert np.mean(gaps) == pytest.approx(result.trace.bound[-1], rel=1e-9, abs=1e-14)
     assert np.all(gaps >= 0)
     assert np.all(residuals >= 0)
-    certificate = optim.certify_duality(problem, result.x, theta)
+    certificate = optim.certify_duality(problem, (result.x, theta))
     assert result.value - best <= certificate.upper
-    assert certificate.verify((problem, theta), result.x).bound == certificate.bound
+    assert certificate.verify(Subject(problem, (result.x, theta))).bound == certificate.bound
     with pytest.raises(CertificateError, match="does not hold"):
-        certificate.verify((problem, theta), result.x + 1.0)
+        certificate.verify(Subject(problem, (result.x + 1.0, theta)))
 
 
 def test_fresh_gaps_and_sums_instead_of_means():

@@ -9,7 +9,7 @@ import pytest
 from cumulant import optim
 from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from tests.optim.cases import RIDGE, A, Y, log_sum_exp
 
 TWO = optim.Quadratic(np.diag([1.0, 10.0]), np.zeros(2))

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, DomainError, NotConvergedError
 from cumulant.geometry import Burg, Euclidean, Hypentropy, Power, Shannon, VonNeumann
 
@@ -31,7 +32,7 @@ def test_published_limits(entropy, start, expected):
     assert_allclose(bias.x, expected, atol=5e-9)
     assert bias.residual < 1e-12
     assert bias.certificate.upper < 1e-11
-    bias.certificate.verify(bias.problem, bias.x)
+    bias.certificate.verify(bias.subject)
     # The two conditions of optimality, from scratch.
     moved = np.asarray(entropy.gradient(bias.x)) - np.asarray(entropy.gradient(np.full(2, start)))
     assert_allclose(moved, ROW.T @ bias.multiplier, atol=1e-9 * max(1.0, np.max(np.abs(moved))))
@@ -70,16 +71,16 @@ def test_the_certificate_bounds_the_excess_of_any_point():
     bias = optim.implicit_bias(A, y, x0, Shannon())
     lowest = float(Shannon().divergence(bias.x, x0))
     kernel = np.linalg.svd(A)[2][2:]
-    from cumulant.optim.analysis.implicit_bias import projection_gap
+    from cumulant.optim.analysis.implicit_bias import certify_projection
 
     for _ in range(20):
         x = bias.x + kernel.T @ rng.normal(size=2) * 0.02  # feasible, not nearest
         excess = float(Shannon().divergence(x, x0)) - lowest
-        gap = projection_gap(bias.problem, x)
+        gap = certify_projection(bias.problem, x).bound
         assert excess <= gap + 1e-13
         assert gap <= 4 * excess  # and not absurdly loose
         with pytest.raises(CertificateError, match="does not hold"):
-            bias.certificate.verify(bias.problem, x)
+            bias.certificate.verify(Subject(bias.problem, x))
 
 
 @pytest.mark.parametrize(

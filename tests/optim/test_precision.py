@@ -17,7 +17,7 @@ PENALTIES = [
     optim.NonNegative(), optim.Simplex(), optim.L1Ball(0.7), optim.L2Ball(0.7),
 ]  # fmt: skip
 LOSSES = [optim.LogisticLoss(), optim.SquaredHingeLoss(), optim.SmoothedHingeLoss(0.7)]
-SETS = [ip.Bounds(-0.1, 2.3), ip.Quadratic(np.eye(3)[None] / 3, np.ones((1, 3)) / 7, [-2.0])]
+SETS = [ip.Bounds(-0.1, 2.3), ip.QuadraticConstraints(np.eye(3)[None] / 3, np.ones((1, 3)) / 7, [-2.0])]
 
 
 def calls():

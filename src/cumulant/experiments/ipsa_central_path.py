@@ -13,7 +13,7 @@ from cumulant.optim.interior_point import (
     Bounds,
     ConstrainedProblem,
     InteriorPoint,
-    Quadratic,
+    QuadraticConstraints,
     central_path,
     log_barrier,
 )
@@ -35,7 +35,7 @@ def nothing(x, data):
     return 0.0 * x.sum()
 
 
-PARABOLA = Quadratic([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
+PARABOLA = QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
 # f >= 0 and f <= 2 mu on the path keep the minimiser, zero, within 3 of every point looked at.
 PROBLEM = ConstrainedProblem(Objective(total, convex=True), PARABOLA, radius=3.0)
 

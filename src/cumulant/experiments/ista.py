@@ -13,6 +13,7 @@ from cumulant.optim import (
     Composite,
     LeastSquares,
     ProximalGradient,
+    compare_with_rate,
     lasso,
     rates,
     soft_threshold,

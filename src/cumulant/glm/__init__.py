@@ -1,8 +1,8 @@
 """Generalised linear models, fitted with a certified duality gap: `GLM`, a scikit-learn estimator.
 
-`GLMProblem` is the objective with its dual, `Newton`, `WorkingSet`, `ProximalNewton` and `DualAscent` the solvers
-behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from streams with an l1
-penalty, by interior-point steps in time of the entries of a row; `prequential` evaluates a learner as it goes.
+`GLMProblem` is the objective with its dual. `GLMNewton`, `GLMWorkingSet`, `GLMProximalNewton` and `GLMDualAscent` are
+the solvers behind it; all of them can be given to `optim.run`. `OnlineLasso` and `OnlineL1Logistic` learn from
+streams with an l1 penalty, by interior-point steps; `prequential` evaluates a learner on a stream.
 """
 
 from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
@@ -16,27 +16,27 @@ from cumulant.glm.online.base import Pruning, RegularizationPath
 from cumulant.glm.online.lasso import OnlineLasso
 from cumulant.glm.online.logistic import OnlineL1Logistic
 from cumulant.glm.online.prequential import ContingencyTable, hashing, prequential
-from cumulant.glm.solvers.dual_ascent import DualAscent
-from cumulant.glm.solvers.newton import Newton
-from cumulant.glm.solvers.proximal_newton import ProximalNewton
-from cumulant.glm.solvers.working_set import WorkingSet
+from cumulant.glm.solvers.dual_ascent import GLMDualAscent
+from cumulant.glm.solvers.newton import GLMNewton
+from cumulant.glm.solvers.proximal_newton import GLMProximalNewton
+from cumulant.glm.solvers.working_set import GLMWorkingSet
 
 __all__ = [
     "GLM",
     "ContingencyTable",
     "DenseDesign",
-    "DualAscent",
+    "GLMDualAscent",
+    "GLMNewton",
     "GLMProblem",
-    "Newton",
+    "GLMProximalNewton",
+    "GLMWorkingSet",
     "OnlineL1Logistic",
     "OnlineLasso",
     "PenaltyPath",
     "PrimalDual",
-    "ProximalNewton",
     "Pruning",
     "RegularizationPath",
     "SparseDesign",
-    "WorkingSet",
     "certify_glm_concordance",
     "certify_glm_gap",
     "design_of",

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from cumulant import files, sampling
-from cumulant.certificates import Certificate
-from cumulant.errors import DomainError
+from cumulant.certificates import Certificate, Subject
+from cumulant.errors import CertificateError, DomainError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
@@ -326,6 +326,12 @@ class DiscreteModel:
     def mixing_time(self, eps: float = 0.01, *, norm: str = "spectral", bound: str = "oscillation") -> Certificate:
         """How many updates random-scan Gibbs sampling needs to be within `eps`, proved: see `certify_mixing_time`."""
         return certify_mixing_time(self, eps, norm=norm, bound=bound)
+
+    def verify(self, found: Any) -> Certificate:
+        """Issue the certificate of an interval, a bound or a result for this model again: see `Certificate.verify`."""
+        if not isinstance(found.certificate, Certificate):
+            raise CertificateError(f"this {type(found).__name__} has no certificate to verify")
+        return found.certificate.verify(Subject(self, found))
 
     # How -------------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What the implicit layers share: flat vectors, tolerances, linear solves, and the implicit function theorem."""
+"""What the implicit layers share: flat vectors, tolerances, refusals."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,15 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jax.scipy.sparse.linalg import cg, gmres
 
 from cumulant.errors import DomainError, NotConvergedError
+from cumulant.optim.driver.implicit import LINEAR_SOLVERS
 from cumulant.precision import any_tracer
 
-__all__ = ["as_floats", "finished", "finite", "flat", "root", "same_shapes", "settings", "tolerance"]
-
-_DENSE = 1000  # unknowns up to which the linear system is written down and factorised
-LINEAR_SOLVERS = ("auto", "dense", "iterative")
+__all__ = ["as_floats", "finished", "finite", "flat", "same_shapes", "settings", "tolerance"]
 
 
 def as_floats(tree: Any) -> Any:
@@ -49,40 +46,6 @@ def same_shapes(function: Callable, x: Any, theta: Any) -> None:
     wanted, found = (jax.tree.map(lambda leaf: jnp.shape(leaf), tree) for tree in (x, there))
     if wanted != found:
         raise ValueError(f"function(x, theta) must have the shape of x, {wanted}; it has {found}")
-
-
-def root(equation: Callable, theta: Any, start: Any, solve: Callable, linear_solver: str, symmetric: bool) -> Any:
-    """``x`` with ``F(x, theta) = 0``, found by ``solve(theta, start)``, with the derivative of the implicit function.
-
-    ``dx = -[d_x F]^-1 d_theta F``: both modes, any order. Up to 1000 unknowns the matrix is factorised; beyond,
-    conjugate gradients (GMRES where it is not symmetric) use products with it only.
-    """
-    dense = linear_solver == "dense" or (linear_solver == "auto" and start.size <= _DENSE)
-
-    # The start is an argument, though nothing depends on it: a rule must not close over values that are being traced.
-    @jax.custom_jvp
-    def found(theta, start):
-        return solve(theta, start)
-
-    @found.defjvp
-    def _(primals, tangents):
-        theta, start = primals
-        x = found(theta, start)
-        change = -jax.jvp(lambda t: equation(x, t), (theta,), tangents[:1])[1]
-        if dense:
-            return x, jnp.linalg.solve(jax.jacfwd(equation)(x, theta), change)
-
-        def solver(matvec, b):
-            tol = 10 * float(jnp.finfo(b.dtype).eps)
-            if symmetric:
-                return cg(matvec, b, tol=tol, maxiter=10 * b.size)[0]
-            return gmres(matvec, b, tol=tol, restart=min(b.size, 50), maxiter=200)[0]
-
-        # Wrapped once more: the start and the tolerance that `cg` and `gmres` derive from b have no transpose.
-        linear = jax.linearize(lambda at: equation(at, theta), x)[1]
-        return x, jax.lax.custom_linear_solve(linear, change, solver, solver, symmetric=symmetric)
-
-    return found(theta, start)
 
 
 def finite(x: Any, what: str) -> Any:

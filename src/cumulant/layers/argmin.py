@@ -10,8 +10,10 @@ import numpy as np
 from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
 from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
+from cumulant.optim.driver.solve import solve
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.objective import Objective
+from cumulant.optim.protocol import Solver
 from cumulant.optim.solvers.newton import Newton
 from cumulant.precision import precise, to_jax
 
@@ -46,7 +48,7 @@ def argmin(
     theta : array or pytree
         What the minimiser depends on.
     solver : optional
-        A compiled solver of `cumulant.optim` whose state has a gradient: `Newton()` by default, which stores a dense
+        A compiled solver of `cumulant.optim` for `optim.solve`: `Newton()` by default, which stores a dense
         Hessian; ``GradientDescent(step)`` for many unknowns (a line search by values stalls above the default `tol`).
     tol : float, optional
         On ``|grad E|``, relative to the larger of one and its norm at `x0`.
@@ -102,7 +104,7 @@ def _check(objective, solver, tol, max_steps, linear_solver):
     if not callable(objective):
         raise TypeError(f"objective must be a function of (x, theta); got {type(objective).__name__}")
     solver = Newton() if solver is None else solver
-    if getattr(solver, "backend", None) != "jax":
+    if not (isinstance(solver, Solver) and solver.backend == "jax"):
         raise TypeError(f"solver must be a compiled solver of cumulant.optim, such as Newton(); got {solver!r}")
     return solver
 
@@ -121,26 +123,10 @@ def _solve(objective, x0, theta, solver, tol, max_steps, linear_solver):
     def energy(x, data):
         return objective(unflat(x), data)
 
-    gradient = jax.grad(energy)
-
-    limit = _implicit.tolerance(tol, start.dtype)
-    allowed = limit * jnp.maximum(1.0, jnp.linalg.norm(jax.lax.stop_gradient(gradient(start, theta))))
-
-    def minimise(theta, x):
-        problem = Objective(energy, theta)
-        wanted = limit * jnp.maximum(1.0, jnp.linalg.norm(gradient(x, theta)))
-
-        def unfinished(carry):
-            state, k = carry
-            return (jnp.linalg.norm(state.gradient) > wanted) & (k < max_steps)
-
-        first = solver.init(problem, x, None)
-        state, _ = jax.lax.while_loop(unfinished, lambda c: (solver.step(problem, c[0]), c[1] + 1), (first, 0))
-        return state.x
-
-    x = _implicit.root(gradient, theta, start, minimise, linear_solver, symmetric=True)
-    residual = jnp.linalg.norm(jax.lax.stop_gradient(gradient(jax.lax.stop_gradient(x), theta)))
-    return unflat(x), residual, allowed
+    problem, limit = Objective(energy, theta), _implicit.tolerance(tol, start.dtype)
+    allowed = limit * jnp.maximum(1.0, jnp.linalg.norm(jax.lax.stop_gradient(problem.gradient(start))))
+    x, info = solve(solver, problem, start, tol=limit, max_steps=max_steps, linear_solver=linear_solver)
+    return unflat(x), info.residual, allowed
 
 
 @precise(static=_STATIC)

@@ -10,6 +10,7 @@ import numpy as np
 from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
 from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
+from cumulant.optim.driver.implicit import root
 from cumulant.optim.problems.base import widen
 from cumulant.precision import precise, to_jax
 
@@ -88,9 +89,9 @@ def _solve(function, x0, theta, solver, tol, max_steps, linear_solver):
     iterate = {"iteration": _iterate, "anderson": _anderson, "newton": _newton}[solver]
 
     def solve(theta, x):
-        return iterate(lambda at: apply(at, theta), x, limit, max_steps)
+        return iterate(lambda at: apply(at, theta), x, limit, max_steps), ()
 
-    x = _implicit.root(lambda x, theta: x - apply(x, theta), theta, start, solve, linear_solver, symmetric=False)
+    x, _ = root(lambda x, theta: x - apply(x, theta), theta, start, solve, linear_solver, symmetric=False)
     at = jax.lax.stop_gradient(x)
     residual = jnp.linalg.norm(jax.lax.stop_gradient(apply(at, theta)) - at)
     return unflat(x), residual, limit * (1 + jnp.linalg.norm(at))

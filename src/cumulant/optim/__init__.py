@@ -13,12 +13,14 @@ from cumulant.optim.analysis.nesterov_flow import nesterov_flow
 from cumulant.optim.analysis.pca import PrincipalAxes, level_axes, pca
 from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
 from cumulant.optim.analysis.separability import is_separable, separating_direction
+from cumulant.optim.certify.mirror_descent import relative_constants
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.early_stopping import EarlyStopping
 from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
+from cumulant.optim.driver.solve import SolveInfo, solve
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
@@ -53,7 +55,7 @@ from cumulant.optim.solvers.gradient_descent import GradientDescent
 from cumulant.optim.solvers.heavy_ball import HeavyBall
 from cumulant.optim.solvers.lbfgs import LBFGS
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
-from cumulant.optim.solvers.mirror_descent import MirrorDescent, relative_constants
+from cumulant.optim.solvers.mirror_descent import MirrorDescent
 from cumulant.optim.solvers.newton import Newton
 from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
@@ -119,6 +121,7 @@ __all__ = [
     "Simplex",
     "SmoothedHingeLoss",
     "Snapshot",
+    "SolveInfo",
     "Solver",
     "SquaredHingeLoss",
     "StochasticMirrorDescent",
@@ -153,4 +156,5 @@ __all__ = [
     "separating_direction",
     "small_start_limit",
     "soft_threshold",
+    "solve",
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cumulant import optim
-from cumulant.optim.interior_point import Bounds, ConstrainedProblem, Quadratic
+from cumulant.optim.interior_point import Bounds, ConstrainedProblem, QuadraticConstraints
 
 
 def total(x, data):
@@ -11,7 +11,7 @@ def total(x, data):
 
 
 # min x1 + x2 subject to x1 >= 0 and x2 >= x1^2 (Fiacco and McCormick 1968).
-PARABOLA = Quadratic([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
+PARABOLA = QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
 FIACCO = ConstrainedProblem(optim.Objective(total, convex=True), PARABOLA)
 # min |x - (-1, 1)|^2 / 2 over x >= 0: solution (0, 1), multipliers (1, 0).
 CORNER = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))

@@ -7,16 +7,17 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import CertificateError
 from cumulant.optim.interior_point import (
     Bounds,
     ConstrainedProblem,
     InteriorPoint,
     Intersection,
-    Linear,
+    LinearConstraints,
     MehrotraSigma,
-    Simplex,
-    SmoothConvex,
+    SimplexConstraints,
+    SmoothConstraints,
     certify_constrained,
     check_licq,
     l1_regularize,
@@ -76,14 +77,14 @@ def by_cvxpy(constraints):
 
 
 CASES = {
-    "polyhedron": (Linear(A, h), np.zeros(3), lambda x: [A @ x <= h]),
+    "polyhedron": (LinearConstraints(A, h), np.zeros(3), lambda x: [A @ x <= h]),
     "box": (Bounds(-0.1, 0.2), np.zeros(3), lambda x: [x >= -0.1, x <= 0.2]),
     "disc and half-lines": (
-        Intersection((SmoothConvex(disc, np.full(3, 0.5)), Bounds([0.0, -np.inf, 0.3]))),
+        Intersection((SmoothConstraints(disc, np.full(3, 0.5)), Bounds([0.0, -np.inf, 0.3]))),
         np.full(3, 0.5),
         lambda x: [cp.sum_squares(x - 0.5) <= 1, x[0] >= 0, x[2] >= 0.3],
     ),
-    "solid simplex": (Simplex(0.5), np.full(3, 0.1), lambda x: [x >= 0, cp.sum(x) <= 0.5]),
+    "solid simplex": (SimplexConstraints(0.5), np.full(3, 0.1), lambda x: [x >= 0, cp.sum(x) <= 0.5]),
 }
 
 
@@ -93,7 +94,7 @@ def test_the_certificate_of_a_quadratic_under_constraints_holds(name):
     problem = ConstrainedProblem(optim.Quadratic(Q, b), constraints)
     certificate = certify_constrained(problem, x0)
     assert -1e-7 <= problem.value(x0) - by_cvxpy(same) <= certificate.upper + 1e-7
-    assert certificate.verify(problem, x0).bound <= certificate.upper
+    assert certificate.verify(Subject(problem, x0)).bound <= certificate.upper
 
 
 @pytest.mark.slow
@@ -104,7 +105,7 @@ def test_quadratics_under_constraints_are_solved(name):
     result = optim.run(InteriorPoint(MehrotraSigma(3.0)), problem, x0, tol=1e-7, max_steps=60)
     assert result.status == "converged"
     assert result.value == pytest.approx(by_cvxpy(same), abs=1e-6)
-    assert result.certificate.verify(problem, result.x).bound <= result.certificate.upper
+    assert result.certificate.verify(result.subject).bound <= result.certificate.upper
 
 
 def test_the_gap_on_the_central_path_is_m_mu_and_needs_a_radius_where_nothing_else_bounds_it():
@@ -114,7 +115,7 @@ def test_the_gap_on_the_central_path_is_m_mu_and_needs_a_radius_where_nothing_el
     certificate = certify_constrained(vouched, np.array([0.5, 1.25]))  # mu = 1: f = 1.75, q = -0.25
     assert certificate.bound == pytest.approx(2.0, abs=1e-9)
     assert [each.status for each in certificate.assumptions][-1] == "assumed"
-    with pytest.raises(CertificateError, match="strictly feasible"):
+    with pytest.raises(CertificateError, match="x is feasible"):
         certify_constrained(vouched, np.array([0.5, 0.1]))
     with pytest.raises(CertificateError, match="convex"):
         certify_constrained(ConstrainedProblem(optim.Objective(total), PARABOLA, radius=3.0), np.array([0.5, 1.25]))
@@ -136,7 +137,9 @@ def test_qualifications():
     assert report
     assert report.strict_complementarity
     assert report.second_order
-    twice = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Linear([[-1.0, 0.0], [-2.0, 0.0]], [0.0, 0.0]))
+    twice = ConstrainedProblem(
+        optim.Quadratic(np.eye(2), [-1.0, 1.0]), LinearConstraints([[-1.0, 0.0], [-2.0, 0.0]], [0.0, 0.0])
+    )
     report = check_licq(twice, [0.0, 1.0], [1.0, 0.0])
     assert not report
     assert report.rank == 1

@@ -9,10 +9,10 @@ from cumulant.optim.interior_point import (
     AbsoluteBounds,
     Bounds,
     Intersection,
-    Linear,
-    Quadratic,
-    Simplex,
-    SmoothConvex,
+    LinearConstraints,
+    QuadraticConstraints,
+    SimplexConstraints,
+    SmoothConstraints,
 )
 from cumulant.precision import float64
 
@@ -25,11 +25,14 @@ RNG = np.random.default_rng(0)
 ROOT = RNG.normal(size=(2, 4, 4))
 SETS = {
     "both, some infinite": (Bounds([0.0, -np.inf, 0.0, -1.0], [np.inf, 2.0, 1.0, np.inf]), RNG.uniform(0.1, 0.9, 4)),
-    "linear": (Linear(RNG.normal(size=(6, 4)), np.full(6, 5.0)), RNG.uniform(0.1, 0.5, 4)),
-    "quadratic": (Quadratic(ROOT @ ROOT.transpose(0, 2, 1), RNG.normal(size=(2, 4)), [-9.0, -9.0]), np.full(4, 0.1)),
+    "linear": (LinearConstraints(RNG.normal(size=(6, 4)), np.full(6, 5.0)), RNG.uniform(0.1, 0.5, 4)),
+    "quadratic": (
+        QuadraticConstraints(ROOT @ ROOT.transpose(0, 2, 1), RNG.normal(size=(2, 4)), [-9.0, -9.0]),
+        np.full(4, 0.1),
+    ),
     "absolute": (AbsoluteBounds(), np.array([0.3, -0.2, 0.8, 0.5])),
-    "simplex": (Simplex(), np.array([0.1, 0.2, 0.3, 0.2])),
-    "intersection": (Intersection((Bounds(0.0), SmoothConvex(log_sum, 3.0))), RNG.uniform(0.1, 0.5, 4)),
+    "simplex": (SimplexConstraints(), np.array([0.1, 0.2, 0.3, 0.2])),
+    "intersection": (Intersection((Bounds(0.0), SmoothConstraints(log_sum, 3.0))), RNG.uniform(0.1, 0.5, 4)),
 }
 
 
@@ -101,7 +104,7 @@ def test_projections():
         return (
             jax.vmap(AbsoluteBounds().project)(points),
             Bounds(0.0).project(others),
-            jax.vmap(Simplex().project)(others),
+            jax.vmap(SimplexConstraints().project)(others),
         )
 
     with float64():
@@ -122,11 +125,11 @@ def test_projections():
         (lambda: Bounds([0.0, 1.0], [1.0, 1.0]), "lower must be below upper"),
         (lambda: Bounds(np.nan), "must not be NaN"),
         (lambda: Bounds(-np.inf), "at least one bound"),
-        (lambda: Linear([[1.0, 2.0]], [1.0, 2.0]), "one row for each entry"),
-        (lambda: Quadratic([[[1.0, 0.0], [0.0, -1.0]]], [[0.0, 0.0]], [0.0]), "positive semi-definite"),
-        (lambda: Quadratic([[[1.0, 1.0], [0.0, 1.0]]], [[0.0, 0.0]], [0.0]), "symmetric"),
-        (lambda: Quadratic([[1.0]], [[0.0]], [0.0]), "P must have 3 axes"),
-        (lambda: Simplex(-1.0), "total of Simplex"),
+        (lambda: LinearConstraints([[1.0, 2.0]], [1.0, 2.0]), "one row for each entry"),
+        (lambda: QuadraticConstraints([[[1.0, 0.0], [0.0, -1.0]]], [[0.0, 0.0]], [0.0]), "positive semi-definite"),
+        (lambda: QuadraticConstraints([[[1.0, 1.0], [0.0, 1.0]]], [[0.0, 0.0]], [0.0]), "symmetric"),
+        (lambda: QuadraticConstraints([[1.0]], [[0.0]], [0.0]), "P must have 3 axes"),
+        (lambda: SimplexConstraints(-1.0), "total of Simplex"),
         (lambda: Intersection(()), "at least one entry"),
     ],
 )
@@ -134,4 +137,4 @@ def test_bad_sets_are_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
     with pytest.raises(TypeError, match="function must be"):
-        SmoothConvex(3)
+        SmoothConstraints(3)

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.linear_model import Lasso
 
 from cumulant import optim
+from cumulant.certificates import Subject
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point import (
     AbsoluteBounds,
@@ -23,10 +24,10 @@ from cumulant.optim.interior_point import (
     Intersection,
     MehrotraSigma,
     PowerSigma,
-    Quadratic,
+    QuadraticConstraints,
     Rows,
     Sampled,
-    Simplex,
+    SimplexConstraints,
     certify_constrained,
     diagnostics,
     ipsa_init,
@@ -152,7 +153,9 @@ def test_the_gap_obeys_its_identity_at_every_step(stream, formulation):
     np.testing.assert_allclose(gap[1:], predicted, rtol=1e-11, atol=1e-13)
 
 
-CURVED = Quadratic([[[2.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]], [[0.0, -1.0], [0.0, 0.0]], [0.0, -4.0])
+CURVED = QuadraticConstraints(
+    [[[2.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]], [[0.0, -1.0], [0.0, 0.0]], [0.0, -4.0]
+)
 CURVED = ConstrainedProblem(CORNER.loss, Intersection((Bounds([0.0, -np.inf]), CURVED)))
 
 
@@ -241,7 +244,7 @@ def test_the_certificate_of_a_stream_on_its_data_holds(stream):
     problem, x = l1_regularize(optim.LeastSquares(A, y), 0.2), states["split"][0][-1]
     certificate = certify_constrained(problem, x)
     assert 0 < problem.value(x) - lasso_value(A, y) <= certificate.upper < 0.2
-    assert certificate.verify(problem, x).bound <= certificate.upper
+    assert certificate.verify(Subject(problem, x)).bound <= certificate.upper
 
 
 @pytest.mark.slow
@@ -254,7 +257,7 @@ def test_every_setting_comes_near_the_solution_with_a_certificate_that_holds(set
     best = lasso_value(A, y)
     assert -1e-12 <= result.value - best <= result.certificate.upper
     assert result.value - best < 0.05
-    assert result.certificate.verify(problem, result.x).bound <= result.certificate.upper
+    assert result.certificate.verify(result.subject).bound <= result.certificate.upper
     report = diagnostics(problem, result.state)
     assert report.steps == 800
     assert 0 < report.centrality <= 1
@@ -352,7 +355,7 @@ def test_bad_starts_and_problems_are_refused():
         (Bounds(0.0), [1.0, 1.0], [1.0, 2.0], [0.0, 0.0]),
         (Bounds([0.0, 0.0], [2.0, np.inf]), [1.0, 1.0], [-1.0, 2.0], [2.0, 0.0]),
         (AbsoluteBounds(), [0.1, 1.0], [0.1, 1.0], [0.0, 0.0]),
-        (Simplex(), [0.3, 0.3], [1.0, -2.0], [0.0, 1.0]),
+        (SimplexConstraints(), [0.3, 0.3], [1.0, -2.0], [0.0, 1.0]),
     ],
     ids=["bounds", "box", "absolute", "simplex"],
 )

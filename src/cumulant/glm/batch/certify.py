@@ -7,7 +7,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
-from cumulant.glm.batch.duality_gap import PrimalDual, duality_gap, gradient_error, score_error
+from cumulant.glm.batch.duality_gap import PrimalDual, duality_gap, gradient_error, score_error, value_error
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import newton_slopes
 
@@ -82,7 +82,7 @@ def _concordance(problem: GLMProblem, x: np.ndarray) -> _Concordance:
     if c is None or problem.l1 or problem.loss.outputs > 1:
         return nothing
     eta = problem.scores(x)
-    _, slope, curvature = problem.loss.terms(eta)
+    losses, slope, curvature = problem.loss.terms(eta)
     gradient = problem.loss_gradient(slope) + problem.ridge(x)
     hessian = problem.hessian(curvature)
     # Columns are scaled to unit curvature, within the range in which the product of two scales is finite.
@@ -112,7 +112,8 @@ def _concordance(problem: GLMProblem, x: np.ndarray) -> _Concordance:
     if not (share > 0.5 and np.isfinite(bound)):
         return _Concordance(bound, decrement, radius, np.inf)
     worse = _decrease((decrement + off) / np.sqrt(share), radius / np.sqrt(share))
-    return _Concordance(bound, decrement, radius, worse * (1.0 + 1e-12) - bound + 1e-300)
+    slack = worse * (1.0 + 1e-12) - bound + 1e-300 + value_error(problem, float(problem.weights @ np.abs(losses)))
+    return _Concordance(bound, decrement, radius, float(slack))
 
 
 def _decrease(decrement: float, radius: float) -> float:

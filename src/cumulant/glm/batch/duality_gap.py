@@ -1,7 +1,7 @@
 """The duality gap of a generalised linear model with a bound on what rounding may hide of it.
 
-For slopes ``s`` with ``g = X^T (p s)`` and, with an intercept, ``sum_i p_i s_i = 0``, the gap is a sum of terms that are
-not negative, one for each row and one for each column:
+For slopes ``s`` with ``g = X^T (p s)`` and, with an intercept, ``sum_i p_i s_i = 0``, the gap is a sum of terms that
+are not negative, one for each row and one for each column:
 
     P(x) - D(s) = sum_i p_i [phi_i(eta_i) + phi_i*(s_i) - s_i eta_i] + sum_j [R(w_j) + R*(-g_j) + g_j w_j].
 
@@ -19,7 +19,7 @@ import numpy as np
 from cumulant.glm.batch.design import dot
 from cumulant.glm.batch.problem import GLMProblem
 
-__all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error"]
+__all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error", "value_error"]
 
 _UNIT = 2.0**-53
 _TINY = 1e-300  # more than what underflow loses
@@ -74,19 +74,21 @@ def gradient_error(problem: GLMProblem, slope: np.ndarray, share: float = 0.0) -
     return ((problem.n_terms + 8) * _UNIT + share) * (norms if slope.ndim == 1 else norms[:, None]) * spread
 
 
+def value_error(problem: GLMProblem, value: float) -> float:
+    """The rounding of sums in the objective, relative to it."""
+    return (32 + problem.n_terms / 512) * _UNIT * abs(value)
+
+
 def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient: np.ndarray | None = None) -> Gap:
     """The gap of `x` by slopes that are made feasible, or are so already where their `gradient` is given."""
     if gradient is None:
         slope, gradient = problem.feasible(slope)
     eta = problem.scores(x)
-    losses = problem.loss.terms(eta)[0]
+    losses, slopes = problem.loss.terms(eta)[:2]
     value = dot(problem.weights, losses) + problem.penalty(x)
     rows, slack, lack = _rows(problem, x, eta, slope)
     # At least the losses: what a slope loses by shrinking.
-    size = np.abs(losses) + 16 * _UNIT * (1.0 + np.abs(eta)).reshape(len(losses), -1).max(axis=1) * (
-        1.0 + np.abs(problem.loss.y) + np.abs(slope).reshape(len(losses), -1).max(axis=1)
-    )
-    size = dot(problem.weights, size)
+    size = dot(problem.weights, np.abs(losses) + 16 * _UNIT * problem.loss.magnitude(eta, slopes))
     share = _imbalance(problem, slope, lack) if problem.design.intercept else 0.0
     error = gradient_error(problem, slope, share if slope.ndim == 1 else 0.0)
     if slope.ndim == 2:  # all means of a row may be off by `lack` of themselves, and by `share` of a probability
@@ -97,7 +99,8 @@ def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient:
         slack += share * size
     own, more = _columns(problem, x, gradient, problem.without_intercept(error), size + problem.penalty(x))
     bound = rows + own
-    slack = slack + more + (600 + problem.n_terms / 256) * _UNIT * bound
+    # The last part is that of the objective as it is reported.
+    slack += more + (600 + problem.n_terms / 256) * _UNIT * bound + value_error(problem, value)
     if not share < 1:
         return Gap(np.inf, np.inf, value)
     return Gap(float(bound), float(slack) + _TINY * (1.0 + (1.0 / problem.l2 if problem.l2 else 0.0)), value)

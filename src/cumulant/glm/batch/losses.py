@@ -85,6 +85,10 @@ class Loss(Protocol):
         """How far each score is from the one at which the loss has this slope."""
         ...
 
+    def magnitude(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """At least the size of what is added and subtracted in the value of each row, whose slope is given (n,)."""
+        ...
+
     def clipped(self, slope: np.ndarray) -> np.ndarray:
         """Slopes that are beyond the closed domain of the conjugate by rounding, put on its boundary."""
         ...
@@ -106,6 +110,10 @@ def _reach(distance: np.ndarray, change: np.ndarray) -> float:
     """The largest ``t <= 1`` with ``distance - t change >= 0`` for distances that are not negative."""
     beyond = change > distance
     return float(np.min(np.maximum(distance[beyond], 0.0) / change[beyond])) if beyond.any() else 1.0
+
+
+def _magnitude(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    return (1.0 + np.abs(y) + np.abs(slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +162,12 @@ class NamedLoss:
         value, change, curvature, size = (np.empty(len(eta)) for _ in range(4))
         fenchel_young(self.code, self.scale, eta, slope, self.y, value, change, curvature, size)
         return Divergence(value, change, curvature, 8.0 * size, 64.0 * _UNIT * value)
+
+    def magnitude(self, eta, slope):
+        """See `Loss`."""
+        if self.code == 2:
+            return (np.abs(self.scale * eta) + np.abs(self.y)) ** 2 / self.scale
+        return _magnitude(eta, slope, self.y, self.constant)
 
     def clipped(self, slope):
         """See `Loss`."""
@@ -232,6 +246,10 @@ class SoftmaxLoss:
         error = (64.0 * _UNIT + 2.0 * lack) * value + 2.0 * lack**2
         return Divergence(value, change, np.ones(len(eta)), 8.0 * size, error, lack)
 
+    def magnitude(self, eta, slope):
+        """See `Loss`."""
+        return 1.0 + np.abs(eta).max(axis=1)
+
     def clipped(self, slope):
         """See `Loss`."""
         least = np.zeros_like(slope)
@@ -309,9 +327,16 @@ class FamilyLoss:
         conjugate = self.conjugate(slope)
         with np.errstate(invalid="ignore"):
             divergence = np.where(np.isfinite(conjugate), np.maximum(value + conjugate - slope * eta, 0.0), np.inf)
-        cancels = (np.abs(self.y) + np.abs(self.y + slope)) * (1.0 + np.abs(eta)) + np.abs(self.constant)
-        cancels = cancels + np.abs(value) + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
+        cancels = (
+            _magnitude(eta, slope, self.y, self.constant)
+            + np.abs(value)
+            + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
+        )
         return Divergence(divergence, own - slope, curvature, 1.0 + np.abs(eta), 64.0 * _UNIT * cancels)
+
+    def magnitude(self, eta, slope):
+        """See `Loss`."""
+        return _magnitude(eta, slope, self.y, self.constant)
 
     def clipped(self, slope):
         """See `Loss`."""

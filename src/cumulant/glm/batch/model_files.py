@@ -12,12 +12,12 @@ from cumulant.errors import FileFormatError
 from cumulant.families import ExponentialFamily
 from cumulant.families.saving import describe, restore
 from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.streaming import Stream
+from cumulant.glm.batch.streaming import QuadraticSummary
 
 __all__ = ["load_model", "save_model"]
 
 _KIND = "GLM"
-_ARRAYS = ("coef", "classes", "feature_names_in")
+_ARRAYS = ("coef", "classes", "feature_names_in", "dual")
 _PLAIN = ("refusal", "objective", "status", "history", "n_iter", "n_features_in")
 
 
@@ -29,10 +29,11 @@ def save_model(model: Any, path: str | os.PathLike) -> Path:
         arrays |= described
     if not (settings["random_state"] is None or isinstance(settings["random_state"], int)):
         settings["random_state"] = None
+    settings["callback"] = settings["checkpoint"] = None
     fitted = {name: getattr(model, f"{name}_") for name in _PLAIN if hasattr(model, f"{name}_")}
     fitted["certificate"] = None if model.certificate_ is None else model.certificate_.to_json()
     for name in _ARRAYS:
-        if hasattr(model, f"{name}_"):
+        if hasattr(model, f"{name}_") and getattr(model, f"{name}_") is not None:
             value = np.asarray(getattr(model, f"{name}_"))
             fitted[f"{name} are objects"] = value.dtype.hasobject
             arrays[name] = np.array([str(label) for label in value]) if _is_text(value) else value
@@ -58,6 +59,7 @@ def load_model(cls: type, path: str | os.PathLike) -> Any:
                 setattr(
                     model, f"{name}_", arrays[name].astype(object) if fitted[f"{name} are objects"] else arrays[name]
                 )
+        model.dual_ = arrays.get("dual")
         for name in _PLAIN:
             if name in fitted:
                 setattr(model, f"{name}_", fitted[name])
@@ -66,7 +68,9 @@ def load_model(cls: type, path: str | os.PathLike) -> Any:
         classes = len(model.classes_) if model._is_categorical() else 0
         model._link = loss_of(model.family, np.zeros(0), classes)
         if "stream.x" in arrays:
-            model._stream = Stream(arrays["stream.x"], arrays["stream.precision"], int(arrays["stream.batches"]))
+            model._stream = QuadraticSummary(
+                arrays["stream.x"], arrays["stream.precision"], int(arrays["stream.batches"])
+            )
         model._check_settings()
     except (KeyError, TypeError, ValueError) as problem:
         raise FileFormatError(f"{path} does not hold a GLM of this version: {problem}") from problem

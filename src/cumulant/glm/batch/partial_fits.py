@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from cumulant.glm.batch.design import design_of
+from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.streaming import Stream
+from cumulant.glm.batch.streaming import QuadraticSummary
 
-__all__ = ["PartialFits", "weights_of"]
+__all__ = ["PartialFits"]
 
 
 class PartialFits:
@@ -24,7 +24,7 @@ class PartialFits:
         offset: Any = None,
         exposure: Any = None,
     ) -> Any:
-        """Learn from a batch and forget its rows: see `Stream`. Exact for ``"normal"``, a Laplace approximation else.
+        """Learn from a batch and forget its rows: exact for ``"normal"``, a Laplace approximation for other families.
 
         Classifiers need all `classes` in the first call, unless `fit` has seen them; the stream begins afresh after
         `fit`. There is no certificate: the rows of earlier batches are gone.
@@ -42,12 +42,13 @@ class PartialFits:
         self._link = loss.take(slice(0, 0))
         design = design_of(X, bool(self.fit_intercept), self.n_jobs)
         if first:
-            self._stream = Stream.empty(design.shape[1], max(k, 1))
+            self._stream = QuadraticSummary.empty(design.shape[1], max(k, 1))
         offsets = self._offset(X.shape[0], offset, exposure, max(k, 1))
         self._stream = self._stream.absorb(design, loss, weights, offsets, self.l2)
         self._keep(self._stream.x)
-        self.certificate_, self.refusal_ = None, "no certificate: the rows of earlier batches are gone"
-        self.status_, self.n_iter_ = "streamed", self._stream.batches
+        self.certificate_, self.dual_ = None, None
+        self.refusal_ = "no certificate: the rows of earlier batches are gone"
+        self.status_, self.n_iter_ = "max_steps", self._stream.batches
         return self
 
     def _known_classes(self: Any, y, classes, first):
@@ -61,19 +62,3 @@ class PartialFits:
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError("classes must be the same in every call of partial_fit")
         return self._numbers(y)
-
-    def _numbers(self: Any, y):
-        numbers = np.searchsorted(self.classes_, y)
-        numbers = np.minimum(numbers, len(self.classes_) - 1)
-        known = self.classes_[numbers] == y
-        if not np.all(known):
-            label = np.asarray(y)[np.argmin(known)].tolist()
-            raise ValueError(f"label {label!r} is not among classes {self.classes_.tolist()}")
-        return numbers.astype(np.float64 if self._is_binary() else np.int64)
-
-
-def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
-    """The weights of the rows: ones where none are given."""
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -1,12 +1,11 @@
 """Fits at a sequence of l1 penalties, each begun where the last ended."""
 
-import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.dual_ascent import fitted_intercept
@@ -20,7 +19,7 @@ class PenaltyPath(NamedTuple):
 
     `coef` and `intercept` have the shapes of `GLM.coef_` and `GLM.intercept_` after an axis for the penalties; `gap` is
     the certified bound on ``P(w) - P*`` at each, `objective` is ``P(w)``, `degrees_of_freedom` does not count the
-    intercept.
+    intercept. ``certificates[i].verify(subjects[i])`` issues a certificate again.
 
     Friedman, Hastie and Tibshirani (2010) for the warm starts.
 
@@ -39,6 +38,7 @@ class PenaltyPath(NamedTuple):
     gap: np.ndarray
     degrees_of_freedom: np.ndarray
     certificates: tuple[Certificate | None, ...]
+    subjects: tuple[Subject | None, ...]
 
 
 def largest_penalty(problem: GLMProblem) -> float:
@@ -110,22 +110,25 @@ class Paths:
         penalties = np.asarray(l1s, dtype=np.float64)
         if penalties.ndim != 1 or not len(penalties) or not np.all((penalties > 0) & np.isfinite(penalties)):
             raise ValueError(f"l1s must be a sequence of positive numbers; got {l1s!r}")
-        x, rows = starting_point(replace(problem, l1=float(penalties[0]))), []
+        start = starting_point(replace(problem, l1=float(penalties[0])))
+        x, rows, last = start, [], np.inf
         for l1 in penalties.tolist():
-            model.history_, model.l1 = [], l1
+            model.l1 = l1
             posed = replace(problem, l1=l1)
-            result, floor = model._run(posed, x, time.perf_counter())
-            model._finish(posed, result, floor)
+            if l1 > last:  # the last answer may be worse than no weights
+                x = min((x, start), key=posed.value)
+            result, last = model._run(posed, x), l1
+            model._finish(posed, result)
             x = np.asarray(result.x)
             found = model.certificate_
             rows.append((model.coef_, model.intercept_, model.objective_, np.inf if found is None else found.upper,
-                         degrees_of_freedom(posed, x), found))  # fmt: skip
+                         degrees_of_freedom(posed, x), found, result.subject))  # fmt: skip
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-        coef, intercept, objective, gap, freedom, certificates = zip(*rows, strict=True)
+        coef, intercept, objective, gap, freedom, certificates, subjects = zip(*rows, strict=True)
         return PenaltyPath(
             penalties, np.array(coef), np.array(intercept), np.array(objective), np.array(gap), np.array(freedom),
-            certificates,
+            certificates, subjects,
         )  # fmt: skip
 
     def _stated(self: Any, X, y, sample_weight, offset, exposure) -> GLMProblem:

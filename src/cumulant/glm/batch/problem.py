@@ -101,6 +101,18 @@ class GLMProblem(Problem):
         x = np.asarray(x, dtype=np.float64)
         return dot(self.weights, self.loss.terms(self.scores(x))[0]) + self.penalty(x)
 
+    def constant_start(self) -> np.ndarray:
+        """No weights, and with an intercept about the best one."""
+        x = np.zeros(self.shape)
+        if self.design.intercept:
+            x[-1] = self.loss.start(self.weights) if self.loss.outputs > 1 else self.loss.start(self.weights)[0]
+        return x
+
+    def constant_loss(self) -> float:
+        """The mean loss of the best score that is the same for all rows, near enough; offsets are added."""
+        best = self.loss.start(self.weights)
+        return dot(self.weights, self.loss.terms(self.offset + (best if self.offset.ndim == 2 else best[0]))[0])
+
     def loss_gradient(self, slope: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
         return self.design.transposed(self.row_weights(slope) * slope)

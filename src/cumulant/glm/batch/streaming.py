@@ -9,13 +9,13 @@ from cumulant.glm.batch.losses import Loss
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import solve
 
-__all__ = ["Stream"]
+__all__ = ["QuadraticSummary"]
 
 _LARGEST = 5000  # parameters: their square is kept
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class QuadraticSummary:
     """The sum of losses so far as a quadratic: ``<x - x0, precision (x - x0)> / 2`` around the last minimiser.
 
     A batch of weight ``B`` adds its losses and ``l2 B/2 |w|^2``; Newton's method minimises the sum, and the quadratic
@@ -28,7 +28,7 @@ class Stream:
     batches: int = 0
 
     @classmethod
-    def empty(cls, columns: int, outputs: int) -> "Stream":
+    def empty(cls, columns: int, outputs: int) -> "QuadraticSummary":
         """Before the first batch."""
         size = columns * outputs
         if size > _LARGEST:
@@ -37,7 +37,9 @@ class Stream:
             )
         return cls(np.zeros(columns if outputs == 1 else (columns, outputs)), np.zeros((size, size)))
 
-    def absorb(self, design: Design, loss: Loss, weights: np.ndarray, offset: np.ndarray, l2: float | None) -> "Stream":
+    def absorb(
+        self, design: Design, loss: Loss, weights: np.ndarray, offset: np.ndarray, l2: float | None
+    ) -> "QuadraticSummary":
         """The state after a batch; ``l2=None`` adds the penalty of one row, once."""
         total = float(weights.sum())
         if not total > 0:
@@ -45,9 +47,8 @@ class Stream:
         ridge = (1.0 / total if self.batches == 0 else 0.0) if l2 is None else float(l2)
         problem = GLMProblem(design, loss, weights / total, offset, 0.0, ridge)
         x = self.x
-        if self.batches == 0 and design.intercept:
-            x = x.copy()
-            x[-1] = loss.start(problem.weights) if loss.outputs > 1 else loss.start(problem.weights)[0]
+        if self.batches == 0:
+            x = problem.constant_start()
         value = self._value(problem, total, x)
         for _ in range(100):
             _, slope, curvature = loss.terms(problem.scores(x))

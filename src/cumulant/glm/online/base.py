@@ -281,7 +281,7 @@ class OnlineL1(BaseEstimator):
         problem = self._problem(X, targets, weights, l1)
         w = self._weights()
         x = np.append(w, self._state.intercept) if self.fit_intercept else w
-        return gap_certificate(problem, x, problem.loss.terms(problem.scores(x))[1])
+        return certify_glm_gap(problem, x)
 
     def _problem(self, X: Any, targets: np.ndarray, weights: np.ndarray, l1: float) -> GLMProblem:
         design, loss = design_of(X, bool(self.fit_intercept), 1), loss_of(self._family, targets)

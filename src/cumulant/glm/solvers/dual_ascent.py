@@ -24,7 +24,7 @@ from cumulant.optim.finite_sums.block_sampling import (
 )
 from cumulant.optim.protocol import Solver
 
-__all__ = ["SAMPLINGS", "AscentState", "DualAscent"]
+__all__ = ["SAMPLINGS", "AscentState", "GLMDualAscent"]
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max", "residual")
 _SMOOTHNESS = {0: 0.25, 1: 1.0, 2: 1.0, 3: 1.0}  # of the loss; for Poisson and gamma a scale, since there is none
@@ -51,7 +51,7 @@ class AscentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualAscent(Solver):
+class GLMDualAscent(Solver):
     """Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013) for ``l2 > 0`` and any ``l1``.
 
     The dual variable of a row is the slope of its loss. An update maximises the dual over one of them, exactly: with
@@ -74,7 +74,7 @@ class DualAscent(Solver):
     >>> from cumulant.glm import GLMProblem, design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
-    >>> result = optim.run(DualAscent(), problem, [0.0], tol=1e-8, rng=0)
+    >>> result = optim.run(GLMDualAscent(), problem, [0.0], tol=1e-8, rng=0)
     >>> result.status, result.x.round(4)
     ('converged', array([1.0667]))
     """
@@ -118,9 +118,10 @@ class DualAscent(Solver):
         if problem.design.intercept:
             x[-1] = fitted_intercept(problem, problem.offset, float(loss.start(problem.weights)[0]))
         slopes = np.zeros(problem.n_terms)
+        intercept = float(x[-1]) if problem.design.intercept else 0.0
         return AscentState(
-            x, problem.value(x), float(x[-1]) if problem.design.intercept else 0.0, slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed, 0,
-            problem.lower_bound(slopes), *unsigned(rows), centre,
+            x, problem.value(x), intercept, slopes, np.zeros(columns), sampler.tree, norms, conditions, sampler.seed,
+            0, problem.lower_bound(slopes), *unsigned(rows), centre,
         )  # fmt: skip
 
     def step(self, problem: GLMProblem, state: AscentState) -> AscentState:

@@ -20,11 +20,12 @@ from cumulant.glm.solvers.newton_step import (
     common_factor,
     dual_slopes,
     is_small,
+    one_thread_if_small,
     products_of_a_factor,
 )
 from cumulant.optim.protocol import Solver
 
-__all__ = ["Newton", "NewtonState", "starting_point"]
+__all__ = ["GLMNewton", "NewtonState", "starting_point"]
 
 _ARMIJO = 1e-4
 _WORTH = 3.0  # products in the time of a factorisation from which an old factor is tried first
@@ -51,7 +52,7 @@ class NewtonState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Newton(Solver):
+class GLMNewton(Solver):
     """Newton's method with a line search; the equation is solved by factorisation, or by conjugate gradients.
 
     With up to 500 parameters the Hessian is formed and factorised. The factor then is the preconditioner of conjugate
@@ -73,7 +74,7 @@ class Newton(Solver):
     >>> from cumulant.glm import design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), l2=0.5)
-    >>> result = optim.run(Newton(), problem, [0.0], tol=1e-8)
+    >>> result = optim.run(GLMNewton(), problem, [0.0], tol=1e-8)
     >>> result.status, result.x.round(6)
     ('converged', array([1.066667]))
     """
@@ -126,7 +127,10 @@ class Newton(Solver):
                 if promise > lower:
                     lower, dual, pull = promise, slopes, gradient
         decrement = float(np.sqrt(max(decline, 0.0)))
-        return NewtonState(*moved, lower, dual, pull, decrement, first, passes, trial is None, factor, spent)
+        stuck = trial is None
+        if problem.l2 == 0:  # where there is no bound, what a Newton step promises decides
+            stuck = stuck or decline <= min(self.tol, 1e-6) ** 2 * abs(moved[1])
+        return NewtonState(*moved, lower, dual, pull, decrement, first, passes, stuck, factor, spent)
 
     def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:
         """The direction, the factor that is kept, and the products since it was formed."""
@@ -183,20 +187,17 @@ def starting_point(problem: GLMProblem) -> np.ndarray:
     The minimiser for one row in eight is as far from that of all rows as sampling makes it, which Newton's method
     mends in two steps; its steps cost an eighth.
     """
-    x = np.zeros(problem.shape)
-    if problem.design.intercept:
-        x[-1] = (
-            problem.loss.start(problem.weights) if problem.loss.outputs > 1 else problem.loss.start(problem.weights)[0]
-        )
+    x = problem.constant_start()
     n, parameters = problem.n_terms, math.prod(problem.shape)
     if problem.l1 or not is_small(problem) or n < max(_MANY, _PER_PARAMETER * parameters):
         return x
     # Evenly spread, so that data sorted by class are fairly represented.
     part = problem.take(slice(None, None, _SHARE))
-    solver = Newton(tol=1e-2)
+    solver = GLMNewton(tol=1e-2)
     state = solver.init(part, x, None)
     for _ in range(12):
         previous, state = state, solver.step(part, state)
         if state.stuck or previous.value - state.value <= 1e-2 * abs(state.value):
             break
-    return state.x if np.all(np.isfinite(state.x)) else x
+    with one_thread_if_small(problem):
+        return state.x if np.all(np.isfinite(state.x)) and problem.value(state.x) <= problem.value(x) else x

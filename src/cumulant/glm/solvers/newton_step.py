@@ -19,8 +19,8 @@ __all__ = [
     "by_factorisation",
     "common_factor",
     "dual_slopes",
-    "held_back",
     "is_small",
+    "one_thread_if_small",
     "products_of_a_factor",
 ]
 
@@ -93,7 +93,7 @@ def by_factorisation(problem: GLMProblem, curvature: np.ndarray, gradient: np.nd
     return found, NO_FACTOR if factor is None or gradient.ndim > 1 else factor
 
 
-def held_back(problem: GLMProblem) -> Any:
+def one_thread_if_small(problem: GLMProblem) -> Any:
     """A context in which BLAS stays on one thread, where products of the data with a vector for each output take less
     time than waking the others.
     """
@@ -162,7 +162,7 @@ def by_conjugate_gradients(
     direction promises a decrease of `enough` or less, the end is near: then go on until the residual costs the duality
     gap less than a quarter of `enough`.
     """
-    with one_blas_thread() if factor.size and gradient.ndim == 1 else held_back(problem):
+    with one_blas_thread() if factor.size and gradient.ndim == 1 else one_thread_if_small(problem):
         return _conjugate_gradients(problem, curvature, gradient, forcing, enough, factor, most)
 
 

@@ -16,7 +16,7 @@ from cumulant.glm.solvers.newton_step import is_small
 from cumulant.glm.solvers.quadratic_model import minimise_model, polish
 from cumulant.optim.protocol import Solver
 
-__all__ = ["ByDuality", "ProximalNewton", "ProximalState"]
+__all__ = ["ByDuality", "GLMProximalNewton", "ProximalState"]
 
 _ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
 
@@ -58,7 +58,7 @@ class ByDuality(Solver):
 
 
 @dataclass(frozen=True)
-class ProximalNewton(ByDuality):
+class GLMProximalNewton(ByDuality):
     """Proximal Newton steps (Lee, Sun and Saunders 2014) with a line search, for ``l1 > 0`` and ``l2 >= 0``.
 
     The model of a step is minimised by coordinate descent, as glmnet does, on the Hessian where it is small (and then
@@ -76,7 +76,7 @@ class ProximalNewton(ByDuality):
     >>> from cumulant.glm import GLMProblem, design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), 0.5)
-    >>> result = optim.run(ProximalNewton(), problem, [0.0], tol=1e-8)
+    >>> result = optim.run(GLMProximalNewton(), problem, [0.0], tol=1e-8)
     >>> result.status, result.x.round(6)
     ('converged', array([1.083333]))
     """

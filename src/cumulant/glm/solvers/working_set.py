@@ -12,11 +12,11 @@ from cumulant.glm.batch.losses import NamedLoss
 from cumulant.glm.batch.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.newton_step import SMALL
-from cumulant.glm.solvers.proximal_newton import ByDuality, ProximalNewton
+from cumulant.glm.solvers.proximal_newton import ByDuality, GLMProximalNewton
 from cumulant.glm.solvers.quadratic_model import minimise_model
 from cumulant.threads import one_blas_thread
 
-__all__ = ["WorkingSet", "WorkingState"]
+__all__ = ["GLMWorkingSet", "WorkingState"]
 
 _LEAST, _PER_ROOT = 40, 4.0  # columns in the first working set: at least, and for the root of the number of all
 _NEAR = 0.8  # of the penalty: columns that pull less are left out
@@ -60,7 +60,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WorkingSet(ByDuality):
+class GLMWorkingSet(ByDuality):
     """Minimise over a working set of columns, look at all of them, enlarge it, until the duality gap of all is small.
 
     New in the set are the columns whose slope ``|X_j^T (p s)|`` is largest, as many as there are weights that differ
@@ -81,7 +81,7 @@ class WorkingSet(ByDuality):
     >>> from cumulant.glm import GLMProblem, design_of, loss_of
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 3.0, -1.0])
     >>> problem = GLMProblem(design_of(X, False), loss_of("normal", y), np.full(3, 1 / 3), np.zeros(3), 0.5)
-    >>> result = optim.run(WorkingSet(), problem, [0.0], tol=1e-8)
+    >>> result = optim.run(GLMWorkingSet(), problem, [0.0], tol=1e-8)
     >>> result.status, result.x.round(6)
     ('converged', array([1.083333]))
     """
@@ -147,7 +147,7 @@ class WorkingSet(ByDuality):
         columns = _small_set(problem, state)
         part = replace(problem, design=problem.design.columns(columns))
         kept = np.append(columns, len(state.x) - 1) if problem.design.intercept else columns
-        inner = ProximalNewton(self.tol)
+        inner = GLMProximalNewton(self.tol)
         found = inner.init(part, state.x[kept], None)
         enough = self._enough(state)
         for _ in range(_INNER):

@@ -7,6 +7,7 @@ import numpy as np
 from cumulant.graphical.bounds.partition import Block, Partition, good_order, outside, with_fields
 from cumulant.graphical.bounds.reweighted import Combination, Tables
 from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.messages.incidence import ranges
 from cumulant.graphical.structure import Structure
 
 __all__ = ["BlockCombination", "Moved"]
@@ -58,19 +59,19 @@ class BlockCombination(Combination):
 
         Copies are the same where they keep the same factors.
         """
-        known = {kept.tobytes(): (z, w) for (kept, _), z, w in zip(
-            earlier.copies, earlier.shares(x), np.exp(earlier.log_weights(x)), strict=True
+        known = {kept.tobytes(): (z, log_w) for (kept, _), z, log_w in zip(
+            earlier.copies, earlier.shares(x), np.log(earlier.weights(x)), strict=True
         )}  # fmt: skip
         out, share = np.zeros(self.dim), earlier.n_copies / self.n_copies
         finite = np.isfinite(self.tables.theta)
         for k, (kept, _) in enumerate(self.copies):
             if kept.tobytes() in known:
-                z, w = known[kept.tobytes()]
+                z, log_w = known[kept.tobytes()]
                 place = self.places[k]
                 with np.errstate(invalid="ignore"):  # an impossible entry stays as it is in all copies
                     moved = share * z - self.shared[place]
                 out[self.ends[k] : self.ends[k + 1]] = np.where(finite[place], moved, 0.0)
-                out[self.ends[-1] + k] = np.log(share * w)
+                out[self.ends[-1] + k] = np.log(share) + log_w
             else:
                 out[self.ends[-1] + k] = -np.log(self.n_copies)
         return out
@@ -91,6 +92,4 @@ def _places(part: Structure, cut: Partition, block: Block) -> np.ndarray:
     """Where the tables of a block are among those of its copy: factors inside, and then single variables."""
     starts = part.table_starts
     which = np.concatenate([np.searchsorted(cut.kept, block.factors), cut.kept.size + block.variables])
-    size = np.diff(starts)[which]
-    ends = np.cumsum(size)
-    return np.arange(int(ends[-1])) + np.repeat(starts[:-1][which] - (ends - size), size)
+    return ranges(starts[:-1][which], np.diff(starts)[which])

@@ -1,13 +1,14 @@
 """Exact values in less memory: a sum over the states of some variables of what elimination gives for the others."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from cumulant.certificates import rounding
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
 from cumulant.graphical.exact.orders import Order
 from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
@@ -59,13 +60,16 @@ def conditioned(
     """``log sum_c Z(c)`` over the states ``c`` of `variables`, one after the other: the sum so far, which is a lower
     bound until all of them are in it, and what rounding may do. `report` is called before each state.
     """
-    total, slack, part = -np.inf, 0.0, None
-    for state in itertools.product(*(range(int(structure.cardinalities[v])) for v in variables)):
+    slack = slack_of_elimination(structure, theta)  # with values given, there is less to add up
+    top, scaled, part = -np.inf, 0.0, None  # the sum is exp(top) * scaled, so that an error stays relative
+    for done, state in enumerate(itertools.product(*(range(int(structure.cardinalities[v])) for v in variables)), 1):
         report()
         given = structure.restrict(theta, dict(zip(variables, state, strict=True)))
         part = given[0] if part is None else part  # the same structure each time: its plans are kept
         value = Elimination(part, given[1], order, max_memory, n_jobs).log_partition()
-        total = float(np.logaddexp(total, value))
-        if np.isfinite(value):
-            slack = max(slack, rounding(value, terms=4.0 * (part.n_factors + part.n_variables)))
-        yield total, slack + rounding(total if np.isfinite(total) else 0.0, terms=4.0)
+        if value > top:
+            top, scaled = value, scaled * math.exp(top - value) + 1.0
+        elif value > -np.inf:
+            scaled += math.exp(value - top)
+        total = top + math.log(scaled) if scaled > 0.0 else -np.inf
+        yield total, slack + rounding(total if scaled > 0.0 else 0.0, terms=4.0) + rounding(done, terms=4.0)

@@ -134,7 +134,7 @@ class Covering:
         theta, sizes = self.tables.theta, self.tables.structure.cardinalities
         sums: list[np.ndarray] = []
         results: list[np.ndarray] = []
-        value, slack = self.tables.constant, self.tables.slack + rounding(self.tables.constant)
+        ends_of_trees, slack = [self.tables.constant], self.tables.slack
         for node, w, shift in zip(self.nodes, weights.tolist(), shifts, strict=True):
             total = np.zeros(node.shape)
             for f, turn, shape in node.factors:
@@ -157,8 +157,9 @@ class Covering:
             terms = len(node.factors) + len(node.children) + node.shape[0] + 8.0
             slack += rounding(largest, (1.0 + abs(w)) * math.log(2.0 * node.shape[0]), terms=terms)
             if node.parent < 0:
-                value += float(result[0])
-        return sums, results, value, slack
+                ends_of_trees.append(float(result[0]))
+        value = math.fsum(ends_of_trees)
+        return sums, results, value, slack + rounding(value if math.isfinite(value) else 0.0, terms=2.0)
 
     def _backward(self, sums, results, weights):
         """The derivative by shifts, a marginal of each mini-bucket, and by weights, its conditional entropy."""

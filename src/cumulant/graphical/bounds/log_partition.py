@@ -5,18 +5,22 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from cumulant.certificates import Certificate, Interval, by_construction, recipe_of, verifier
+from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError
+from cumulant.graphical.bounds.context import Context, Memory
 from cumulant.graphical.bounds.ledger import Ledger
-from cumulant.graphical.bounds.search import Memory, Search
+from cumulant.graphical.bounds.search import Settings, search
 from cumulant.graphical.exact.elimination import MAX_MEMORY
+from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import seed as seed_of
 
 __all__ = ["bound_log_partition", "bound_marginals"]
 
 _GRACE = 0.2  # seconds over its limit, and a tenth of that, after which no other variable is looked at
+_SMALLEST = float(np.finfo(np.float64).tiny)  # below it numbers lose digits
 
 
 def bound_log_partition(
@@ -79,44 +83,42 @@ def bound_log_partition(
     True
     """
     _check(time_limit, max_memory, max_work, delta)
-    seed, ledger = seed_of(rng), Ledger(time_limit, max_work)
     structure, theta, _ = model.restricted()
-    search = Search(structure, theta, ledger, int(max_memory), exact, sampling, delta, seed, n_jobs)
-    search.run()
-    return _interval(search)
+    context = Context(structure, theta, Ledger(time_limit, max_work), int(max_memory), seed_of(rng), n_jobs)
+    settings = Settings(exact, sampling, delta)
+    search(context, settings)
+    return _interval(context, settings)
 
 
-def _interval(search: Search) -> Interval:
-    lower, upper = min(search.lower, search.upper), search.upper
-    guess = search.estimate
+def _interval(context: Context, settings: Settings) -> Interval:
+    bracket = context.bracket
+    theorem = bracket.theorem()
+    lower, upper, guess = bracket.lower, bracket.upper, bracket.estimate
     if guess is None:
         guess = 0.5 * (lower + upper) if np.isfinite(lower) else upper
     guess = min(max(guess, lower), upper)
-    exact = search.why.get("upper", "").startswith("exact")
-    theorem = (
-        search.why["upper"]
-        if exact
-        else f"above by {search.why.get('upper', 'nothing')}; below by {search.why.get('lower', 'nothing')}"
-    )
     assumptions = [by_construction("the shares of the copies add up to theta and their weights to one")]
-    if exact:
+    if bracket.exact:
         assumptions = [by_construction("every state is in exactly one term of the sum")]
-    elif search.likely:
+    elif bracket.likely:
         assumptions.append(by_construction("the annealed estimates are independent and unbiased", "Neal 2001"))
-    assumptions.append(by_construction("rounding stays within the allowance", f"{search.slack:.2g}, included"))
-    limit = search.ledger.time_limit
+    assumptions += [
+        by_construction("rounding stays within the allowance", f"{bracket.slack:.2g}, included"),
+        check_simple_bounds(context.structure, context.theta, lower, upper),
+    ]
+    limit = context.ledger.time_limit
     details = {
-        "work": search.ledger.work,
-        "max_memory": search.max_memory,
-        "seed": search.seed,
-        "exact": search.look,
-        "sampling": search.sampling,
+        "work": context.ledger.work,
+        "max_memory": context.max_memory,
+        "seed": context.seed,
+        "exact": settings.exact,
+        "sampling": settings.sampling,
         "time_limit": math.inf if limit is None else limit,
     }
     certificate = Certificate(
         "log Z", Interval(lower, upper, guess), theorem, tuple(assumptions),
-        kind="with probability" if search.likely else "deterministic", delta=search.delta if search.likely else None,
-        recipe=recipe_of(replay), details=details,
+        kind="with probability" if bracket.likely else "deterministic",
+        delta=settings.delta if bracket.likely else None, recipe=recipe_of(certify_interval), details=details,
     )  # fmt: skip
     return Interval(lower, upper, guess, certificate)
 
@@ -132,12 +134,15 @@ def _check(time_limit, max_memory, max_work, delta) -> None:
         raise ValueError(f"delta must be strictly between 0 and 1; got {delta!r}")
 
 
-@verifier
-def replay(model: Any, interval: Interval) -> float:
-    """The upper end again, by the same work on the model; a `CertificateError` where the lower end comes out lower."""
+@issuer
+def certify_interval(model: Any, interval: Interval) -> Certificate:
+    """The certificate of an interval for ``log Z`` again, by the same work on the model.
+
+    What the work gives is compared, at both ends, with `simple_bounds`, which share no arithmetic with it.
+    """
     certificate = interval.certificate
     if certificate is None:
-        raise CertificateError("this interval has no certificate to replay")
+        raise CertificateError("this interval has no certificate: it cannot be verified")
     settings = certificate.details
     limit = settings["time_limit"]
     again = bound_log_partition(
@@ -150,9 +155,8 @@ def replay(model: Any, interval: Interval) -> float:
         delta=certificate.delta or 1e-6,
         rng=int(settings["seed"]),
     )
-    if not again.lower >= interval.lower:
-        raise CertificateError(f"the lower end was {interval.lower:.17g} and is {again.lower:.17g} when replayed")
-    return again.upper
+    assert again.certificate is not None
+    return again.certificate
 
 
 def bound_marginals(
@@ -197,64 +201,64 @@ def bound_marginals(
     >>> bool(np.all((low <= p) & (p <= high)))
     True
     """
+    begin = time.monotonic()
     _check(time_limit, max_memory, max_work, delta)
-    wanted = range(model.n_variables) if variables is None else [int(v) for v in variables]
+    n_variables, cardinalities = model.n_variables, model.cardinalities.tolist()
+    wanted = range(n_variables) if variables is None else [int(v) for v in variables]
     for v in wanted:
-        if not 0 <= v < model.n_variables:
-            raise ValueError(f"variables must be numbers from 0 to {model.n_variables - 1}; got {v}")
+        if not 0 <= v < n_variables:
+            raise ValueError(f"variables must be numbers from 0 to {n_variables - 1}; got {v}")
     structure, theta, free = model.restricted()
-    place = {int(v): k for k, v in enumerate(free)}
+    place = dict(zip(free.tolist(), range(free.size), strict=True))
     asked = [v for v in dict.fromkeys(wanted) if v in place]
     widened = _with_tables(structure, [place[v] for v in asked])
-    sizes, seed, memory = [int(model.cardinalities[v]) for v in asked], seed_of(rng), Memory()
-    waiting, begin = sum(sizes) + 1, time.monotonic()
+    sizes, seed, memory = [cardinalities[v] for v in asked], seed_of(rng), Memory()
+    n_searches = waiting = sum(sizes) + 1
+    quickest = math.inf  # seconds of a search
 
-    def search(tables, chance):
-        nonlocal waiting
-        share = time_limit
+    def bracket_of(tables, chance):
+        nonlocal waiting, quickest
+        share, started = time_limit, time.monotonic()
         if time_limit is not None:  # what is counted in pieces must not depend on the clock
-            left = time_limit - (time.monotonic() - begin) if max_work is None else time_limit
-            share = max(left, 0.0) / (waiting if max_work is None else sum(sizes) + 1)
+            left = time_limit - (started - begin) if max_work is None else time_limit
+            share = max(left, 0.0) / (waiting if max_work is None else n_searches)
         waiting -= 1
-        found = Search(
-            widened, tables, Ledger(share, max_work), int(max_memory), exact, sampling, chance, seed, n_jobs, memory
-        )
-        found.run()
+        context = Context(widened, tables, Ledger(share, max_work), int(max_memory), seed, n_jobs, memory)
+        found = search(context, Settings(exact, sampling, chance))
+        quickest = min(quickest, time.monotonic() - started)
         return found
 
     tables = np.concatenate([theta, np.zeros(sum(sizes))])
     bounds: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     quick = False
     if asked:
-        first = search(tables, delta)
-        memory.q, quick = first.q, first.why.get("upper", "").startswith("exact")
-    at = theta.size
-    for v, size in zip(asked, sizes, strict=True):
-        # even a search without time looks at all tables once: too long for each of thousands of variables
-        limit = math.inf if quick or max_work is not None or time_limit is None else 1.1 * time_limit + _GRACE
-        if time.monotonic() - begin > limit:
-            bounds[v] = np.zeros(size), np.ones(size)
-            at += size
-            continue
+        first, memory.q = bracket_of(tables, delta)
+        quick = first.exact
+    # even a search without time looks at all tables once: too long for each of thousands of variables
+    clocked = not quick and max_work is None and time_limit is not None
+    limit = 1.1 * time_limit + _GRACE if clocked else math.inf
+    for k, (at, size) in enumerate(zip((theta.size + np.cumsum(sizes) - sizes).tolist(), sizes, strict=True)):
+        if time.monotonic() - begin + size * quickest > limit:
+            break
         each = []
         for a in range(size):
             given = tables.copy()
             given[at : at + size] = np.where(np.arange(size) == a, 0.0, -np.inf)
-            each.append(search(given, delta / size))
-        at += size
-        low = np.array([min(one.lower, one.upper) for one in each])
-        high = np.array([one.upper for one in each])
+            each.append(bracket_of(given, delta / size)[0])
+            each[-1].theorem()  # refuses bounds that contradict each other
+        low, high = np.array([one.lower for one in each]), np.array([one.upper for one in each])
         if not (high > -np.inf).any():
             raise DomainError("every state is impossible: there is no distribution")
-        bounds[v] = _probabilities(low, high)
-    out = []
+        bounds[asked[k]] = _probabilities(low, high)
+    for v in asked:
+        if v not in bounds:  # its turn has not come
+            bounds[v] = np.zeros(cardinalities[v]), np.ones(cardinalities[v])
     for v in wanted:
         if v not in bounds:  # given, or with one state
-            state = model._evidence[v] if v in model.evidence else 0
-            certain = (np.arange(int(model.cardinalities[v])) == state).astype(float)
-            bounds[v] = certain, certain
-        out.append((bounds[v][0].copy(), bounds[v][1].copy()))
-    return out
+            certain = np.zeros(cardinalities[v])
+            certain[model._evidence.get(v, 0)] = 1.0
+            bounds[v] = certain, certain.copy()
+    return [bounds[v] for v in wanted]
 
 
 def _with_tables(structure: Structure, variables: list[int]) -> Structure:
@@ -268,10 +272,25 @@ def _with_tables(structure: Structure, variables: list[int]) -> Structure:
 
 
 def _probabilities(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on ``Z_a / sum_b Z_b`` from bounds on the logarithms; -inf is the logarithm of zero."""
-    top = high.max()
-    least, most = np.exp(low - top), np.exp(high - top)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is where nothing is known
-        lower = np.where(least > 0, least / (least + (most.sum() - most)), 0.0)
-        upper = np.where(most > 0, most / (most + (least.sum() - least)), 0.0)
-    return np.maximum(lower - 1e-15, 0.0), np.minimum(upper + 1e-15, 1.0)
+    """Bounds on ``Z_a / sum_b Z_b = 1 / (1 + sum_(b != a) Z_b / Z_a)`` from bounds on the logarithms.
+
+    Everything is a difference of logarithms: a probability that underflows is not zero, and one that rounds to one is
+    not certain. Only -inf, the logarithm of zero, is taken for an impossible state.
+    """
+    others = ~np.eye(low.size, dtype=bool)
+    less, more = (_log_odds(a, np.where(others, b, -np.inf)) for a, b in ((low, high), (high, low)))
+    sizes = np.where(np.isfinite(low), np.abs(low), 0.0).max() + np.where(np.isfinite(high), np.abs(high), 0.0).max()
+    off = rounding(sizes, low.size, terms=8.0)
+    lower = np.where(less == np.inf, 1.0, expit(less - off) * (1.0 - 1e-15))
+    lower[lower < _SMALLEST] = 0.0
+    upper = np.where(high == -np.inf, 0.0, np.maximum(expit(more + off) * (1.0 + 1e-15), _SMALLEST))
+    return np.where(low == -np.inf, 0.0, lower), np.minimum(upper, 1.0)
+
+
+def _log_odds(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """``own_a - log sum_b exp(others_ab)``; inf where all others are zero."""
+    top = others.max(axis=1)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = np.where(np.isfinite(top), safe + np.log(np.exp(others - safe[:, None]).sum(axis=1)), top)
+    return np.where(total == -np.inf, np.inf, np.where(own == -np.inf, 0.0, own) - total)

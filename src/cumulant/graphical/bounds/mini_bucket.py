@@ -2,18 +2,19 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Interval, by_construction, recipe_of, verifier
+from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
 from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
+from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 
 __all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
 
@@ -44,6 +45,8 @@ class MiniBucket:
         Shifts and weights: what the certificate is recomputed from.
     certificate : Certificate or None
         None where nothing is known: a bound from below of minus infinity.
+    model : DiscreteModel
+        The model that the bound is about.
     """
 
     bound: float
@@ -54,7 +57,13 @@ class MiniBucket:
     order: np.ndarray
     limit: tuple[int, float]
     point: np.ndarray
-    certificate: Certificate | None
+    model: Any = field(repr=False)
+    certificate: Certificate | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
+        return Subject(self.model, self)
 
     @property
     def interval(self) -> Interval:
@@ -143,7 +152,11 @@ def mini_bucket_bound(
     if search.first() and report(None, None):
         search.trace.clear()
         tighten(search, report, max_steps)
-    return _answer(made, search, sense, found.order, limit)
+    bound = sign * float(np.nextafter(search.value, np.inf)) if search.value > -np.inf else sign * search.value
+    result = MiniBucket(
+        bound, sense, made.exact, len(made.splits), np.array(search.trace), found.order, limit, search.point, model
+    )
+    return result if sense == "lower" and bound == -np.inf else replace(result, certificate=certify(model, result))
 
 
 def fitting(
@@ -207,40 +220,33 @@ class _Search:
         return value, gradient, slack
 
 
-def _answer(made: Covering, search: _Search, sense: str, order: np.ndarray, limit: tuple[int, float]) -> MiniBucket:
-    bound = made.sign * search.value
-    certificate = None
-    if not (sense == "lower" and bound == -np.inf):
-        weights = "positive and add up to one" if sense == "upper" else "one positive, others negative, sum one"
-        certificate = Certificate(
-            "log Z" if sense == "upper" else "-log Z", search.value,
-            "elimination" if made.exact else "weighted mini-buckets, Hölder's inequality (Liu and Ihler 2011)",
-            (
-                by_construction("the weights of each bucket", weights),
-                by_construction("the shifts of each bucket add up to zero"),
-                by_construction("rounding stays within the allowance", f"{search.slack:.2g}, included"),
-            ),
-            recipe=recipe_of(recomputed),
-            details={"splits": len(made.splits), "evaluations": len(search.trace)},
-        )  # fmt: skip
-    return MiniBucket(
-        bound, sense, made.exact, len(made.splits), np.array(search.trace), order, limit, search.point, certificate
-    )
-
-
-@verifier
-def recomputed(model: Any, result: MiniBucket) -> float:
-    """The bound again at ``result.point``, from the tables of the model; of minus ``log Z`` for one from below."""
+@issuer
+def certify(model: Any, result: MiniBucket) -> Certificate:
+    """The bound at ``result.point`` from the tables of the model; of minus ``log Z`` for one from below."""
     structure, theta, _ = model.restricted()
     if len(result.order) != structure.n_variables:
         raise CertificateError(
             f"the bound is about {len(result.order)} variables, the model has {structure.n_variables} free ones"
         )
-    made = _covering(Tables.of(structure, theta), result.order, 1 if result.sense == "upper" else -1, result.limit)
+    upper = result.sense == "upper"
+    made = _covering(Tables.of(structure, theta), result.order, 1 if upper else -1, result.limit)
     if made.dim != result.point.size:
         raise CertificateError("the mini-buckets of this model are not those of the bound")
     value, _, slack = made.bound(result.point)
-    return value + slack
+    ends = (-np.inf, value + slack) if upper else (-value - slack, np.inf)
+    weights = "are positive and add up to one" if upper else "add up to one, and one of them is positive"
+    return Certificate(
+        "log Z" if upper else "-log Z",
+        value,
+        "elimination" if made.exact else "Hölder's inequality in weighted mini-buckets (Liu and Ihler 2011)",
+        (
+            by_construction(f"the weights of each bucket {weights}"),
+            by_construction("the shifts of each bucket add up to zero"),
+            check_simple_bounds(structure, theta, *ends),
+        ),
+        slack=slack,
+        details={"splits": len(made.splits), "evaluations": len(result.trace)},
+    )
 
 
 def _check(i_bound, max_memory, sense, max_steps, time_limit) -> None:

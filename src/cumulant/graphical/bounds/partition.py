@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import dijkstra
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import Order, fast_order
 from cumulant.graphical.exact.schedule import plan
+from cumulant.graphical.messages.incidence import ranges
 from cumulant.graphical.structure import Structure
 
 __all__ = [
@@ -116,7 +117,7 @@ def _block(structure: Structure, variables: np.ndarray, kept: np.ndarray) -> Str
     """The factors `kept`, which are about some variables only, and after them a table for each of these."""
     begin, width = structure.scope_starts[:-1][kept], np.diff(structure.scope_starts)[kept]
     ends = np.concatenate([[0], np.cumsum(width)])
-    places = np.arange(int(ends[-1])) + np.repeat(begin - ends[:-1], width)
+    places = ranges(begin, width)
     number = np.zeros(structure.n_variables, np.int64)
     number[variables] = np.arange(variables.size)
     single = np.arange(variables.size)

@@ -10,23 +10,26 @@ shares and weights (each term is the perspective of a convex function); its deri
 entropies of the copies. Every choice is a valid bound: nothing has to converge.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from cumulant.certificates import rounding
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
+from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_addable
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
 
 __all__ = ["Bound", "Combination", "Tables", "tighten"]
 
 LANES = 2  # copies that are worked on at once, each with its share of the memory, whatever the number of threads
+_LEAST = 1e-12  # a weight is kept away from zero, where shares divided by it would be infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +46,29 @@ class Tables:
     @classmethod
     def of(cls, structure: Structure, theta: np.ndarray) -> "Tables":
         """Gather what is about single variables, and what is about none."""
-        width = np.diff(structure.scope_starts)
-        starts, at = structure.table_starts, np.concatenate([[0], np.cumsum(structure.cardinalities)])
-        fields, constant = np.zeros(int(at[-1])), 0.0
-        for f in np.flatnonzero(width == 1).tolist():
-            v = int(structure.scopes[structure.scope_starts[f]])
-            fields[at[v] : at[v + 1]] += theta[starts[f] : starts[f + 1]]
-        for f in np.flatnonzero(width == 0).tolist():
-            constant += float(theta[starts[f]])
-        narrow = np.abs(theta[np.repeat(width < 2, np.diff(starts))])
-        slack = rounding(narrow[np.isfinite(narrow)], terms=narrow.size)
-        wide = np.flatnonzero(width > 1).tolist()
-        scopes = [structure.scopes[structure.scope_starts[f] : structure.scope_starts[f + 1]] for f in wide]
-        ends = np.cumsum([0, *map(len, scopes)])
-        kept = Structure.flat(structure.cardinalities, ends, np.concatenate([*scopes, np.zeros(0, np.int64)]))
-        theta = np.concatenate([*(theta[starts[f] : starts[f + 1]] for f in wide), fields])
-        return cls(kept, theta, constant, slack)
+        require_addable(theta)
+        width, starts = np.diff(structure.scope_starts), structure.table_starts
+        at = np.concatenate([[0], np.cumsum(structure.cardinalities)])
+        single = np.flatnonzero(width == 1)
+        own = structure.scopes[structure.scope_starts[single]]
+        fields = np.zeros(int(at[-1]))
+        places = ranges(at[own], structure.cardinalities[own])
+        narrow = theta[ranges(starts[single], structure.cardinalities[own])]
+        np.add.at(fields, places, narrow)
+        constants = theta[starts[:-1][width == 0]]
+        most = np.bincount(own, minlength=1).max()  # tables that are added up for one variable
+        slack = rounding(narrow[np.isfinite(narrow)], terms=float(most - 1)) if most > 1 else 0.0
+        wide = np.flatnonzero(width > 1)
+        scopes = structure.scopes[ranges(structure.scope_starts[wide], width[wide])]
+        kept = Structure.flat(structure.cardinalities, np.cumsum([0, *width[wide].tolist()]), scopes)
+        theta = np.concatenate([theta[ranges(starts[wide], np.diff(starts)[wide])], fields])
+        constant = math.fsum(constants)
+        return cls(kept, theta, constant, slack + rounding(constant if np.isfinite(constant) else 0.0))
+
+    def largest(self, values: np.ndarray) -> np.ndarray:
+        """The largest of `values`, one for each entry, in each table: of the factors, and then of the variables."""
+        sizes = np.concatenate([np.diff(self.structure.table_starts), self.structure.cardinalities])
+        return np.maximum.reduceat(values, np.cumsum(sizes) - sizes) if sizes.size else np.zeros(0)
 
 
 class Combination:
@@ -109,9 +119,10 @@ class Combination:
             for k, place in enumerate(self.places)
         ]
 
-    def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """The logarithms of the weights, which add up to one."""
-        return x[self.ends[-1] :] - logsumexp(x[self.ends[-1] :])
+    def weights(self, x: np.ndarray) -> np.ndarray:
+        """Positive weights that add up to one."""
+        each = np.maximum(softmax(x[self.ends[-1] :]), _LEAST)
+        return each / each.sum()
 
     def solve(self, k: int, scaled: np.ndarray) -> tuple[float, np.ndarray]:
         """``log Z`` of a copy with these tables, and its marginals."""
@@ -122,7 +133,9 @@ class Combination:
 
     def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
         """The bound, its derivative by `x`, and what rounding may have taken from it."""
-        shares, weights = self.shares(x), softmax(x[self.ends[-1] :])
+        if not np.abs(x).max(initial=0.0) < LARGEST_SUM:  # the search has gone too far to say anything there
+            return np.inf, np.zeros(self.dim), 0.0
+        shares, weights = self.shares(x), self.weights(x)
 
         def work(k):
             scaled = shares[k] / weights[k]
@@ -130,21 +143,35 @@ class Combination:
 
         found = side_by_side(work, self.n_copies, None if self.n_jobs is None else min(self.n_jobs, LANES))
         values = np.array([log_z for log_z, _, _ in found])
-        if (values == -np.inf).any():  # a copy has no possible state, and so has the model
+        if (values == -np.inf).any():
+            # Sums of finite entries cannot overflow, so that only entries of minus infinity in theta itself, which are
+            # impossible in every copy, make one impossible: then the model is.
             return -np.inf, np.zeros(self.dim), 0.0
         gradient, back = np.zeros(self.dim), np.zeros(self.tables.theta.size)
-        by_weight, slack = np.zeros(self.n_copies), self.tables.slack + rounding(self.tables.constant)
+        by_weight, slack = np.zeros(self.n_copies), self._slack(x)
         for k, (log_z, mean, scaled) in enumerate(found):
             back[self.places[k]] += mean
             likely = mean > 0
             by_weight[k] = log_z - float(mean[likely] @ scaled[likely])  # the entropy of the copy
-            size = float(mean[likely] @ np.abs(scaled[likely])) + abs(log_z)
-            slack += weights[k] * rounding(size, terms=4.0 * (self.copies[k][1].n_factors + 8))
+            slack += weights[k] * slack_of_elimination(self.copies[k][1], scaled)
         back /= self.count
         for k, (_, mean, _) in enumerate(found):
             gradient[self.ends[k] : self.ends[k + 1]] = mean - back[self.places[k]]
         gradient[self.ends[-1] :] = weights * (by_weight - weights @ by_weight)
-        return float(weights @ values) + self.tables.constant, gradient, slack
+        value = float(weights @ values)
+        slack += rounding(weights @ np.abs(values), self.tables.constant, terms=self.n_copies + 4.0)
+        return value + self.tables.constant, gradient, slack
+
+    def _slack(self, x: np.ndarray) -> float:
+        """What rounding may have done before the copies are solved: shares that do not quite add up to the tables, and
+        weights that do not quite add up to one, which counts by an entropy.
+        """
+        size = np.where(np.isfinite(self.tables.theta), np.abs(self.tables.theta), 0.0)
+        for k, place in enumerate(self.places):
+            size[place] += np.abs(x[self.ends[k] : self.ends[k + 1]])
+        entropy = float(np.log(self.tables.structure.cardinalities).sum())
+        terms = 4.0 * (self.n_copies + 2)
+        return self.tables.slack + rounding(self.tables.largest(size).sum(), entropy, terms=terms)
 
 
 class Bound(Protocol):

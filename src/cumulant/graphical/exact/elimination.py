@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.errors import TooWide
+from cumulant.certificates import rounding
+from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.exact.order_kernels import cost_of_order
 from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.exact.passes import Pass, megabytes
@@ -14,7 +15,7 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["MAX_MEMORY", "Cost", "Elimination", "predict"]
+__all__ = ["MAX_MEMORY", "Cost", "Elimination", "largest_entries", "predict", "slack_of_elimination"]
 
 MAX_MEMORY = 2**31  # bytes
 
@@ -121,6 +122,10 @@ class Elimination:
         for linear in (True, False):
             done = Pass(self.program, self.theta, linear, backward, beliefs, self.max_memory, self.n_jobs).run()
             if done is not None:
+                if not done[0] < np.inf:
+                    raise DomainError(
+                        f"the tables are too large to be added up: the largest entry is {np.abs(self.theta).max():.3g}"
+                    )
                 return done
         raise AssertionError("logarithms cannot underflow")
 
@@ -144,6 +149,42 @@ class Elimination:
         one = Pass(self.program, self.theta, False, False, False, self.max_memory, self.n_jobs)
         one.keep_all(modes)
         return one.log_partition(), one.decode(np.zeros((0, 0)), 1)[0] * maximised
+
+
+def slack_of_elimination(structure: Structure, theta: np.ndarray) -> float:
+    """What rounding may do to ``log Z`` by elimination, whether the pass is in linear numbers or in logarithms.
+
+    An error of an entry moves ``log Z`` by at most as much, since its derivatives are probabilities. Tables are taken
+    relative to their largest entries: a step in logarithms adds up numbers of at most the ranges of all tables and the
+    logarithm of the number of states; in linear numbers the relative errors of all products and sums add up. The
+    largest entries themselves are added last, without rounding but that of the result.
+    """
+    states, steps = structure.cardinalities, structure.n_factors + structure.n_variables
+    largest, ranges = largest_entries(structure, theta)
+    entropy = float(np.log(states).sum())
+    return (
+        rounding(ranges, entropy, terms=4.0 * (steps + 2))
+        + rounding(float(states.sum()) + 2.0 * steps, terms=4.0)
+        + rounding(largest, entropy, terms=4.0)
+    )
+
+
+def largest_entries(structure: Structure, theta: np.ndarray) -> tuple[float, float]:
+    """``sum_f max |theta_f|`` and ``sum_f max theta_f - min theta_f``, over finite entries.
+
+    No state has a score, and no partial sum of one, beyond the first.
+    """
+    if structure.n_factors == 0:
+        return 0.0, 0.0
+    starts, finite = structure.table_starts[:-1], theta > -np.inf
+    if finite.all():
+        high, low = np.maximum.reduceat(theta, starts), np.minimum.reduceat(theta, starts)
+    else:
+        high = np.maximum.reduceat(np.where(finite, theta, -np.inf), starts)
+        low = np.minimum.reduceat(np.where(finite, theta, np.inf), starts)
+        some = high > -np.inf
+        high, low = high[some], low[some]
+    return float(np.maximum(np.abs(high), np.abs(low)).sum()), float((high - low).sum())
 
 
 def predict(structure: Structure, *, order: Any = "best", max_memory: int = MAX_MEMORY) -> Cost:

@@ -201,10 +201,10 @@ class Pass:
         if self.linear:
             if (ends <= 0.0).any():
                 return -np.inf
-            total = np.log(ends).sum() + math.log(2.0) * self.power[program.n_factors :].sum()
-        else:
-            total = ends.sum()
-        return float(total + self.shift.sum())
+            ends = np.append(np.log(ends), math.log(2.0) * self.power[program.n_factors :].sum())
+        if self.shift.min(initial=0.0) == -np.inf:
+            return -np.inf
+        return math.fsum(ends.tolist() + self.shift.tolist())
 
     def marginals(self) -> list[np.ndarray]:
         """The distribution of each variable."""

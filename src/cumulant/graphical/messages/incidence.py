@@ -4,10 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence_kernels import places_of_scopes
 from cumulant.graphical.structure import Structure
 
-__all__ = ["Incidence", "is_forest", "normalise", "tables_of"]
+__all__ = ["Incidence", "is_forest", "normalise", "ranges", "require_addable", "tables_of"]
+
+LARGEST_SUM = 1e290  # of the absolute values of all entries: far enough below the largest number to be divided by 1e-12
 
 
 class Incidence(NamedTuple):
@@ -104,7 +107,24 @@ def is_forest(structure: Structure) -> bool:
 def tables_of(model: Any) -> tuple[Structure, np.ndarray, np.ndarray]:
     """The free variables of a model with their tables, as kernels take them, and their numbers in the model."""
     structure, theta, free = model.restricted()
+    require_addable(theta)
     return structure, np.array(theta), free  # a copy: kernels are compiled once more for arrays that are read-only
+
+
+def require_addable(theta: np.ndarray) -> None:
+    """Refuse tables whose finite entries are so large that sums of them, divided by small weights, overflow."""
+    largest = np.abs(theta, where=np.isfinite(theta), out=np.zeros(theta.size)).max(initial=0.0)
+    if not largest < LARGEST_SUM / max(theta.size, 1):
+        raise DomainError(
+            f"theta has {theta.size} entries of up to {largest:.3g} in absolute value; "
+            f"bounds need them to add up to less than {LARGEST_SUM:g}"
+        )
+
+
+def ranges(begin: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """``begin, begin + 1, ..., begin + size - 1`` for each pair, one after the other."""
+    ends = np.cumsum(sizes)
+    return np.arange(int(sizes.sum())) + np.repeat(begin - (ends - sizes), sizes)
 
 
 def normalise(logs: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -1,16 +1,17 @@
 """Belief propagation, sum-product and max-product: exact on trees, an estimate on graphs with cycles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, check, recipe_of, rounding, verifier
+from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.errors import DomainError
+from cumulant.graphical.exact.elimination import slack_of_elimination
 from cumulant.graphical.messages.incidence import Incidence, is_forest, normalise, tables_of
 from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
 
-__all__ = ["MaxProduct", "Propagation", "belief_propagation", "distance_to_log_partition", "max_product"]
+__all__ = ["MaxProduct", "Propagation", "belief_propagation", "max_product"]
 
 _SCHEDULES = ("sequential", "parallel", "residual")
 _SETTLED = 1e-12  # a change of messages that is rounding
@@ -38,6 +39,8 @@ class Propagation:
         Of ``|log Z - log_partition|``, on trees only; None is no statement.
     messages : array or None
         The logarithms of the messages of `belief_propagation`, for the next run to start from.
+    model : DiscreteModel
+        The model that the estimate is of.
     """
 
     log_partition: float
@@ -48,6 +51,12 @@ class Propagation:
     change: float
     certificate: Certificate | None = None
     messages: np.ndarray | None = None
+    model: Any = field(default=None, repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
+        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else f"NOT converged, last change {self.change:.2g}"
@@ -71,6 +80,8 @@ class MaxProduct:
         The largest change of a message in each sweep.
     certificate : Certificate or None
         Of ``max <theta, T> - score``, on trees only.
+    model : DiscreteModel
+        The model of the state.
     """
 
     x: np.ndarray
@@ -78,6 +89,12 @@ class MaxProduct:
     converged: bool
     trace: np.ndarray
     certificate: Certificate | None = None
+    model: Any = field(default=None, repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
+        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else f"NOT converged, last change {self.trace[-1]:.2g}"
@@ -132,42 +149,44 @@ def belief_propagation(
     layout = Incidence.of(structure)
     messages, trace, change = _run(layout, theta, False, schedule, damping, max_sweeps, tol, start)
     nodes, tables = np.zeros(int(layout.node_starts[-1])), np.zeros(theta.size)
-    value, size = summarise(messages, theta, nodes, tables, tuple(layout))
+    value = summarise(messages, theta, nodes, tables, tuple(layout))[0]
     if not np.isfinite(value):  # a zero message is a proof: every state is impossible
         raise DomainError("every state is impossible, given the evidence: there is no distribution")
-    certificate = None
-    forest = is_forest(structure)
-    if forest and change <= _SETTLED:
-        slack = (
-            rounding(size, theta[np.isfinite(theta)], terms=4.0 * (theta.size + nodes.size)) + layout.node.size * change
-        )
-        certificate = Certificate(
-            "|log Z - value|",
-            0.0,
-            "sum-product is exact on trees (Pearl 1988)",
-            (
-                check(forest, "the factor graph has no cycle"),
-                check(change <= _SETTLED, "the messages are at their fixed point", f"last change {change:.1e}"),
-            ),
-            slack=slack,
-            recipe=recipe_of(distance_to_log_partition),
-        )
-    return Propagation(
+    result = Propagation(
         float(value),
         model._all_marginals(layout.split(normalise(nodes, layout.node_starts))),
         normalise(tables, layout.table_starts),
         bool(change <= tol),
         trace,
         float(change),
-        certificate,
+        None,
         messages,
+        model,
+    )
+    if change <= _SETTLED and is_forest(structure):
+        result = replace(result, certificate=certify_propagation(model, result))
+    return result
+
+
+@issuer
+def certify_propagation(model: Any, result: Propagation) -> Certificate:
+    """``|log Z - value|`` with ``log Z`` by elimination, which on a tree costs no more than the messages."""
+    structure, theta, _ = model.restricted()
+    exact = model.log_partition(method="elimination")
+    distance = abs(exact - result.log_partition)
+    return Certificate(
+        "|log Z - value|",
+        distance,
+        "the exactness of sum-product on trees (Pearl 1988), compared with elimination",
+        (check(is_forest(structure), "the factor graph has no cycle"), _compared(distance)),
+        slack=slack_of_elimination(structure, theta) + rounding(exact),
     )
 
 
-@verifier
-def distance_to_log_partition(model: Any, result: Propagation) -> float:
-    """``|log Z - value|`` with ``log Z`` by elimination, which on a tree costs no more than the messages."""
-    return abs(model.log_partition(method="elimination") - result.log_partition)
+def _compared(distance: float) -> Assumption:
+    return by_construction(
+        "elimination gives the exact answer within rounding", f"{distance:.1e} from that of messages"
+    )
 
 
 def max_product(
@@ -206,27 +225,26 @@ def max_product(
     states[free] = _decode(layout, nodes, tables)
     x = model.family.values(states)
     score = float(model.family.score(x, model.theta))
-    certificate = None
-    forest = is_forest(structure)
-    if forest and change <= _SETTLED and score > -np.inf:
-        size = np.abs(theta[np.isfinite(theta)]).sum()
-        certificate = Certificate(
-            "max <theta, T> - score",
-            0.0,
-            "max-product is exact on trees (Pearl 1988)",
-            (
-                check(forest, "the factor graph has no cycle"),
-                check(change <= _SETTLED, "the messages are at their fixed point", f"last change {change:.1e}"),
-            ),
-            slack=rounding(size, terms=4.0 * (theta.size + nodes.size)) + layout.node.size * change,
-            recipe=recipe_of(_distance_to_best),
-        )
-    return MaxProduct(x, score, bool(change <= tol), trace, certificate)
+    result = MaxProduct(x, score, bool(change <= tol), trace, None, model)
+    if change <= _SETTLED and score > -np.inf and is_forest(structure):
+        result = replace(result, certificate=certify_max_product(model, result))
+    return result
 
 
-@verifier
-def _distance_to_best(model: Any, result: MaxProduct) -> float:
-    return model.map()[1] - float(model.family.score(result.x, model.theta))
+@issuer
+def certify_max_product(model: Any, result: MaxProduct) -> Certificate:
+    """``max <theta, T> - score`` with the largest score by elimination."""
+    structure, theta, _ = model.restricted()
+    best = model.map()[1]
+    distance = best - float(model.family.score(result.x, model.theta))
+    return Certificate(
+        "max <theta, T> - score",
+        max(distance, 0.0),
+        "the exactness of max-product on trees (Pearl 1988), compared with elimination",
+        (check(is_forest(structure), "the factor graph has no cycle"), _compared(distance)),
+        slack=slack_of_elimination(structure, theta)
+        + rounding(model.theta[np.isfinite(model.theta)], best, terms=model.theta.size + 1.0),
+    )
 
 
 def _run(layout: Incidence, theta, maximise, schedule, damping, max_sweeps, tol, start=None):

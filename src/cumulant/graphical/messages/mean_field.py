@@ -1,18 +1,22 @@
 """Naive mean field: the best product of independent distributions, and the lower bound on ``log Z`` it gives."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.messages.incidence import Incidence, normalise, tables_of
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
+from cumulant.graphical.messages.simple_bounds import check_simple_bounds
+from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["MeanField", "mean_field", "mean_field_bound"]
+__all__ = ["MeanField", "certify_mean_field", "mean_field", "slack_of_mean_field"]
 
+_PRODUCT = "q is a product of distributions"
 GIBBS = "Gibbs' inequality: log Z = E_q log f + H(q) + KL(q || p) >= E_q log f + H(q)"
 
 
@@ -38,6 +42,8 @@ class MeanField:
         The variables that ``q`` keeps together; single ones for naive mean field.
     q : tuple of arrays
         What the certificate is recomputed from: the distributions, or the log tables of the blocks.
+    model : DiscreteModel
+        The model that the bound is about.
     """
 
     bound: float
@@ -48,6 +54,12 @@ class MeanField:
     certificate: Certificate | None
     blocks: tuple[np.ndarray, ...]
     q: tuple[np.ndarray, ...]
+    model: Any = field(repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
+        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"
@@ -91,6 +103,7 @@ def mean_field(
       by Gibbs' inequality: log Z = E_q log f + H(q) + KL(q || p) >= E_q log f + H(q)
       = q is a product of distributions (by construction)
       ✓ q has no mass on impossible states (checked)
+      ✓ the score of one state and the largest entries of all tables agree with the bound (checked: ...)
     """
     check_settings(n_starts, max_sweeps, tol)
     structure, theta, free = tables_of(model)
@@ -109,11 +122,11 @@ def mean_field(
             best = value, size, q, trace[:sweeps].copy(), bool(change <= tol)
     assert best is not None
     value, size, q, trace, converged = best
-    slack = rounding(size, terms=_terms(layout))
-    certificate = certify(value, slack, "q is a product of distributions", recipe_of(mean_field_bound))
+    slack = slack_of_mean_field(layout, size) if value > -np.inf else 0.0
+    certificate = lower_certificate(structure, theta, value, slack, _PRODUCT, recipe_of(certify_mean_field))
     marginals = layout.split(q)
     return MeanField(
-        float(value - slack),
+        float(np.nextafter(value - slack, -np.inf)),
         model._all_marginals(marginals),
         beliefs_of(layout, q),
         trace,
@@ -121,6 +134,7 @@ def mean_field(
         certificate,
         tuple(np.array([v]) for v in free),
         tuple(marginals),
+        model,
     )
 
 
@@ -133,28 +147,41 @@ def check_settings(n_starts: Any, max_sweeps: Any, tol: Any) -> None:
         raise ValueError(f"tol must be finite and not negative; got {tol!r}")
 
 
-def certify(value: float, slack: float, what: str, recipe: str) -> Certificate | None:
-    """The certificate of a lower bound on ``log Z``, as an upper bound on its negative."""
+def lower_certificate(
+    structure: Structure, theta: np.ndarray, value: float, slack: float, what: str, recipe: str
+) -> Certificate | None:
+    """The certificate of a lower bound on ``log Z``, as an upper bound on its negative; None where that is infinite."""
     if value == -np.inf:
         return None
-    assumptions = (by_construction(what), check(np.isfinite(value), "q has no mass on impossible states"))
-    return Certificate("-log Z", -value, GIBBS, assumptions, slack=slack, recipe=recipe)
+    assumptions = (
+        by_construction(what),
+        check(np.isfinite(value), "q has no mass on impossible states"),
+        check_simple_bounds(structure, theta, value - slack, np.inf),
+    )
+    return Certificate("-log Z", -value, GIBBS, assumptions, slack=float(slack), recipe=recipe)
 
 
-@verifier
-def mean_field_bound(model: Any, result: MeanField) -> float:
-    """``-F(q)`` again from the tables of the model and ``result.q``, one factor at a time."""
+@issuer
+def certify_mean_field(model: Any, result: MeanField) -> Certificate:
+    """``-log Z <= -F(q)`` from the tables of the model and ``result.q``, one factor at a time, by exact summation."""
     structure, theta, free = model.restricted()
     if len(result.q) != free.size:
         raise CertificateError(f"q is about {len(result.q)} variables, the model has {free.size} free ones")
-    value = -sum(float(np.sum(p[p > 0] * np.log(p[p > 0]))) for p in result.q)
+    terms = [-p[p > 0] * np.log(p[p > 0]) for p in result.q]
+    for p in result.q:
+        check(abs(math.fsum(p) - 1.0) <= rounding(4.0 * p.size) and (p >= 0).all(), _PRODUCT, "its probabilities")
     for f in range(structure.n_factors):
-        weight = np.ones(())
+        weight, possible = np.ones(()), np.ones((), bool)
         for v in structure.scope(f):
             weight = np.multiply.outer(weight, result.q[v])
-        table = structure.table(f, theta)
-        value += float(np.sum(weight[weight > 0] * table[weight > 0]))
-    return -value
+            possible = np.logical_and.outer(possible, result.q[v] > 0)
+        terms.append(weight[possible] * structure.table(f, theta)[possible])
+    flat = np.concatenate([*terms, np.zeros(0)])
+    slack = slack_of_mean_field(Incidence.of(structure), float(np.abs(flat).sum()))
+    found = lower_certificate(structure, theta, math.fsum(flat), slack, _PRODUCT, recipe_of(certify_mean_field))
+    if found is None:
+        raise CertificateError("no certificate: q has mass on impossible states")
+    return found
 
 
 def beliefs_of(layout: Incidence, q: np.ndarray) -> np.ndarray:
@@ -176,6 +203,9 @@ def _fields(layout: Incidence, theta: np.ndarray) -> np.ndarray:
     return fields
 
 
-def _terms(layout: Incidence) -> float:
-    """Additions and multiplications behind one value of the bound."""
-    return float(layout.table_starts[-1] + layout.node_starts[-1] + np.diff(layout.first).max(initial=0))
+def slack_of_mean_field(layout: Incidence, size: float) -> float:
+    """What rounding may add to one value of the bound, with terms of this `size` together: by the additions and
+    multiplications, and by distributions that do not quite add up to one, of which the entropy sees the difference.
+    """
+    terms = float(layout.table_starts[-1] + layout.node_starts[-1] + np.diff(layout.first).max(initial=0))
+    return rounding(size, terms=terms) + rounding(float(layout.node_starts[-1]), terms=4.0)

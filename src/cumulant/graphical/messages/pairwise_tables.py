@@ -1,10 +1,13 @@
 """A model of single variables and pairs as flat arrays, without the states that are seen to be impossible."""
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cumulant.certificates import rounding
 from cumulant.errors import DomainError
 from cumulant.graphical.structure import Structure
 
@@ -25,6 +28,7 @@ class PairwiseTables:
     tables: np.ndarray  # one after the other, the second variable running fastest
     fields: np.ndarray
     constant: float
+    slack: float  # what rounding may have done to sums of several tables of the same variables
 
     @classmethod
     def of(cls, structure: Structure, theta: np.ndarray) -> "PairwiseTables":
@@ -38,17 +42,20 @@ class PairwiseTables:
             )
         fields = [np.zeros(k) for k in structure.cardinalities.tolist()]
         pairs: dict[tuple[int, int], np.ndarray] = {}
-        constant = 0.0
+        constants: list[float] = []
+        repeats: Counter[tuple[int, ...]] = Counter()
         for f in range(structure.n_factors):
             scope, table = structure.scope(f), structure.table(f, theta)
+            repeats[tuple(sorted(scope))] += 1
             if len(scope) == 0:
-                constant += float(table)
+                constants.append(float(table))
             elif len(scope) == 1:
                 fields[scope[0]] += table
             else:
                 i, j = sorted(scope)
                 table = table if scope[0] == i else table.T
                 pairs[i, j] = pairs[i, j] + table if (i, j) in pairs else table
+        constant = math.fsum(constants)
         if constant == -np.inf:
             raise DomainError("every state is impossible, given the evidence: there is no distribution")
         edges = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
@@ -57,7 +64,9 @@ class PairwiseTables:
             pairs[i, j] = pairs[i, j][np.ix_(kept[i], kept[j])].ravel()
         tables = np.concatenate([*(pairs[i, j] for i, j in edges.tolist()), np.zeros(0)])
         own = np.concatenate([*(field[states] for field, states in zip(fields, kept, strict=True)), np.zeros(0)])
-        return cls(structure, tuple(kept), edges, tables, own, constant)
+        most = max((count for scope, count in repeats.items() if scope), default=1)
+        slack = rounding(theta[np.isfinite(theta)], terms=most - 1.0) if most > 1 else 0.0
+        return cls(structure, tuple(kept), edges, tables, own, constant, slack + rounding(constant))
 
     @property
     def n_variables(self) -> int:

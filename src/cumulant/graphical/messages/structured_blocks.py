@@ -136,9 +136,9 @@ def _orders(structure: Structure, strengths: np.ndarray, alive: Callable[[], Non
     yield np.arange(n)
     place = np.empty(n, np.int64)
     place[narrow] = np.arange(n)
-    across = np.sort(place[np.stack(edges[1])], axis=0)
+    across = np.sort(place[np.array(edges[1], dtype=np.int64)], axis=0)
     width = np.cumsum(np.bincount(across[0], minlength=n) - np.bincount(across[1], minlength=n)).max(initial=0)
-    if not 8 < n <= _SPECTRAL or n * float(width) ** 2 > _FACTORISED:
+    if not edges[0] or not 8 < n <= _SPECTRAL or n * float(width) ** 2 > _FACTORISED:
         return
     alive()
     laplacian = diags_array(np.asarray(graph.sum(axis=1)).ravel()) - graph

@@ -1,22 +1,30 @@
 """Structured mean field: independent blocks, each solved exactly, and the lower bound on ``log Z`` they give."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import recipe_of, rounding, verifier
+from cumulant.certificates import Certificate, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.exact.elimination import Elimination
-from cumulant.graphical.messages.incidence import Incidence
-from cumulant.graphical.messages.mean_field import MeanField, beliefs_of, certify, check_settings, mean_field
+from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
+from cumulant.graphical.messages.incidence import Incidence, ranges, require_addable
+from cumulant.graphical.messages.mean_field import (
+    MeanField,
+    beliefs_of,
+    check_settings,
+    lower_certificate,
+    mean_field,
+)
 from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, order_within
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["Blocks", "structured_bound", "structured_mean_field"]
+__all__ = ["Blocks", "certify_structured_mean_field", "structured_mean_field"]
 
+_BLOCKS = "q is a product of distributions over blocks"
 _PENALTY = 1e6  # per unit of mass on impossible states, where no state of a block avoids them altogether
 
 
@@ -78,6 +86,7 @@ def structured_mean_field(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
     structure, theta, free = model.restricted()
+    require_addable(theta)
     started = time.monotonic()
     parts = choose_blocks(structure, theta, max_memory) if blocks is None else _given(blocks, free, model.structure)
     joint = Blocks(structure, theta, parts, max_memory, n_jobs)
@@ -99,22 +108,23 @@ def structured_mean_field(
             best = trace[-1], joint.bound()[1], [t.copy() for t in joint.tables], joint.answers(), trace, converged
     assert best is not None
     value, slack, tables, (marginals, beliefs), trace, converged = best
-    what = f"q is a product of {len(parts)} distributions over blocks"
+    certificate = lower_certificate(structure, theta, value, slack, _BLOCKS, recipe_of(certify_structured_mean_field))
     return MeanField(
-        float(value - slack),
+        float(np.nextafter(value - slack, -np.inf)),
         model._all_marginals(marginals),
         beliefs,
         np.array(trace),
         bool(converged),
-        certify(value, slack, what, recipe_of(structured_bound)),
+        certificate,
         tuple(free[part] for part in parts),
         tuple(tables),
+        model,
     )
 
 
-@verifier
-def structured_bound(model: Any, result: MeanField) -> float:
-    """``-F(q)`` again from the tables of the model and those of the blocks, in ``result.q``."""
+@issuer
+def certify_structured_mean_field(model: Any, result: MeanField) -> Certificate:
+    """``-log Z <= -F(q)`` from the tables of the model and those of the blocks, in ``result.q``."""
     structure, theta, free = model.restricted()
     joint = Blocks(structure, theta, [np.searchsorted(free, block) for block in result.blocks], 2**31, None)
     if [t.size for t in joint.tables] != [t.size for t in result.q]:
@@ -123,10 +133,17 @@ def structured_bound(model: Any, result: MeanField) -> float:
         joint.tables[b][:] = tables
         joint.solve(b)
     # the tables of q need not be those of the model inside a block: take nothing for granted
-    entropy = sum(
+    entropies = [
         log_z - _inner(found, own) for log_z, found, own in zip(joint.log_z, joint.flat, joint.tables, strict=True)
+    ]
+    mean = joint.answers()[1]
+    value = math.fsum(entropies + (mean[mean > 0] * theta[mean > 0]).tolist())
+    found = lower_certificate(
+        structure, theta, value, joint.bound()[1], _BLOCKS, recipe_of(certify_structured_mean_field)
     )
-    return -float(entropy + _inner(joint.answers()[1], theta))
+    if found is None:
+        raise CertificateError("no certificate: q has mass on impossible states")
+    return found
 
 
 class Blocks:
@@ -158,7 +175,7 @@ class Blocks:
             inside, touched, whole = induced(structure, part)
             inside = known.setdefault(inside, inside)
             tables, members, slots = np.zeros(int(inside.table_starts[-1])), set(part.tolist()), []
-            tables[_ranges(inside, np.flatnonzero(whole))] = theta[_ranges(structure, touched[whole])]
+            tables[_places(inside, np.flatnonzero(whole))] = theta[_places(structure, touched[whole])]
             for s in np.flatnonzero(~whole).tolist():
                 f = int(touched[s])
                 slots.append((f, s))
@@ -175,6 +192,7 @@ class Blocks:
         self.across = {f: structure.table(f, theta) for f in self.shares}
         self.finite = {f: np.where(np.isneginf(t), 0.0, t) for f, t in self.across.items()}
         self.hard = {f: np.isneginf(t).astype(float) for f, t in self.across.items() if np.isneginf(t).any()}
+        self.widest = float(np.diff(structure.table_starts).max(initial=1))
         self.constants = np.array(  # of factors whose variables are all given
             [float(structure.table(f, theta)) for f in range(structure.n_factors) if not structure.scope(f)]
         )
@@ -240,27 +258,25 @@ class Blocks:
         """``F(q)`` and what rounding may add: the factors inside blocks cancel from ``A_B - <slots, their means>``."""
         if (self.log_z == -np.inf).any():
             return -np.inf, 0.0
-        value, size = float(self.constants.sum()), float(np.abs(self.constants).sum())
+        terms, sizes, slack = self.constants.tolist(), [0.0], 0.0
         for b, slots in enumerate(self.slots):
-            value += self.log_z[b]
-            size += abs(self.log_z[b])
+            terms.append(self.log_z[b])
+            slack += slack_of_elimination(self.inner[b], self.tables[b])
             for _, s in slots:
                 slot, found = self.inner[b].table(s, self.tables[b]), self.inner[b].table(s, self.flat[b])
-                value -= _inner(found, slot)
-                size += _inner(found, np.where(np.isneginf(slot), 0.0, np.abs(slot)))
+                terms.append(-_inner(found, slot))
+                sizes.append(_inner(found, np.where(np.isneginf(slot), 0.0, np.abs(slot))))
         for f, table in self.finite.items():
-            value += float(self._average(table, f, None))
-            size += float(self._average(np.abs(table), f, None))
+            terms.append(float(self._average(table, f, None)))
+            sizes.append(float(self._average(np.abs(table), f, None)))
             if f in self.hard and self._average(self.hard[f], f, None) > 0:
-                value = -np.inf
+                return -np.inf, 0.0
+        value = math.fsum(terms)
         if not np.isfinite(value):
             return -np.inf, 0.0
-        weights = [
-            _inner(flat, np.where(np.isneginf(own), 0.0, np.abs(own)))
-            for flat, own in zip(self.flat, self.tables, strict=True)
-        ]
-        depth = max([inside.n_variables + inside.n_factors for inside in self.inner], default=1) + self.constants.size
-        return float(value), rounding(size, sum(weights), terms=4.0 * depth)
+        # marginals carry the errors of the steps before them, and do not quite add up to one
+        depth = max([inside.n_variables + inside.n_factors for inside in self.inner], default=1)
+        return value, slack + rounding(sum(sizes), terms=8.0 * (depth + self.widest)) + rounding(value, terms=4.0)
 
     def single(self) -> list[np.ndarray]:
         """The distributions of all variables."""
@@ -289,11 +305,9 @@ class Blocks:
         return np.einsum(*operands, list(range(len(self.structure.scope(f)))))
 
 
-def _ranges(structure: Structure, factors: np.ndarray) -> np.ndarray:
+def _places(structure: Structure, factors: np.ndarray) -> np.ndarray:
     """The places of the tables of some factors, one after the other."""
-    begin, size = structure.table_starts[:-1][factors], np.diff(structure.table_starts)[factors]
-    ends = np.cumsum(size)
-    return np.arange(int(size.sum())) + np.repeat(begin - (ends - size), size)
+    return ranges(structure.table_starts[:-1][factors], np.diff(structure.table_starts)[factors])
 
 
 def _inner(mean: np.ndarray, theta: np.ndarray) -> float:

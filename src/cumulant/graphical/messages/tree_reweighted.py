@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.messages.incidence import normalise
+from cumulant.graphical.messages.incidence import normalise, require_addable
 from cumulant.graphical.messages.pairwise_tables import PairwiseTables
+from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.messages.spanning_tree_polytope import (
     DENSE,
     heaviest_forest,
@@ -51,6 +52,8 @@ class TreeReweighted:
     certificate : Certificate
     proof : Proof
         What the certificate is recomputed from.
+    model : DiscreteModel
+        The model that the bound is about.
     """
 
     bound: float
@@ -64,6 +67,12 @@ class TreeReweighted:
     converged: bool
     certificate: Certificate
     proof: "Proof"
+    model: Any = field(repr=False)
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
+        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"
@@ -164,7 +173,8 @@ def tree_reweighted(
     True
     """
     _check(max_trees, gap, max_sweeps, tol, damping)
-    structure, theta, free = model.restricted()
+    structure, theta, _ = model.restricted()
+    require_addable(theta)
     pairs = PairwiseTables.of(structure, theta)
     given, optimise = _probabilities(edge_probabilities, pairs.edges)
     search = _Search(pairs, given, float(damping))
@@ -173,7 +183,7 @@ def tree_reweighted(
         search.drop()
     settled = search.settle(search.orient, search.messages, max_sweeps, tol)
     search.offer(settled)
-    return _answer(model, free, search, settled, tol)
+    return _answer(model, search, settled, tol)
 
 
 @dataclass(eq=False)
@@ -310,10 +320,10 @@ class _Search:
         return taken
 
 
-def _answer(model: Any, free: np.ndarray, search: _Search, settled: _Settled, tol: float) -> TreeReweighted:
-    pairs = search.pairs
+def _answer(model: Any, search: _Search, settled: _Settled, tol: float) -> TreeReweighted:
+    (structure, theta, free), pairs = model.restricted(), search.pairs
     value = search.value + pairs.constant
-    slack = _slack(search, pairs)
+    slack = _slack(pairs, search.layout, search.size, len(search.trees))
     total, tables, information = search.beliefs(settled.orient, settled.last)
     gap = max(search.direction(information)[1], 0.0)
     single = np.split(normalise(total, search.layout[1]), search.layout[1][1:-1]) if pairs.n_variables else []
@@ -322,22 +332,12 @@ def _answer(model: Any, free: np.ndarray, search: _Search, settled: _Settled, to
     uniform = alike if pairs.n_variables <= DENSE else "trees that use the edges evenly, or all spanning trees alike"
     first = uniform if search.given is None else "as given: a flow for each variable shows that they come from forests"
     also = f", and {len(search.trees)} trees" if search.trees else ""
-    certificate = Certificate(
-        "log Z",
-        value,
-        "Hölder's inequality over spanning trees (Wainwright, Jaakkola, Willsky 2005), at any messages by the dual of "
-        "Globerson and Jaakkola 2007",
-        (
-            by_construction("the edge probabilities come from a distribution over forests", first + also),
-            check(search.orient.min(initial=0.0) >= 0, "directions of edges have probabilities that are not negative"),
-            by_construction("the shifted tables of the trees add up to those of the model"),
-        ),
-        slack=slack,
-        recipe=recipe_of(recomputed),
-        details={"sweeps": sum(map(len, search.trace)), "disagreement": settled.disagreement},
-    )
+    certificate = _certificate(
+        structure, theta, value, slack, search.orient, first + also,
+        {"sweeps": sum(map(len, search.trace)), "disagreement": settled.disagreement},
+    )  # fmt: skip
     return TreeReweighted(
-        float(value + slack),
+        float(np.nextafter(value + slack, np.inf)),
         model._all_marginals(marginals),
         flat,
         free[pairs.edges],
@@ -348,26 +348,46 @@ def _answer(model: Any, free: np.ndarray, search: _Search, settled: _Settled, to
         bool(settled.disagreement <= tol),
         certificate,
         Proof(search.messages, search.given, tuple(search.trees), search.weights),
+        model,
     )
 
 
-def _slack(search: _Search, pairs: PairwiseTables) -> float:
+def _certificate(structure, theta, value, slack, orient, how, details) -> Certificate:
+    return Certificate(
+        "log Z",
+        value,
+        "Hölder's inequality over spanning trees (Wainwright, Jaakkola, Willsky 2005), at any messages by the dual of "
+        "Globerson and Jaakkola 2007",
+        (
+            by_construction("the edge probabilities come from a distribution over forests", how),
+            check(orient.min(initial=0.0) >= 0, "directions of edges have probabilities that are not negative"),
+            by_construction("the shifted tables of the trees add up to those of the model"),
+            check_simple_bounds(structure, theta, -np.inf, value + slack),
+        ),
+        slack=slack,
+        recipe=recipe_of(certify),
+        details=details,
+    )
+
+
+def _slack(pairs: PairwiseTables, layout: tuple[np.ndarray, ...], size: float, n_trees: int) -> float:
     """What rounding may have taken from the bound: the terms of its sums, and directions that are off by an ulp or two,
     each of which counts by an entropy.
     """
-    tables, ends = pairs.tables, search.layout[0]
+    tables = pairs.tables
     finite = np.where(np.isfinite(tables), np.abs(tables), 0.0)
-    largest = np.maximum.reduceat(finite, search.layout[2][:-1]).sum() if tables.size else 0.0
-    degree = np.bincount(ends, minlength=pairs.n_variables).max(initial=0)
+    largest = np.maximum.reduceat(finite, layout[2][:-1]).sum() if tables.size else 0.0
+    fields = np.maximum.reduceat(np.abs(pairs.fields), layout[1][:-1]).sum() if pairs.fields.size else 0.0
+    degree = np.bincount(layout[0], minlength=pairs.n_variables).max(initial=0)
     terms = 8.0 * (degree + pairs.sizes.max(initial=0) + 8.0)
     entropies = float(np.log(pairs.sizes).sum())
-    sums = rounding(search.size, largest, np.abs(pairs.fields[np.isfinite(pairs.fields)]).max(initial=0.0), terms=terms)
-    return sums + rounding(entropies, terms=len(search.trees) + 8.0 + terms) + rounding(pairs.constant, terms=8.0)
+    sums = rounding(size, largest, fields, terms=terms)
+    return sums + rounding(entropies, terms=n_trees + 8.0 + terms) + rounding(pairs.constant, terms=4.0) + pairs.slack
 
 
-@verifier
-def recomputed(model: Any, result: TreeReweighted) -> float:
-    """The bound again from the tables of the model, the messages and the trees of the proof."""
+@issuer
+def certify(model: Any, result: TreeReweighted) -> Certificate:
+    """The bound from the tables of the model, the messages and the trees of the proof."""
     structure, theta, free = model.restricted()
     pairs = PairwiseTables.of(structure, theta)
     layout, proof = pairs.layout(), result.proof
@@ -375,10 +395,14 @@ def recomputed(model: Any, result: TreeReweighted) -> float:
         raise CertificateError("the pairs of this model are not those of the bound")
     orient = proof.orientation(pairs.n_variables, pairs.edges)
     messages, root = proof.messages.copy(), roots(pairs.n_variables, pairs.edges, orient)
-    value = propagate(
+    _, value, size, disagreement = propagate(
         messages, messages.copy(), pairs.tables, pairs.fields, orient, root, 0.0, 1, 0.0, np.empty(1), layout
-    )[1]
-    return float(value + pairs.constant)
+    )
+    slack = _slack(pairs, layout, size, len(proof.trees))
+    how = f"{len(proof.trees)} trees, and a first distribution"
+    return _certificate(
+        structure, theta, float(value + pairs.constant), slack, orient, how, {"disagreement": disagreement}
+    )
 
 
 def _probabilities(asked: Any, edges: np.ndarray) -> tuple[np.ndarray | None, bool]:

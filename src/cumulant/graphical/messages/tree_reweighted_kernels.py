@@ -175,4 +175,4 @@ def pair_beliefs(messages, total, theta, orient, beliefs, information, layout):
             for b in range(n_j):
                 p = beliefs[table_starts[e] + a * n_j + b]
                 if p > 0.0:
-                    information[e] += p * np.log(p / (rows[a] * columns[b]))
+                    information[e] += p * (np.log(p) - np.log(rows[a]) - np.log(columns[b]))

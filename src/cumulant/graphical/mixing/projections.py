@@ -9,8 +9,9 @@ import numpy as np
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.mixing.certificates import dependency_norm
 from cumulant.graphical.mixing.dependency import dependency_matrix, pair_tables
+from cumulant.graphical.mixing.dual_projection import Nearest
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums, row_sum_dual
-from cumulant.graphical.mixing.spectral_projection import Nearest, dual_value, nearest_weights
+from cumulant.graphical.mixing.spectral_projection import dual_value, nearest_weights
 from cumulant.graphical.mixing.table_projection import Tables, nearest_tables, table_dual
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
 

@@ -1,15 +1,16 @@
 """The nearest non-negative weights on the edges of a graph whose sum around each node is at most `radius`."""
 
-import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, diags_array, eye_array
+from scipy.sparse import eye_array
 from scipy.sparse.linalg import cg
 
-from cumulant.errors import NotConvergedError
-from cumulant.graphical.mixing.spectral_projection import Nearest
+from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.spectral_projection import weight_matrix
 
-__all__ = ["nearest_row_sums", "row_sum_dual"]
+__all__ = ["RowSumProjection", "nearest_row_sums", "row_sum_dual"]
 
 
 def nearest_row_sums(
@@ -32,24 +33,9 @@ def nearest_row_sums(
         value = 0.5 * float(((point - weights) ** 2).sum())
         return Nearest(point, value, value, np.zeros(n), 0)
     rest = 0.5 * float((np.minimum(weights, 0.0) ** 2).sum())  # negative weights project to zero
-    degree = np.bincount(edges.ravel(), minlength=n).max()
-    multipliers, best, steps = np.zeros(n), None, 0
-    for steps in range(1, max_steps + 1):
-        z = np.maximum(point - multipliers[i] - multipliers[j], 0.0)
-        sums = np.bincount(i, z, n) + np.bincount(j, z, n)
-        excess = np.maximum(sums / radius * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)
-        feasible = z / np.maximum(excess[i], excess[j])
-        value = 0.5 * float(((feasible - point) ** 2).sum())
-        lower = row_sum_dual(edges, point, radius, multipliers)
-        if best is None or value - lower < best.gap:
-            best = Nearest(feasible, rest + value, rest + lower, multipliers.copy(), steps)
-        if best.gap <= tol * best.value:
-            return best
-        multipliers = _step(edges, point, radius, multipliers, z, radius - sums, n)
-    raise NotConvergedError(
-        f"the projection onto sums of rows stopped after {steps} steps at a relative gap of "
-        f"{best.gap / best.value if best else math.inf:.2g}, above tol = {tol:g}: raise max_steps or tol"
-    )
+    problem = RowSumProjection(edges, point, n, radius)
+    best = nearest_point(problem, np.zeros(n), tol=tol, enough=tol, max_steps=max_steps)
+    return Nearest(best.point, rest + best.value, rest + best.lower, best.multipliers, best.iterations)
 
 
 def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipliers: np.ndarray) -> float:
@@ -59,36 +45,68 @@ def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipli
     return float((0.5 * (z - weights) ** 2 + pair * z).sum() - radius * multipliers.sum())
 
 
-def _step(edges, weights, radius, multipliers, z, gradient, n):
-    """One Newton step on the free multipliers, along the path that is cut at zero."""
-    i, j = edges[:, 0], edges[:, 1]
-    near = min(1e-3 * float(weights.max()), float(np.abs(multipliers - np.maximum(multipliers - gradient, 0.0)).max()))
-    free = ~((multipliers <= near) & (gradient > 0))
-    active = z > 0
-    diagonal = np.bincount(edges[active].ravel(), minlength=n).astype(np.float64)
-    alone = (diagonal == 0) & (multipliers > 0)
-    # On a bipartite piece the second derivative is singular: the ridge keeps the step finite there.
-    diagonal = diagonal + np.where(diagonal == 0, 1.0, 1e-7)
-    both = active & free[i] & free[j]
-    cross = coo_array((np.ones(both.sum()), (i[both], j[both])), shape=(n, n)).tocsr()
-    scale = 1.0 / np.sqrt(diagonal)
-    right = np.where(free, -gradient, 0.0) * scale
-    scaled = diags_array(scale) @ (cross + cross.T) @ diags_array(scale) + eye_array(n)
-    x, _ = cg(scaled, right, rtol=1e-10, maxiter=2000)
-    d = np.where(free, scale * x, -gradient)
-    if alone.any():
-        # Without an active edge the dual is linear, with the small slope `radius`: go to where an edge becomes active
-        # (half of the way, as both of its ends may be going) instead of there in steps of `radius`.
-        slack = np.full(n, np.inf)
-        apart = multipliers[i] + multipliers[j] - weights
-        np.minimum.at(slack, i, apart)
-        np.minimum.at(slack, j, apart)
-        d = np.where(alone, d - np.minimum(0.5 * np.maximum(slack, 0.0), multipliers), d)
-    before, t = row_sum_dual(edges, weights, radius, multipliers), 1.0
-    for _ in range(50):
-        new = np.maximum(multipliers + t * d, 0.0)
-        promised = float(gradient @ np.where(free, t * d, new - multipliers))
-        if row_sum_dual(edges, weights, radius, new) >= before - 1e-4 * promised:
-            return new
-        t *= 0.5
-    return np.maximum(multipliers - gradient / (2.0 * np.maximum(diagonal, 1.0)), 0.0)
+@dataclass(frozen=True)
+class RowSumProjection:
+    """The dual of `nearest_row_sums` in the multipliers of the nodes."""
+
+    edges: np.ndarray
+    weights: np.ndarray
+    n: int
+    radius: float
+
+    @cached_property
+    def floor(self) -> float:
+        """What rounding leaves of a point that is almost inside."""
+        return 1e-16 * float(self.weights @ self.weights)
+
+    def _parts(self, multipliers):
+        i, j = self.edges[:, 0], self.edges[:, 1]
+        z = np.maximum(self.weights - multipliers[i] - multipliers[j], 0.0)
+        return z, np.bincount(i, z, self.n) + np.bincount(j, z, self.n)
+
+    def certified(self, multipliers: np.ndarray) -> Nearest:
+        """The point of these multipliers, each weight divided by the larger excess of its two nodes."""
+        i, j = self.edges[:, 0], self.edges[:, 1]
+        z, sums = self._parts(multipliers)
+        degree = np.bincount(self.edges.ravel(), minlength=self.n).max()
+        excess = np.maximum(sums / self.radius * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)
+        point = z / np.maximum(excess[i], excess[j])
+        value = 0.5 * float(((point - self.weights) ** 2).sum())
+        return Nearest(point, value, row_sum_dual(self.edges, self.weights, self.radius, multipliers), multipliers)
+
+    def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
+        """One Newton step on the free multipliers, along the path that is cut at zero, and the increase it promised."""
+        edges, weights, n, radius = self.edges, self.weights, self.n, self.radius
+        i, j = edges[:, 0], edges[:, 1]
+        z, sums = self._parts(multipliers)
+        gradient = radius - sums
+        stationary = float(np.abs(multipliers - np.maximum(multipliers - gradient, 0.0)).max())
+        near = min(1e-3 * float(weights.max()), stationary)
+        free = ~((multipliers <= near) & (gradient > 0))
+        active = z > 0
+        diagonal = np.bincount(edges[active].ravel(), minlength=n).astype(np.float64)
+        alone = (diagonal == 0) & (multipliers > 0)
+        # On a bipartite piece the second derivative is singular: the ridge keeps the step finite there.
+        diagonal = diagonal + np.where(diagonal == 0, 1.0, 1e-7)
+        both = active & free[i] & free[j]
+        scale = 1.0 / np.sqrt(diagonal)
+        right = np.where(free, -gradient, 0.0) * scale
+        scaled = eye_array(n) + weight_matrix(edges[both], scale[i[both]] * scale[j[both]], n)
+        x, _ = cg(scaled, right, rtol=1e-10, maxiter=2000)
+        d = np.where(free, scale * x, -gradient)
+        if alone.any():
+            # Without an active edge the dual is linear, with the small slope `radius`: go to where an edge becomes
+            # active (half of the way, as both of its ends may move) instead of there in steps of `radius`.
+            slack = np.full(n, np.inf)
+            apart = multipliers[i] + multipliers[j] - weights
+            np.minimum.at(slack, i, apart)
+            np.minimum.at(slack, j, apart)
+            d = np.where(alone, d - np.minimum(0.5 * np.maximum(slack, 0.0), multipliers), d)
+        before, t = row_sum_dual(edges, weights, radius, multipliers), 1.0
+        for _ in range(50):
+            new = np.maximum(multipliers + t * d, 0.0)
+            promised = float(gradient @ np.where(free, t * d, new - multipliers))
+            if row_sum_dual(edges, weights, radius, new) >= before - 1e-4 * promised:
+                return new, -promised
+            t *= 0.5
+        return np.maximum(multipliers - gradient / (2.0 * np.maximum(diagonal, 1.0)), 0.0), 0.0

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -9,30 +10,12 @@ from scipy.sparse import coo_array, csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
-from cumulant.errors import NotConvergedError
+from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
 from cumulant.graphical.mixing.perron import perron_root, perron_vector
 
-__all__ = ["Nearest", "dual_value", "nearest_weights", "weight_matrix"]
+__all__ = ["SpectralProjection", "dual_value", "nearest_weights", "weight_matrix"]
 
 _DENSE = 100  # up to here the Newton system is factorised; beyond, conjugate gradients
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """A feasible point, its objective ``value``, a lower bound on every feasible value, and the multipliers that prove
-    it.
-    """
-
-    point: np.ndarray
-    value: float
-    lower: float
-    multipliers: np.ndarray
-    iterations: int
-
-    @property
-    def gap(self) -> float:
-        """At most so far is `value` above the optimum; half the squared distance to the projection is no larger."""
-        return max(self.value - self.lower, 0.0)
 
 
 def nearest_weights(
@@ -66,31 +49,12 @@ def nearest_weights(
     nodes, inverse = np.unique(edges[kept], return_inverse=True)
     inside, a = inverse.reshape(-1, 2), point[kept]
     base = 0.5 * float(((point - weights)[~kept] ** 2).sum())  # negative weights elsewhere: their projection is zero
-    floor = 1e-15 * float(a @ a)  # what rounding leaves of a point that is almost inside
-    newton = _Newton(inside, a, nodes.size, radius)
-    s, best, steps, in_vain = _start(newton), None, 0, 0
-    for steps in range(1, max_steps + 1):
-        s, decrease = newton.step(s)
-        scale = base + max(newton.dual(s), 0.0)
-        if decrease > max(0.1 * tol * scale, 0.1 * floor) and steps < max_steps:
-            continue
-        candidate = _certified(newton, s)
-        in_vain += best is not None and candidate.gap > 0.5 * best.gap
-        if best is None or candidate.gap < best.gap:
-            best = candidate
-        if (
-            best.gap <= max(tol * (base + best.value), floor) or in_vain == 5
-        ):  # five times: rounding is all that is left
-            break
-    if best is None or best.gap > max(max(tol, 1e-6) * (base + best.value), floor):
-        raise NotConvergedError(
-            f"the spectral projection stopped after {steps} steps at a gap of {best.gap if best else math.inf:.2g}, "
-            f"above tol = {tol:g} times the distance: raise max_steps or tol"
-        )
+    problem = SpectralProjection(inside, a, nodes.size, radius)
+    best = nearest_point(problem, _start(problem), tol=tol, enough=max(tol, 1e-6), max_steps=max_steps)
     point = point.copy()
     point[kept] = best.point
     multipliers[nodes] = best.multipliers
-    return Nearest(point, base + best.value, base + best.lower, multipliers, steps)
+    return Nearest(point, base + best.value, base + best.lower, multipliers, best.iterations)
 
 
 def dual_value(edges: np.ndarray, weights: np.ndarray, radius: float, multipliers: np.ndarray) -> float:
@@ -121,46 +85,64 @@ def _components_over(matrix: csr_array, component: np.ndarray, radius: float) ->
     return over
 
 
-def _start(newton: "_Newton") -> np.ndarray:
+def _start(problem: "SpectralProjection") -> np.ndarray:
     """The best of a few rays ``t * shape``: the eigenvector of the weights, which is right close to the set, mixed with
     the weights around each node, which is better far from it.
     """
-    i, j, a, n, radius = newton.i, newton.j, newton.a, newton.n, newton.radius
-    around = np.bincount(newton.edges.ravel(), np.repeat(a, 2), minlength=n)
-    top = perron_vector(weight_matrix(newton.edges, a, n)) ** 2
-    tried = []
-    for mix in (1.0, 1e-2, 1e-4, 1e-8):
-        shape = (1.0 - mix) * top / top.max() + mix * np.maximum(around / around.max(), 1e-3)
-        q = np.sqrt(shape[i] * shape[j])
-        low, high = 0.0, float(a.max() / q.max())
-        for _ in range(60):  # the derivative along the ray is increasing
-            t = 0.5 * (low + high)
-            slope = radius * shape.sum() - 2.0 * (q * np.maximum(a - 2.0 * t * q, 0.0)).sum()
-            low, high = (low, t) if slope > 0 else (t, high)
-        tried.append(high * shape)
-    return max(tried, key=newton.dual)
+    i, j, a, n, radius = problem.i, problem.j, problem.weights, problem.n, problem.radius
+    around = np.bincount(problem.edges.ravel(), np.repeat(a, 2), minlength=n)
+    top = perron_vector(weight_matrix(problem.edges, a, n)) ** 2
+    mix = np.array([[1.0], [1e-2], [1e-4], [1e-8]])
+    shapes = (1.0 - mix) * top / top.max() + mix * np.maximum(around / around.max(), 1e-3)
+    q = np.sqrt(shapes[:, i] * shapes[:, j])
+    cost, low, high = radius * shapes.sum(axis=1), np.zeros(len(q)), a.max() / q.max(axis=1)
+    for _ in range(60):  # the derivative along a ray is increasing
+        t = 0.5 * (low + high)
+        rising = cost > 2.0 * (q * np.maximum(a - 2.0 * t[:, None] * q, 0.0)).sum(axis=1)
+        low, high = np.where(rising, low, t), np.where(rising, t, high)
+    tried = high[:, None] * shapes
+    return max(tried, key=problem.dual)
 
 
-class _Newton:
-    """Relative Newton steps on the dual, to be minimised as ``h(s) = -dual(s)``."""
+@dataclass(frozen=True)
+class SpectralProjection:
+    """The dual of `nearest_weights` in ``s``, with relative Newton steps on ``-dual(s)``."""
 
-    def __init__(self, edges, a, n, radius):
-        self.i, self.j, self.a, self.n, self.radius = edges[:, 0], edges[:, 1], a, n, radius
-        self.edges = edges
+    edges: np.ndarray
+    weights: np.ndarray
+    n: int
+    radius: float
 
-    def dual(self, s):
-        return dual_value(self.edges, self.a, self.radius, s)
+    @cached_property
+    def i(self) -> np.ndarray:
+        """First nodes of the edges."""
+        return np.ascontiguousarray(self.edges[:, 0])
 
-    def parts(self, s):
+    @cached_property
+    def j(self) -> np.ndarray:
+        """Second nodes of the edges."""
+        return np.ascontiguousarray(self.edges[:, 1])
+
+    @cached_property
+    def floor(self) -> float:
+        """What rounding leaves of a point that is almost inside."""
+        return 1e-15 * float(self.weights @ self.weights)
+
+    def dual(self, s: np.ndarray) -> float:
+        """The dual: see `dual_value`."""
+        return dual_value(self.edges, self.weights, self.radius, s)
+
+    def _parts(self, s):
         q = np.sqrt(s[self.i] * s[self.j])
-        z = np.maximum(self.a - 2.0 * q, 0.0)
+        z = np.maximum(self.weights - 2.0 * q, 0.0)
         flow = z * q
         gradient = self.radius * s - np.bincount(self.i, flow, self.n) - np.bincount(self.j, flow, self.n)
         return q, z, gradient
 
-    def step(self, s):
-        """The next ``s`` and the decrease that the quadratic model promised."""
-        q, z, gradient = self.parts(s)
+    def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
+        """The next ``s`` and the increase that the quadratic model promised."""
+        s = multipliers
+        q, z, gradient = self._parts(s)
         active = z > 0
         same = np.where(active, q * q + 0.5 * z * q, 0.0)
         cross = np.where(active, q * q - 0.5 * z * q, 0.0)
@@ -197,16 +179,15 @@ class _Newton:
         x, _ = cg(operator, right, rtol=min(0.1, max(math.sqrt(size), 1e-8)), maxiter=500)
         return x
 
-
-def _certified(newton: "_Newton", s: np.ndarray) -> Nearest:
-    """The point of these multipliers, made feasible: ``Z y <= radius y`` for ``y = sqrt(s) > 0`` bounds its Perron root
-    (Collatz and Wielandt), and dividing each weight by what its two nodes exceed that by is enough.
-    """
-    _, z, _ = newton.parts(s)
-    y = np.sqrt(s)
-    i, j = newton.i, newton.j
-    flow = np.bincount(i, z * y[j], newton.n) + np.bincount(j, z * y[i], newton.n)
-    degree = np.bincount(newton.edges.ravel(), minlength=newton.n).max()
-    excess = np.maximum(flow / (newton.radius * y) * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)  # rounding included
-    z = z / np.maximum(excess[i], excess[j])
-    return Nearest(z, 0.5 * float(((z - newton.a) ** 2).sum()), newton.dual(s), s, 0)
+    def certified(self, multipliers: np.ndarray) -> Nearest:
+        """The point of these multipliers, made feasible: ``Z y <= radius y`` for ``y = sqrt(s) > 0`` bounds its Perron
+        root (Collatz and Wielandt), and dividing each weight by what its two nodes exceed that by is enough.
+        """
+        _, z, _ = self._parts(multipliers)
+        y, i, j = np.sqrt(multipliers), self.i, self.j
+        flow = np.bincount(i, z * y[j], self.n) + np.bincount(j, z * y[i], self.n)
+        degree = np.bincount(self.edges.ravel(), minlength=self.n).max()
+        excess = np.maximum(flow / (self.radius * y) * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)  # rounding included
+        z = z / np.maximum(excess[i], excess[j])
+        value = 0.5 * float(((z - self.weights) ** 2).sum())
+        return Nearest(z, value, self.dual(multipliers), multipliers)

@@ -7,11 +7,11 @@ from scipy.optimize import minimize
 from scipy.sparse import coo_array, csr_array
 
 from cumulant.errors import NotConvergedError
+from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
 from cumulant.graphical.mixing.perron import spectral_norm
-from cumulant.graphical.mixing.spectral_projection import Nearest
 from cumulant.graphical.mixing.table_projection_kernels import shrink_edges
 
-__all__ = ["Tables", "nearest_tables", "table_dual", "table_influences"]
+__all__ = ["TableProjection", "Tables", "nearest_tables", "table_dual", "table_influences"]
 
 _DENSE = 400  # up to here singular vectors are cheap
 
@@ -44,52 +44,35 @@ def nearest_tables(
     accuracy. The point is made feasible by shrinking tables towards their means: all of them alike, or each by what its
     two variables exceed, whichever is nearer. A gap of `floor` is small enough whatever the distance is.
     """
-    problem = _Dual(tables, radius, norm)
+    problem = TableProjection(tables, radius, norm, floor, max_steps)
     if problem.inside():
-        return Nearest(tables.flat.copy(), 0.0, 0.0, np.zeros(problem.dim), 0)
-    best, steps, enough = None, 0, max(tol, 1e-4)
+        return Nearest(tables.flat.copy(), 0.0, 0.0, np.zeros(problem.dim))
+    refusals = []
     for x in problem.starts():
-        for _ in range(2):  # started again it drops the curvature learnt elsewhere, which is wrong across a kink
-            found = minimize(
-                problem.value_and_gradient,
-                x,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=None if norm == "spectral" else [(0.0, None)] * x.size,
-                options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
-            )
-            x, steps = found.x, steps + int(found.nit)
-            candidate = problem.certified(x, steps)
-            if best is None or candidate.gap < best.gap:
-                best = candidate
-            if best.gap <= max(tol * best.value, floor) or found.nit == 0:
-                break
-        if best is not None and best.gap <= max(enough * best.value, floor):
-            break
-    if best is None or best.gap > max(enough * best.value, floor):
-        gap = np.inf if best is None else best.gap / best.value
-        raise NotConvergedError(
-            f"the projection of tables stopped after {steps} steps at a relative gap of {gap:.2g}: raise tol"
-        )
-    return best
+        try:
+            return nearest_point(problem, x, tol=tol, enough=max(tol, 1e-4), max_steps=2)
+        except NotConvergedError as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
 
 
 def table_dual(tables: Tables, radius: float, norm: str, multipliers: np.ndarray) -> float:
     """The dual at these multipliers (logarithms, for the spectral norm): no feasible tables are nearer than that."""
-    return -_Dual(tables, radius, norm).value_and_gradient(multipliers)[0]
+    return -TableProjection(tables, radius, norm).value_and_gradient(multipliers)[0]
 
 
 def table_influences(tables: Tables) -> csr_array:
     """The linear dependency matrix: ``R_ij = max_a range_b / 2`` and ``R_ji = max_b range_a / 2``."""
-    dual = _Dual(tables, 1.0, "inf")
+    dual = TableProjection(tables, 1.0, "inf")
     dual._inner(np.zeros(len(dual.i)), np.zeros(len(dual.i)))
     return dual._matrix()
 
 
-class _Dual:
+class TableProjection:
     """The dual of `nearest_tables` as a function to be minimised, with the state of its inner problems."""
 
-    def __init__(self, tables: Tables, radius: float, norm: str):
+    def __init__(self, tables: Tables, radius: float, norm: str, floor: float = 0.0, max_steps: int = 2000):
+        self.floor, self.max_steps = floor, max_steps
         self.t, self.radius, self.norm, self.n = tables, float(radius), norm, tables.n
         self.i, self.j = tables.edges[:, 0], tables.edges[:, 1]
         m = len(tables.edges)
@@ -102,6 +85,7 @@ class _Dual:
         self.left, self.right = (self.i, self.j) if norm == "inf" else (self.j, self.i)
 
     def inside(self) -> bool:
+        """Whether the tables are in the set already."""
         self._inner(np.zeros(len(self.i)), np.zeros(len(self.i)))
         ones = np.ones(self.n)
         if self.norm == "spectral":
@@ -155,6 +139,7 @@ class _Dual:
         )
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the dual, and its gradient."""
         n, i, j = self.n, self.i, self.j
         if self.norm == "spectral":
             s = np.exp(np.clip(x, -100.0, 100.0))
@@ -188,7 +173,21 @@ class _Dual:
         each = np.maximum(np.maximum(of_rows, of_columns) * safe, 1.0)
         return np.maximum(each[i], each[j])
 
-    def certified(self, x: np.ndarray, steps: int) -> Nearest:
+    def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
+        """L-BFGS-B until rounding ends it; nothing is promised.
+
+        Started again it drops the curvature learnt elsewhere, which is wrong across a kink.
+        """
+        options = {"maxiter": self.max_steps, "maxfun": 2 * self.max_steps, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30}
+        bounds = None if self.norm == "spectral" else [(0.0, None)] * multipliers.size
+        found = minimize(
+            self.value_and_gradient, multipliers, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+        return found.x, 0.0
+
+    def certified(self, multipliers: np.ndarray) -> Nearest:
+        """The point of these multipliers, its tables shrunk towards their means until it is feasible."""
+        x = multipliers
         lower = -self.value_and_gradient(x)[0]
         spectral = self.norm == "spectral"
         y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if spectral else np.ones(2 * self.n)
@@ -204,5 +203,5 @@ class _Dual:
         found = []
         for shrink in shrinks:
             feasible = np.where(shrink[edge] < 1.0, mean + shrink[edge] * (point - mean), point)
-            found.append(Nearest(feasible, 0.5 * float(((feasible - t.flat) ** 2).sum()), lower, x, steps))
+            found.append(Nearest(feasible, 0.5 * float(((feasible - t.flat) ** 2).sum()), lower, x))
         return min(found, key=lambda nearest: nearest.value)

@@ -11,14 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Certificate, Subject, assume, by_construction, check, issuer, rounding
 from cumulant.errors import DomainError, NotConvergedError
 from cumulant.geometry import Burg, Entropy, Euclidean, Hypentropy, NegativeLog, Power, Shannon
 from cumulant.geometry.projections import bregman_affine
 from cumulant.optim.problems.base import array, is_concrete, problem_type, widen
 from cumulant.optim.protocol import Problem
 
-__all__ = ["ImplicitBias", "Interpolation", "SmallStartLimit", "implicit_bias", "projection_gap", "small_start_limit"]
+__all__ = [
+    "ImplicitBias",
+    "Interpolation",
+    "SmallStartLimit",
+    "certify_projection",
+    "implicit_bias",
+    "small_start_limit",
+]
 
 
 @problem_type
@@ -62,7 +69,7 @@ class ImplicitBias:
     certificate : Certificate
         On ``D(x|x0)`` less its minimum over ``{A x = y}``.
     problem : Interpolation
-        What ``certificate.verify(problem, x)`` takes.
+        What was solved.
     """
 
     x: np.ndarray
@@ -70,6 +77,11 @@ class ImplicitBias:
     residual: float
     certificate: Certificate
     problem: Interpolation
+
+    @property
+    def subject(self) -> Subject:
+        """What the certificate speaks of: ``bias.certificate.verify(bias.subject)``."""
+        return Subject(self.problem, self.x)
 
     def __str__(self):
         return f"limit {np.array2string(self.x, threshold=8)}, |A x - y| = {self.residual:.2g}\n  " + str(
@@ -111,21 +123,31 @@ def implicit_bias(A: Any, y: Any, x0: Any, entropy: Entropy) -> ImplicitBias:
             raise NotConvergedError(
                 f"no projection was found: dual residual {float(found.dual_residual):.2g}; a larger x0 may help"
             )
-    gap, nu, spread, scale = _duality(problem, x)
-    residual = float(np.linalg.norm(A @ x - y))
-    certificate = Certificate(
+    nu = _duality(problem, x)[1]
+    return ImplicitBias(x, nu, float(np.linalg.norm(A @ x - y)), certify_projection(problem, x), problem)
+
+
+@issuer
+def certify_projection(problem: Any, x: Any) -> Certificate:
+    """The duality gap of a point ``x``: how much larger ``D(x|x0)`` can be than its minimum over ``{A x = y}``."""
+    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
+    inside = check(np.all(problem.entropy.in_domain(x)), "x is in the domain of the entropy")
+    gap, _, spread, noise = _duality(problem, x)
+    return Certificate(
         "D(x|x0) - min {D(z|x0) : A z = y}",
         gap,
         "weak duality for Bregman projections, Rockafellar 1970",
         (
-            check(np.all(entropy.in_domain(x)), "x is in the domain of the entropy"),
+            inside,
             by_construction("the multiplier need not be exact: any gives a lower bound"),
+            assume("the rounding is within the slack", "a few units in the last place of what is added up"),
         ),
-        slack=scale,
-        recipe=recipe_of(projection_gap),
-        details={"|A x - y|": residual, "distance of grad psi(x) - grad psi(x0) to Im A^T": spread},
+        slack=noise,
+        details={
+            "|A x - y|": float(np.linalg.norm(problem.A @ x - problem.y)),
+            "distance of grad psi(x) - grad psi(x0) to Im A^T": spread,
+        },
     )
-    return ImplicitBias(x, nu, residual, certificate, problem)
 
 
 def _duality(problem: Any, x: np.ndarray) -> tuple[float, np.ndarray, float, float]:
@@ -139,14 +161,11 @@ def _duality(problem: Any, x: np.ndarray) -> tuple[float, np.ndarray, float, flo
     z = np.asarray(entropy.conjugate_gradient(np.asarray(entropy.gradient(x0)) + A.T @ nu))
     here, there = float(entropy.divergence(x, x0)), float(entropy.divergence(z, x0))
     gap = here - there + float(nu @ (A @ z - y))
-    noise = rounding(here, there, np.abs(nu) @ (np.abs(A) @ np.abs(z) + np.abs(y)), terms=8 + A.shape[1])
+    # A divergence is a difference of two values of the entropy and of a product.
+    slope = np.asarray(entropy.gradient(x0))
+    parts = [np.asarray(entropy.value(at)) for at in (x, z, x0)] + [slope * (x - x0), slope * (z - x0)]
+    noise = rounding(here, there, *parts, np.abs(nu) @ (np.abs(A) @ np.abs(z) + np.abs(y)), terms=8 + sum(A.shape))
     return max(gap, 0.0), nu, spread, noise
-
-
-@verifier
-def projection_gap(problem: Any, x: Any) -> float:
-    """The duality gap of a point, in float64 from ``A``, ``y``, ``x0`` and the entropy."""
-    return _duality(widen(problem), np.asarray(x, dtype=np.float64))[0]
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,18 @@
 """Ridge regression by the formula that suits the shape of the data, and its limit, the pseudo-inverse."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.driver.run import run
 from cumulant.optim.problems.base import array, matrix
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 
 __all__ = ["RidgeSolution", "pinv_solution", "ridge", "ridge_path"]
 
@@ -32,6 +32,7 @@ class RidgeSolution:
     value: float
     certificate: Certificate
     method: str
+    subject: Subject = field(repr=False)
 
     def __str__(self):
         return f"ridge by {self.method}: value {self.value:.10g}\n  " + str(self.certificate).replace("\n", "\n  ")
@@ -84,7 +85,8 @@ def ridge(A: Any, y: Any, lam: float, *, method: Method = "auto", tol: float = 1
             x = dense.T @ linalg.solve(dense @ dense.T + lam * np.eye(n), targets, assume_a="pos")
         else:
             x = ridge_path(dense, targets, [lam])[0]
-    return RidgeSolution(x, float(problem.value(x)), certify_strong_convexity(problem, x), method)
+    subject = Subject(problem, x)
+    return RidgeSolution(x, float(problem.value(x)), certify_strong_convexity(*subject), method, subject)
 
 
 def ridge_path(A: Any, y: Any, lams: Any) -> np.ndarray:

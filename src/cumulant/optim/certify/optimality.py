@@ -11,22 +11,31 @@ Three bounds, each for the problems it fits; the smallest is given:
   ``theta = c grad F(A x)``, with the largest ``c <= 1`` that makes it feasible (El Ghaoui, Viallon and Rabbani 2012).
 """
 
+import contextlib
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Assumption, Certificate, assume, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.self_concordance import certify_self_concordance
-from cumulant.optim.problems.base import _UNIT, widen
+from cumulant.optim.certify.strong_convexity import (
+    accuracy,
+    certain_strong_convexity,
+    certify_strong_convexity,
+    convexity,
+    enclosed_gradient,
+)
+from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import parts
-from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.problems.sparse_matrix import host_matrix
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
-from cumulant.precision import precise
+from cumulant.optim.problems.enclosures import UNIT, Enclosure, dot, enclose
+from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
+from cumulant.optim.problems.penalties import PENALTIES, NoPenalty, Penalty
+from cumulant.optim.problems.row_sums import RowSums
 
-__all__ = ["Knowledge", "certify_optimality", "knowledge", "optimality_gap", "running_bound"]
+__all__ = ["Knowledge", "certify_optimality", "knowledge", "running_bound"]
 
 
 _FEW = 1000  # coordinates up to which the Hessian is looked at besides the gradient
@@ -41,17 +50,13 @@ class Knowledge(NamedTuple):
 
 def knowledge(problem: Any) -> Knowledge:
     """The constants, looked up once: inside a compiled program they cannot be."""
-    return Knowledge(jnp.asarray(_certain_mu(problem), dtype=float), jnp.asarray(bool(problem.convex)))
+    return Knowledge(
+        jnp.asarray(certain_strong_convexity(parts(problem)[0]), dtype=float), jnp.asarray(bool(problem.convex))
+    )
 
 
-def _certain_mu(problem: Any) -> float:
-    smooth, _ = parts(problem)
-    mu, doubt = float(smooth.strong_convexity), float(getattr(smooth, "constant_rounding", 0.0))
-    return max(mu - doubt, 0.0)
-
-
-def _bounds(problem, x, mu, convex, doubt):
-    """The three bounds with what their rounding depends on; infinite where one does not apply."""
+def _bounds(problem, x, mu, convex):
+    """``F(x)`` and the three bounds, in JAX and without their rounding; infinite where one does not apply."""
     smooth, penalty = parts(problem)
     value, g = smooth.value_and_gradient(x)
     here = penalty.value(x)
@@ -62,65 +67,132 @@ def _bounds(problem, x, mu, convex, doubt):
     if isinstance(penalty, NoPenalty):
         strong = jnp.vdot(g, g) / (2 * safe)
     strong = jnp.where(mu > 0, jnp.maximum(strong, 0.0), jnp.inf)
-    scale = penalty.dual_scale(-g, doubt)
+    scale = penalty.dual_scale(-g, jnp.zeros_like(g))
     corner = penalty.conjugate_point(-scale * g)
     conjugate = -scale * jnp.vdot(g, corner) - penalty.value(corner)
     linear = jnp.where(convex & (scale == 1), jnp.vdot(g, x) + here + conjugate, jnp.inf)
     dual = jnp.inf
-    if hasattr(smooth, "slopes"):
+    if isinstance(smooth, RowSums):
         theta = scale * smooth.slopes(x)
         dual = jnp.where(smooth.l2 == 0, value + here + smooth.conjugate(theta) + conjugate, jnp.inf)
-    return jnp.stack([strong, jnp.maximum(linear, 0.0), jnp.maximum(dual, 0.0)]), value + here, g, z, corner, scale
-
-
-_bounds_in_float64 = precise(_bounds)
+    return value + here, jnp.stack([strong, jnp.maximum(linear, 0.0), jnp.maximum(dual, 0.0)])
 
 
 def running_bound(problem: Any, x: Any, known: Knowledge) -> tuple[Any, Any]:
     """``F(x)`` and the smallest of the bounds, inside a compiled program; rounding is not allowed for."""
     mu = known.strong_convexity.astype(x.dtype)
-    bounds, value, *_ = _bounds(problem, x, mu, known.convex, jnp.zeros((), x.dtype))
+    value, bounds = _bounds(problem, x, mu, known.convex)
     return value, jnp.where(jnp.isnan(bounds), jnp.inf, bounds).min()
 
 
-def _doubt(smooth: Any, x: np.ndarray) -> Any:
-    """How far each entry of the gradient of a function of ``A x`` may be off, in float64."""
-    if not hasattr(smooth, "slopes"):
-        return np.full(np.shape(x), float(smooth.gradient_rounding(x)))
-    A = abs(host_matrix(smooth.A))
-    return (A.shape[0] + 4) * _UNIT * np.asarray(A.T @ np.abs(np.asarray(smooth.slopes(x))))
+@dataclasses.dataclass(frozen=True)
+class _OwnPenalty(Penalty):
+    """A penalty of the user's, whose word is taken for its value, its proximal map and its conjugate."""
+
+    penalty: Any
+
+    def enclosed_value(self, x):
+        return self._rounded(float(self.penalty.value(x)))
+
+    def enclosed_conjugate(self, u):
+        if float(self.penalty.dual_scale(u.value, u.error)) < 1:
+            return enclose(np.inf)
+        z = np.asarray(self.penalty.conjugate_point(u.value))
+        return dot(u, z) - self._rounded(float(self.penalty.value(z)))
+
+    def nearest_dual(self, u):
+        return float(self.penalty.dual_scale(u, np.zeros_like(u))) * u
+
+    @staticmethod
+    def _rounded(value):
+        return enclose(value, 64 * UNIT * abs(value))
 
 
-def _found(problem: Any, x: Any) -> tuple:
-    wide, x = widen(problem), _into_set(problem, np.asarray(x))
-    smooth, _ = parts(wide)
-    mu = _certain_mu(wide)
-    return wide, x, mu, *_bounds_in_float64(wide, x, mu, bool(wide.convex), _doubt(smooth, x))
+class _Bound(NamedTuple):
+    """A bound on the gap, the theorem it comes from, and what that needs."""
+
+    gap: Enclosure
+    theorem: str
+    assumptions: tuple[Assumption, ...]
 
 
-def _into_set(problem: Any, x: np.ndarray) -> np.ndarray:
-    """The nearest point of the set, if ``x`` is within rounding of it, in float64: what a float32 run meant."""
-    _, penalty = parts(widen(problem))
+def _strong(smooth: Any, penalty: Any, prox: Any, x: np.ndarray, g: Enclosure) -> _Bound | None:
+    """``max_z R(x) - R(z) - <g, z - x> - mu/2 |z - x|^2``, from above.
+
+    With any ``z`` and ``d = -g - mu (z - x)``, split into ``d = u + e`` with ``R*(u)`` finite, it is at most ``R(x) -
+    <g, z - x> - mu/2 |z - x|^2 + R*(u) - <u, z> + |e|^2 / (2 mu)``: no exact proximal point is needed.
+    """
+    mu = certain_strong_convexity(smooth)
+    if not mu > 0:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.asarray(prox(x - g.value / mu, 1 / mu), dtype=np.float64)
+    if not np.all(np.isfinite(z)):
+        return None
+    move = enclose(z) - x
+    d = -g - move * mu
+    u = penalty.nearest_dual(d.value)
+    rest = (d - u).square().sum() / (enclose(mu) * 2.0)
+    gap = penalty.enclosed_value(x) - (g * move).sum() - move.square().sum() * (enclose(mu) * 0.5)
+    gap = gap + penalty.enclosed_conjugate(enclose(u)) - (enclose(u) * z).sum() + rest
+    strong = Assumption("the smooth part is strongly convex", smooth.constants_are, f"mu = {mu:.6g}")
+    return _Bound(gap, "strong convexity at the proximal point, Polyak 1963", (strong,))
+
+
+def _linear(smooth: Any, penalty: Any, x: np.ndarray, g: Enclosure) -> _Bound | None:
+    """``<g, x> + R(x) + R*(-g)``."""
+    if not smooth.convex:
+        return None
+    conjugate = penalty.enclosed_conjugate(-g)
+    if not np.isfinite(conjugate.value):
+        return None
+    gap = penalty.enclosed_value(x) + (g * x).sum() + conjugate
+    convex, paid = convexity(smooth, "the smooth part is convex")
+    if paid > 0:
+        reach = penalty.reach(x)
+        gap = gap + (enclose(reach).square() * (paid / 2) if np.isfinite(reach) else enclose(np.inf))
+    return _Bound(gap, "linearisation: <g, x> + R(x) + R*(-g), Frank and Wolfe 1956", (convex,))
+
+
+def _dual(smooth: Any, penalty: Any, scale_of: Any, x: np.ndarray) -> _Bound | None:
+    """``F(A x) + R(x) + F*(theta) + R*(-A^T theta)`` at the slopes of ``x``, scaled until they are feasible."""
+    if not isinstance(smooth, RowSums) or float(smooth.l2) != 0:
+        return None
+    slopes = smooth.dual_slopes(smooth.slopes(x))
+    conjugate, pulled = smooth.enclosed_dual(slopes)
+    feasible = penalty.enclosed_conjugate(-pulled)
+    scale = 1.0
+    if not np.isfinite(feasible.value):
+        # Short of the largest scale by what the rounding of the scaled point can be.
+        scale = float(scale_of(-pulled.value, 2 * pulled.error)) * (1 - 64 * UNIT)
+        conjugate, pulled = smooth.enclosed_dual(smooth.shrunk_slopes(slopes, scale))
+        feasible = penalty.enclosed_conjugate(-pulled)
+    gap = smooth.enclosed_loss(x) + penalty.enclosed_value(x) + conjugate + feasible
+    assumptions = [
+        convexity(smooth, "the smooth part is convex")[0],
+        check(True, "the dual point is feasible, whatever the rounding", f"scaled by {scale:.6g}"),
+    ]
+    if smooth.constants_are != "checked":
+        assumptions.append(assume("the conjugate is that of the loss", "the loss is yours"))
+    return _Bound(gap, "Fenchel duality gap at the scaled residual, El Ghaoui et al. 2012", tuple(assumptions))
+
+
+def _in_set(penalty: Any, x: np.ndarray) -> Assumption:
+    """That ``x`` is in the set, up to the rounding of its own precision. The bounds hold for it as it is."""
     wide = x.astype(np.float64)
-    if not penalty.is_set:
-        return wide
-    nearest = np.asarray(penalty.prox(wide, 1.0))
-    eps = np.finfo(x.dtype).eps if x.dtype.kind == "f" else np.finfo(np.float64).eps
-    room = 64 * eps * x.size * max(np.max(np.abs(wide)), np.max(np.abs(nearest)))
-    return nearest if np.max(np.abs(wide - nearest)) <= room else wide
+    miss = float(np.max(np.abs(wide - np.asarray(penalty.prox(wide, 1.0))), initial=0.0))
+    eps = float(np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps)
+    size = max(float(np.max(np.abs(wide), initial=0.0)), float(np.max(np.abs(np.asarray(penalty.prox(wide, 1.0))))))
+    return check(miss <= 64 * eps * x.size * size, "x is in the set, up to rounding", f"off by {miss:.2g}")
 
 
-@verifier
-def optimality_gap(problem: Any, x: Any) -> float:
-    """The smallest of the three bounds on ``F(x) - F*``, in float64 from the data."""
-    return float(np.min(_found(problem, x)[3]))
-
-
+@issuer
 def certify_optimality(problem: Any, x: Any) -> Certificate:
     """The smallest bound on ``F(x) - F*`` that the problem allows.
 
     Refused where none of them says anything, naming what is missing: for logistic regression without a penalty, for
-    instance, a minimiser. (Strong convexity: Polyak 1963; duality: Rockafellar 1970; the Newton decrement: Bach 2010.)
+    instance, a minimiser. The bounds speak of ``x`` as it is, also where it is off a set by its own rounding. (Strong
+    convexity: Polyak 1963; duality: Rockafellar 1970; the Newton decrement: Bach 2010.)
 
     >>> from cumulant import optim
     >>> problem = optim.Quadratic([[1.0, 0.0], [0.0, 10.0]], [0.0, 0.0])
@@ -129,84 +201,47 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
     """
     if isinstance(parts(problem)[1], NoPenalty):
         return _certify_smooth(problem, x)
-    wide, x, mu, bounds, value, g, z, corner, scale = _found(problem, x)
-    smooth, penalty = parts(wide)
-    here = float(value) - float(smooth.value(x))
-    check(np.isfinite(here), "x is in the set, up to rounding")
-    error = float(smooth.gradient_rounding(x))
-    size = np.linalg.norm
-    with np.errstate(invalid="ignore"):
-        # Errors of g, of the sums, and of z, at which the lower bound is taken instead of at its exact minimiser.
-        strong = error * size(z - x) + (error**2 / (2 * mu) if mu > 0 else 0.0)
-        strong += rounding(here, g * (z - x), mu * (z - x) ** 2, terms=x.size + 8)
-        reach = np.abs(x) + (np.abs(g) / mu if mu > 0 else 0.0)
-        strong += rounding((np.abs(g) + mu * np.abs(z - x)) * reach, terms=8.0)
-        linear = error * (size(x) + size(corner)) + rounding(here, g * x, g * corner, terms=x.size + 8)
-    slacks = [strong, linear, np.inf]
-    if np.isfinite(bounds[2]):
-        slacks[2] = _dual_slack(smooth, x, float(value), here, float(scale), g, corner)
-    totals = np.where(np.isfinite(bounds), bounds + np.where(np.isfinite(bounds), slacks, 0.0), np.inf)
-    best = int(np.argmin(totals))
-    status = wide.constants_are
-    if not np.isfinite(totals[best]):
+    smooth, given = parts(widen(problem))
+    own = type(given) not in PENALTIES
+    penalty = _OwnPenalty(given) if own else given
+    grounds = [_in_set(given, np.asarray(x))] if given.is_set else []
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        g = enclosed_gradient(smooth, x)
+        attempts = (
+            _strong(smooth, penalty, given.prox, x, g),
+            _linear(smooth, penalty, x, g),
+            _dual(smooth, penalty, given.dual_scale, x),
+        )
+        found = [each for each in attempts if each is not None and np.isfinite(each.gap.upper)]
+    if not found:
+        mu = certain_strong_convexity(smooth)
         raise CertificateError(
-            f"no certificate: the objective is strongly convex does not hold (mu = {mu:.6g}), and {penalty} gives no "
+            f"no certificate: the objective is strongly convex does not hold (mu = {mu:.6g}), and {given} gives no "
             "finite dual bound here",
             assumption="the objective is strongly convex",
         )
-    assumptions = [
-        Assumption("the smooth part is strongly convex", status, f"mu = {mu:.6g}")
-        if best == 0
-        else Assumption("the smooth part is convex", "by construction" if status == "checked" else status)
-    ]
-    if best == 2:
-        assumptions.append(check(True, "the dual point is feasible, whatever the rounding", f"scaled by {scale:.6g}"))
-    accurate = "the bound is computed from the data in float64"
-    assumptions.append(
-        by_construction(accurate) if status == "checked" else assume("the rounding is within the slack", accurate)
-    )
+    best = min(found, key=lambda each: float(each.gap.upper))
+    if own:
+        grounds.append(assume("value, proximal map and conjugate are those of one penalty", "the penalty is yours"))
+    grounds.append(accuracy(smooth, "the bound is computed from the data in float64"))
+    bound = max(float(best.gap.value), 0.0)
     return Certificate(
         "f(x) - f*",
-        float(bounds[best]),
-        (
-            "strong convexity at the proximal point, Polyak 1963",
-            "linearisation: <g, x> + R(x) + R*(-g), Frank and Wolfe 1956",
-            "Fenchel duality gap at the scaled residual, El Ghaoui et al. 2012",
-        )[best],
-        tuple(assumptions),
-        slack=float(slacks[best]),
-        recipe=recipe_of(optimality_gap),
-        details={"value": float(value)},
+        bound,
+        best.theorem,
+        (*best.assumptions, *grounds),
+        slack=max(float(best.gap.upper) - bound, 0.0),
+        details={"value": float(smooth.value(x)) + float(penalty.enclosed_value(x).value)},
     )
 
 
 def _certify_smooth(problem: Any, x: Any) -> Certificate:
-    attempts = [certify_strong_convexity]
-    if getattr(getattr(problem, "loss", None), "self_concordance", None) is not None:
-        if not float(problem.strong_convexity) > 0:
-            return certify_self_concordance(problem, x)
-        if np.size(x) <= _FEW:
-            attempts.append(certify_self_concordance)
-    found = []
-    for attempt in attempts:
-        try:
-            found.append(attempt(problem, x))
-        except CertificateError:
-            if attempt is certify_strong_convexity:
-                raise
+    concordant = isinstance(problem, Logistic | MarginLoss) and problem.loss.self_concordance is not None
+    if concordant and not float(problem.strong_convexity) > 0:
+        return certify_self_concordance(problem, x)
+    found = [certify_strong_convexity(problem, x)]
+    if concordant and np.size(x) <= _FEW:
+        with contextlib.suppress(CertificateError):  # the bound from strong convexity stands
+            found.append(certify_self_concordance(problem, x))
     return min(found, key=lambda certificate: certificate.upper)
-
-
-def _dual_slack(smooth, x, value, here, scale, g, corner) -> float:
-    """What rounding may have done to ``F(A x) + R(x) + F*(theta) + R*(-A^T theta)``."""
-    A, theta = abs(host_matrix(smooth.A)), scale * np.asarray(smooth.slopes(x))
-    n, p = A.shape
-    predicted = np.abs(theta / scale if scale > 0 else smooth.slopes(x)) * np.asarray(A @ np.abs(x))
-    flatness = 1.0 / getattr(getattr(smooth, "loss", None), "largest_curvature", 1.0)
-    conjugate = abs(float(smooth.conjugate(theta))) + flatness * float(np.sum(theta**2)) / smooth.weight
-    targets = np.abs(theta) * np.abs(smooth.y) if np.ndim(theta) == 1 else 0.0
-    return (
-        rounding(value, here, conjugate, targets, terms=n + 8)
-        + rounding(predicted, terms=p + 4)
-        + rounding(here, scale * g * corner, terms=x.size + n + 8)
-    )

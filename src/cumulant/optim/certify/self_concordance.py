@@ -1,13 +1,16 @@
 """The distance to the minimum of a logistic loss without a penalty, from one Newton decrement."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate, by_construction, check, recipe_of, verifier
+from cumulant.certificates import Certificate, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.analysis.separability import separating_direction
-from cumulant.optim.problems.base import _UNIT, widen
+from cumulant.optim.certify.strong_convexity import accuracy
+from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
+from cumulant.optim.problems.margin_losses import LogisticLoss
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import float64
 
@@ -16,42 +19,71 @@ __all__ = ["certify_self_concordance", "decrement_bound", "self_concordant_gap"]
 _SMALL = 200_000  # entries of A up to which a refusal looks for a separating direction
 
 
-def _ingredients(problem: Any, x: Any) -> tuple[float, float, float, float, float]:
-    """The squared decrement, the smallest eigenvalue, its rounding, the longest row and the gradient's rounding."""
-    x = np.asarray(x, dtype=np.float64)
-    A = host_matrix(problem.A)
+class _Found(NamedTuple):
+    """The squared decrement, the smallest eigenvalue of the Hessian (computed, and what it is proved to be at least)
+    and the length of the longest row times the constant of the loss.
+    """
+
+    squared: Enclosure
+    computed: float
+    certain: float
+    rows: float
+
+
+def _find(problem: Any, x: np.ndarray) -> _Found:
+    A, l2 = host_matrix(problem.A), float(problem.l2)
+    margin, concordance = problem.enclosed_scores(x) * np.asarray(problem.y), float(problem.loss.self_concordance)
     with float64():
-        curvature = np.asarray(problem.loss.curvature(np.asarray(problem.y) * (A @ x)))
-    weighted = A.T @ (A * (problem.weight * curvature)[:, None])
-    H = np.asarray(weighted.todense() if hasattr(weighted, "todense") else weighted) + float(problem.l2) * np.eye(
-        x.size
-    )
+        computed = np.asarray(problem.loss.curvature(margin.value))
+    with np.errstate(over="ignore"):  # the logarithm of the curvature moves no faster than the margin, times c
+        curvature = enclose(computed, computed * np.expm1(concordance * margin.error) + 32 * UNIT * computed + TINY)
+    squares = row_squares(problem.A)
+    rows = concordance * float(np.sqrt(squares.max())) * (1 + (A.shape[1] + 8) * UNIT)
+    weighted = A.T @ (A * (problem.weight * computed)[:, None])
+    H = np.asarray(weighted.todense() if hasattr(weighted, "todense") else weighted) + l2 * np.eye(x.size)
+    H = (H + H.T) / 2
+    # The error of H is at most a sum of matrices |a_i| |a_i|^T, and so is its norm at most that of their traces.
+    size = problem.weight * (curvature.error + (sum(A.shape) + 16) * UNIT * computed) * squares
+    certain = smallest_eigenvalue(H) - float(np.sum(size)) * (1 + 1e-12) - 8 * UNIT * l2 - TINY
     smallest = float(np.linalg.eigvalsh(H)[0])
-    doubt = 2 * (sum(A.shape) + 8) * _UNIT * float(np.trace(H))
-    g = np.asarray(problem.gradient(x))
-    squared = float(g @ np.linalg.solve(H, g)) if smallest > doubt else np.inf
-    rows = problem.loss.self_concordance * float(np.sqrt(row_squares(problem.A).max()))
-    return squared, smallest, doubt, rows, float(problem.gradient_rounding(x))
+    if not certain > 0:
+        return _Found(enclose(np.inf), smallest, certain, rows)
+    g = problem.enclosed_gradient(x)
+    v = np.linalg.solve(H, g.value)
+    bent = problem.pulled_back(dot(A, v) * curvature) + enclose(v) * l2
+    # Whatever v, <g, H^-1 g> = 2 <g, v> - <v, H v> + <r, H^-1 r> with r = g - H v.
+    squared = dot(g, v) * 2.0 - dot(bent, v) + (g - bent).square().sum() / certain
+    return _Found(squared, smallest, certain, rows)
 
 
-def decrement_bound(decrement: float, smallest: float, rows: float) -> float:
+def decrement_bound(squared: float, smallest: float, rows: float) -> float:
     """``(lambda / M^2) [(1 - k) log(1 - k) + k]``, ``k = decrement M / sqrt(lambda)``; infinite from ``k = 1`` on."""
-    k = decrement * rows / np.sqrt(smallest)
+    k = np.sqrt(squared) * rows / np.sqrt(smallest)
     if not k < 1:
         return np.inf
-    # The difference cancels for small k, where it is k^2/2 + k^3/6 + k^4/12 + ... = sum k^j / (j (j - 1)).
-    shape = sum(k**j / (j * (j - 1)) for j in range(2, 9)) if k < 1e-2 else (1 - k) * np.log1p(-k) + k
-    tail = k**9 / (72 * (1 - k)) if k < 1e-2 else 0.0
-    return smallest / rows**2 * (shape + tail) if rows > 0 else 0.0
+    # Over k^2, so that nothing overflows. The difference cancels for small k, where it is sum k^(j - 2) / (j (j - 1)).
+    if k < 1e-2:
+        shape = sum(k ** (j - 2) / (j * (j - 1)) for j in range(2, 9)) + k**7 / (72 * (1 - k))
+    else:
+        shape = ((1 - k) * np.log1p(-k) + k) / k**2
+    return float(squared * shape)
 
 
-@verifier
+def _ends(found: _Found) -> tuple[float, float]:
+    """The bound from the computed numbers, and the one that holds whatever their rounding."""
+    if not (found.certain > 0 and np.isfinite(found.squared.upper)):
+        return np.inf, np.inf
+    computed = decrement_bound(max(float(found.squared.value), 0.0), found.computed, found.rows)
+    certain = decrement_bound(max(float(found.squared.upper), 0.0), found.certain, found.rows * (1 + 8 * UNIT))
+    return min(computed, certain), certain * (1 + 1e-11) + TINY
+
+
 def self_concordant_gap(problem: Any, x: Any) -> float:
-    """The bound of `certify_self_concordance`, in float64 from the data."""
-    squared, smallest, doubt, rows, _ = _ingredients(widen(problem), x)
-    return decrement_bound(np.sqrt(squared), smallest, rows) if smallest > doubt else np.inf
+    """The bound of `certify_self_concordance`; infinite where there is none."""
+    return _ends(_find(widen(problem), np.asarray(x, dtype=np.float64)))[1]
 
 
+@issuer
 def certify_self_concordance(problem: Any, x: Any) -> Certificate:
     """``f(x) - f* <= (lambda / M^2) [(1 - k) log(1 - k) + k]``, about half the squared Newton decrement ``nu``.
 
@@ -65,14 +97,8 @@ def certify_self_concordance(problem: Any, x: Any) -> Certificate:
     refusal says so if there is one.
     """
     wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    squared, smallest, doubt, rows, error = _ingredients(wide, x)
-    decrement = np.sqrt(squared)
-    bound = upper = np.inf
-    if smallest > doubt:
-        bound = decrement_bound(decrement, smallest, rows)
-        # The exact Hessian is at least (1 - doubt / smallest) times the computed one.
-        sure = (decrement / np.sqrt(1 - doubt / smallest) + error / np.sqrt(smallest - doubt)) * (1 + 1e-9)
-        upper = decrement_bound(sure, smallest - doubt, rows)
+    found = _find(wide, x)
+    bound, upper = _ends(found)
     if not np.isfinite(upper):
         if float(wide.l2) == 0 and wide.A.size <= _SMALL and separating_direction(wide.A, wide.y) is not None:
             raise CertificateError(
@@ -80,16 +106,23 @@ def certify_self_concordance(problem: Any, x: Any) -> Certificate:
                 "for ever along a direction: add l2)",
                 assumption="a minimiser exists",
             )
-        check(False, "the Newton decrement is small enough to bound the gap without l2", f"lambda = {smallest:.3g}")
+        check(
+            False,
+            "the Newton decrement is small enough to bound the gap without l2",
+            f"lambda = {found.computed:.3g}",
+        )
+    decrement = float(np.sqrt(max(float(found.squared.value), 0.0)))
+    third = "the third derivative of the loss is at most its second"
+    ratio = decrement * found.rows / np.sqrt(found.certain)
     return Certificate(
         "f(x) - f*",
         bound,
         "self-concordance of the logistic loss: half the squared Newton decrement, to leading order, Bach 2010",
         (
-            check(True, "decrement * max |a_i| < sqrt(lambda)", f"ratio {decrement * rows / np.sqrt(smallest):.3g}"),
-            by_construction("the third derivative of the loss is at most its second"),
+            check(True, "decrement * max |a_i| < sqrt(lambda)", f"ratio {ratio:.3g}"),
+            by_construction(third) if type(wide.loss) is LogisticLoss else assume(third, "the loss is yours"),
+            accuracy(wide, "the decrement is computed from the data in float64"),
         ),
-        slack=max(upper - bound, 0.0),
-        recipe=recipe_of(self_concordant_gap),
-        details={"decrement": decrement, "lambda": smallest},
+        slack=upper - bound,
+        details={"decrement": decrement, "lambda": found.computed},
     )

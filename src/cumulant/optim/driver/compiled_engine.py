@@ -11,6 +11,7 @@ import numpy as np
 
 from cumulant import precision
 from cumulant.certificates import Certificate
+from cumulant.optim.driver.stepping import Program, healthy, join, measure, one_step, split, typed
 from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
 from cumulant.optim.protocol import Solver
 
@@ -27,71 +28,16 @@ class _Best(NamedTuple):
     value: Any
 
 
-def _is_data(leaf: Any) -> bool:
-    """Whether a leaf of a solver or a problem is data of the compiled program, or part of it (names, flags)."""
-    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int) and not isinstance(leaf, bool)
-
-
-class _Program(NamedTuple):
-    """All of a solver and a problem that is not data: what a compiled call is keyed by.
-
-    `classes` is there because two structures of dataclasses compare equal (jaxlib 0.10) when only their classes differ.
-    """
-
-    structure: Any
-    fixed: tuple
-    classes: tuple
-
-
-def _classes(structure: Any) -> tuple:
-    node = structure.node_data()
-    return (None if node is None else node[0], *(_classes(child) for child in structure.children()))
-
-
-def _split(tree: Any) -> tuple[list, _Program]:
-    leaves, structure = jax.tree.flatten(tree)
-    fixed = tuple(None if _is_data(leaf) else leaf for leaf in leaves)
-    try:
-        hash((structure, fixed))
-    except TypeError as problem:
-        raise TypeError(
-            "what is not an array in a solver or problem becomes part of the compiled program and must be hashable "
-            f"(module-level functions, strings, frozen dataclasses): {problem}"
-        ) from problem
-    return [leaf if _is_data(leaf) else None for leaf in leaves], _Program(structure, fixed, _classes(structure))
-
-
-def _join(program: _Program, data: Sequence) -> tuple[Any, Any]:
-    leaves = [fixed if leaf is None else leaf for leaf, fixed in zip(data, program.fixed, strict=True)]
-    return jax.tree.unflatten(program.structure, leaves)
-
-
-def _healthy(state: Any) -> jax.Array:
-    floats = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
-    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in floats], jnp.asarray(True))
-
-
-def _measure(solver: Any, problem: Any, state: Any) -> dict[str, jax.Array]:
-    """The solver's own measurements, or the value alone; as scalars of one type, with a bound among them."""
-    found = dict(solver.measure(problem, state))
-    found.setdefault("bound", jnp.inf)
-    return {name: jnp.asarray(number, dtype=float) for name, number in found.items()}
-
-
 @functools.partial(jax.jit, static_argnames=("program",))
-def _advance(program: _Program, data: list, state: Any, best: _Best, window: Window):
+def _advance(program: Program, data: list, state: Any, best: _Best, window: Window):
     """The steps of a window, in one compiled call.
 
     Numbers in `window` are data: one program serves every cut of a run. The loop ends early when the target is
     reached, when something is no longer finite, or when the table of rows is full.
     """
-    solver, problem = _join(program, data)
-    names = sorted(jax.eval_shape(functools.partial(_measure, solver, problem), state))
+    solver, problem = join(program, data)
+    names = sorted(jax.eval_shape(functools.partial(measure, solver, problem), state))
     rows = jnp.zeros((_CAPACITY, 1 + len(names)), dtype=float)
-
-    def one(_, state):
-        new = solver.step(problem, state)
-        return jax.tree.map(lambda after, before: jnp.asarray(after, dtype=before.dtype), new, state)
 
     def going(carry):
         done, _, _, _, filled, verdict = carry
@@ -99,9 +45,9 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
         return todo & (filled < _CAPACITY) & (verdict == _GOING)
 
     def record(done, state, best, rows, filled):
-        found = _measure(solver, problem, state)
+        found = measure(solver, problem, state)
         value, bound = found["value"], found["bound"]
-        fine = _healthy(state) & ~jnp.isnan(value) & ~jnp.isnan(bound)
+        fine = healthy(state) & ~jnp.isnan(value) & ~jnp.isnan(bound)
         best = jax.lax.cond(fine & (value < best.value), lambda: _Best(state, value), lambda: best)
         row = jnp.stack([jnp.asarray(done, dtype=rows.dtype), *(found[name] for name in names)])
         rows = jax.lax.dynamic_update_slice(rows, row[None], (filled, 0))
@@ -113,7 +59,7 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
     def body(carry):
         done, state, best, rows, filled, _ = carry
         jump = jnp.minimum(window.every - (window.first + done) % window.every, window.length - done)
-        state = jax.lax.fori_loop(0, jump, one, state)
+        state = jax.lax.fori_loop(0, jump, lambda _, s: one_step(solver, problem, s), state)
         done = done + jump
         due = (window.first + done) % window.every == 0
         best, rows, filled, verdict = jax.lax.cond(
@@ -127,8 +73,8 @@ def _advance(program: _Program, data: list, state: Any, best: _Best, window: Win
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def _solution(program: _Program, data: list, state: Any):
-    solver, problem = _join(program, data)
+def _solution(program: Program, data: list, state: Any):
+    solver, problem = join(program, data)
     return solver.solution(problem, state)
 
 
@@ -143,7 +89,7 @@ class CompiledEngine:
         self.solver, self.problem = solver, problem
         self.wide = not precision.any_jax(solver, problem, x0)
         with self._precision():
-            data, self.program = _split((solver, problem))
+            data, self.program = split((solver, problem))
             self.data = [None if leaf is None else jnp.asarray(self._widened(leaf)) for leaf in data]
         self.state: Any = None
         self.best: Any = None
@@ -167,8 +113,7 @@ class CompiledEngine:
         with self._precision():
             x0 = jnp.asarray(x0, dtype=None if isinstance(x0, jax.Array) else float)
             state = self.solver.init(self.problem, x0, rng)
-            # An explicit dtype makes the arrays strongly typed, so that a step returns the type it was given.
-            self.state = jax.tree.map(lambda leaf: jnp.array(leaf, dtype=jnp.asarray(leaf).dtype), state)
+            self.state = typed(state)
             self.best = _Best(self.state, jnp.asarray(jnp.inf, dtype=float))
 
     def advance(self, window: Window, halted: Callable[[], bool]) -> Advance:

@@ -48,5 +48,5 @@ class EarlyStopping:
         self.scores.append(score)
         self.since_best += 1
         if score > self.best_score:
-            self.best_x, self.best_score, self.since_best = np.array(snapshot.x), score, 0
+            self.best_x, self.best_score, self.since_best = snapshot.x, score, 0
         return self.since_best >= self.patience

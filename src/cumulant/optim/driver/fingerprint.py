@@ -1,6 +1,6 @@
 """A short name for the contents of a problem, a solver or a starting point, the same in every process.
 
-It decides whether a checkpoint belongs to the run that wants to take it up. Arrays count by type, shape and content,
+It decides whether a checkpoint belongs to the run that would resume it. Arrays count by type, shape and content,
 dataclasses by class and fields, functions by name and code, so that an edited objective is another objective.
 """
 
@@ -49,6 +49,8 @@ def _feed(digest: Any, thing: Any) -> None:
         tag("sparse", rows.shape)
         for part in (rows.indptr, rows.indices, rows.data):
             _feed(digest, part)
+    elif isinstance(thing, jax.tree_util.PyTreeDef):
+        tag("structure", thing)
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         tag("dataclass", type(thing).__module__, type(thing).__qualname__)
         for field in dataclasses.fields(thing):

@@ -17,6 +17,7 @@ from cumulant.optim.driver.checkpoints import Checkpoint, Position
 from cumulant.optim.driver.display import Display
 from cumulant.optim.driver.engines import engine_for
 from cumulant.optim.driver.fingerprint import fingerprint
+from cumulant.optim.driver.flattening import flatten
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.driver.result import Result, Snapshot, Status
 from cumulant.optim.driver.trace import Recorder, Trace
@@ -54,9 +55,11 @@ def run(
     solver, problem
         See `cumulant.optim.protocol` for what they are. Running the same kind of solver on problems of the same shape
         compiles once.
-    x0 : array
+    x0 : array or pytree of arrays
         The starting point. NumPy or Python numbers: everything is computed in float64 and `result.x` is NumPy. A JAX
-        array (or a problem made of them): the caller's own precision.
+        array (or a problem made of them): the caller's own precision. A dictionary, a tuple of arrays or another
+        pytree: ``problem.value`` takes such a tree, `result.x` is one, and solvers see one vector of all its leaves
+        (a list is an array).
     max_steps : int, optional
         1000 unless `time_limit` or `max_work` says when to end.
     tol : float or None
@@ -109,8 +112,10 @@ def run(
     True
     """
     budget, ending = _budget(max_steps, max_work, time_limit)
-    x0 = _starting_point(x0)
+    name = f"{type(solver).__name__} on {type(problem).__name__}"
+    problem, x0, restore = flatten(problem, x0)
     engine = engine_for(solver, problem, x0)
+    x0 = _starting_point(x0)
     if problem.shape is not None and x0.shape != problem.shape:
         raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
     every = _positive_int("every", every if every is not None else solver.every or 1)
@@ -122,7 +127,7 @@ def run(
         checkpoint = Checkpoint(checkpoint)
     tol = None if max_work is not None else tol
     limits = {} if limits is None or max_work is not None else dict(limits)
-    loop = _Loop(engine, x0, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits)
+    loop = _Loop(engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits)
     with Interruption() as interruption, Display(progress, loop.name, budget) as display:
         try:
             loop.start()
@@ -139,11 +144,13 @@ def run(
 class _Loop:
     """The position of a run and the settings it goes by."""
 
-    def __init__(self, engine, x0, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits):
-        self.engine, self.solver, self.problem = engine, engine.solver, engine.problem
+    def __init__(
+        self, engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits
+    ):
+        self.engine, self.solver, self.problem, self.name = engine, engine.solver, engine.problem, name
+        self.restore = restore  # the vector that solvers see as what `x0` was
         self.x0, self.rng, self.every, self.tol, self.limits = x0, rng, every, tol, limits
         self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
-        self.name = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
         self.identity = {} if checkpoint is None else self._identity(self.problem)
         self.recorder = Recorder()
         self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
@@ -275,7 +282,7 @@ class _Loop:
     def _called_back(self) -> bool:
         assert self.callback is not None
         x = self.engine.solution(self.engine.state)
-        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], x, self.measures)
+        snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], self.restore(x), self.measures)
         return self.callback(snapshot) is True
 
     # Stopping ---------------------------------------------------------------------------------------------------------
@@ -394,7 +401,7 @@ class _Loop:
         ):
             status = "converged"
         return Result(
-            x=x,
+            x=self.restore(x),
             value=value,
             trace=Trace.from_columns(table),
             certificate=certificate,

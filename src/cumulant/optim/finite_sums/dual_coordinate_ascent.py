@@ -1,11 +1,11 @@
 """Stochastic dual coordinate ascent for any smooth loss with an l2 penalty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
+from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,
@@ -240,5 +240,15 @@ class DualCoordinateAscent(Solver):
 
     def certify(self, problem: Any, state: DualCoordinateState) -> Certificate:
         """The duality gap, or the bound from the gradient where it says more."""
-        found = [certify_duality(problem, state.x, self.theta(problem, state)), certify_optimality(problem, state.x)]
-        return min(found, key=lambda certificate: certificate.upper)
+        return certify_dual_ascent(*self.subject(problem, state))
+
+    def subject(self, problem: Any, state: DualCoordinateState) -> Subject:
+        """The problem, and the weights with their slopes."""
+        return Subject(problem, (state.x, self.theta(problem, state)))
+
+
+@issuer
+def certify_dual_ascent(problem: Any, answer: Any) -> Certificate:
+    """The duality gap at ``answer = (x, theta)``, or the bound from the gradient at ``x`` where it says more."""
+    found = [certify_duality(problem, answer), certify_optimality(problem, answer[0])]
+    return replace(min(found, key=lambda certificate: certificate.upper), recipe="")

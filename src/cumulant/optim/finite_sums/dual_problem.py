@@ -16,15 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Certificate, assume, by_construction, check, recipe_of, rounding, verifier
-from cumulant.optim.problems.base import _UNIT, array, is_concrete, matrix, not_negative, problem_type, static, widen
+from cumulant.certificates import Certificate, assume, by_construction, check, issuer
+from cumulant.optim.problems.base import array, is_concrete, matrix, not_negative, problem_type, static, widen
+from cumulant.optim.problems.enclosures import UNIT, Enclosure, enclose
 from cumulant.optim.problems.margin_problems import MarginLoss
 from cumulant.optim.problems.penalties import ElasticNet
-from cumulant.optim.problems.row_sums import RowSums
+from cumulant.optim.problems.row_sums import RowSums, squares_are_finite
 from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
-__all__ = ["DualProblem", "certify_duality", "dual_of", "dual_value", "duality_gap", "primal_point"]
+__all__ = ["DualProblem", "certify_duality", "dual_of", "dual_value", "primal_point"]
 
 
 @problem_type
@@ -97,6 +98,8 @@ class DualProblem(RowSums):
         if np.ndim(targets) == 0 or A.shape[0] != targets.shape[0]:
             raise ValueError(f"A must have one row for each target; got shapes {A.shape} and {np.shape(targets)}")
         not_negative(self.l2, "l2")
+        not_negative(self.loss.smoothness, "smoothness of the loss")
+        squares_are_finite(A)
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "targets", targets)
 
@@ -159,13 +162,43 @@ class DualProblem(RowSums):
         """``F*(theta) = weight sum phi*(theta_i / weight)`` of the loss ``F`` of the scores."""
         return self.weight * jnp.sum(jax.vmap(self.loss.conjugate)(theta / self.weight, self.targets))
 
-    def gradient_rounding(self, x) -> float:
-        """An allowance for the rounding of the gradient in float64; the loss is yours, so this is not a theorem."""
-        A, x = abs(host_matrix(self.A)), np.abs(np.asarray(x, dtype=np.float64))
-        slopes = np.abs(np.asarray(self.slopes(x)))
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """The gradient with an allowance for its rounding in float64; the loss is yours, so this is not a theorem."""
+        x = enclose(x)
+        gradient, A, size = np.asarray(self.gradient(x.value)), abs(host_matrix(self.A)), np.abs(x.value)
         largest = self.weight * float(self.loss.smoothness) * float(self.singular_values[0]) ** 2 + float(self.l2)
-        size = A.T @ slopes + largest * x
-        return (sum(A.shape) + 64) * _UNIT * float(np.linalg.norm(size))
+        sums = (sum(A.shape) + 64) * UNIT * (A.T @ np.abs(np.asarray(self.slopes(x.value))) + largest * size)
+        return enclose(gradient, sums + largest * float(np.linalg.norm(x.error)))
+
+    def enclosed_loss(self, x: Any) -> Enclosure:
+        """The sum of the losses with an allowance for its rounding."""
+        x = enclose(x)
+        scores, slopes = self.enclosed_scores(x), np.abs(np.asarray(self.slopes(x.value))) / self.weight
+        each = np.asarray(_rows_of(self.loss.value, scores.value, self.targets))
+        moved = np.sum(
+            (slopes + float(self.loss.smoothness) * scores.error) * scores.error, axis=tuple(range(1, slopes.ndim))
+        )
+        return self.enclosed_weight() * enclose(each, 64 * UNIT * np.abs(each) + moved).sum()
+
+    def dual_slopes(self, theta: Any) -> np.ndarray:
+        """``theta / weight``: a slope for each row."""
+        return np.asarray(theta, dtype=np.float64) / self.weight
+
+    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
+        """The slopes times `scale`."""
+        return scale * slopes
+
+    def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
+        """The conjugate of the losses with an allowance for its rounding, and ``weight A^T slopes``."""
+        each = np.asarray(_rows_of(self.loss.conjugate, slopes, self.targets))
+        size = np.abs(each) + np.sum(np.abs(slopes), axis=tuple(range(1, slopes.ndim)))
+        conjugate = self.enclosed_weight() * enclose(each, np.where(np.isfinite(each), 64 * UNIT * size, 0.0)).sum()
+        return conjugate, self.pulled_back(slopes)
+
+
+@precise(static=("function",))
+def _rows_of(function, first, second):
+    return jax.vmap(function)(first, second)
 
 
 def _check_regulariser(regulariser: Any) -> None:
@@ -265,56 +298,56 @@ def dual_value(problem: Any, theta: Any) -> float:
     return -float(problem.conjugate(np.asarray(theta))) - float(problem.l2) * conjugate
 
 
-@verifier
-def duality_gap(problem: Any, x: Any) -> float:
-    """``P(x) - D(theta)`` in float64 from the data, for a pair ``(problem, theta)``; for a problem alone, theta is
-    that of `x` itself.
-    """
-    problem, theta = problem if isinstance(problem, tuple) else (problem, None)
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    theta = problem.slopes(x) if theta is None else np.asarray(theta, dtype=np.float64)
-    return float(problem.value(x)) - dual_value(problem, theta)
+@issuer
+def certify_duality(problem: Any, answer: Any) -> Certificate:
+    """``P(x) - P* <= P(x) - D(theta)``: weak duality, for ``answer = (x, theta)`` with any slopes ``theta``.
 
-
-def certify_duality(problem: Any, x: Any, theta: Any) -> Certificate:
-    """``P(x) - P* <= P(x) - D(theta)``: weak duality, for any slopes ``theta`` in the domain of the conjugate.
-
-    To recompute it: ``certificate.verify((problem, theta), x)``. (Fenchel's inequality, row by row: Shalev-Shwartz and
-    Zhang 2013.)
+    Slopes outside the domain of the conjugate by rounding are moved into it. (Fenchel's inequality, row by row:
+    Shalev-Shwartz and Zhang 2013.)
 
     >>> from cumulant import optim
     >>> problem = optim.LeastSquares([[1.0], [2.0]], [1.0, 1.0], l2=1.0)
     >>> x = np.array([0.5])                                              # f(x) = 0.1875, f* = 0.178571
-    >>> round(certify_duality(problem, x, problem.slopes(x)).bound, 6)    # |grad f(x)|^2 / (2 l2)
+    >>> round(certify_duality(problem, (x, problem.slopes(x))).bound, 6)    # |grad f(x)|^2 / (2 l2)
     0.03125
     """
-    wide, x, theta = widen(problem), np.asarray(x, np.float64), np.asarray(theta, np.float64)
-    l2 = float(wide.l2)
+    wide, (x, theta) = widen(problem), answer
+    x, l2 = np.asarray(x, dtype=np.float64), float(wide.l2)
     penalised = check(l2 > 0, "the objective has an l2 penalty", f"l2 = {l2:g}")
-    bound = duality_gap((wide, theta), x)
-    feasible = check(np.isfinite(bound), "the slopes are in the domain of the conjugate")
-    A = abs(host_matrix(wide.A))
-    n, p = A.shape
-    w, value, conjugate = _combined(wide, theta), float(wide.value(x)), float(wide.conjugate(theta))
-    slack = (
-        rounding(value, conjugate, np.sum(theta**2) / wide.weight, l2 * w**2, terms=n + p + 8)
-        + rounding(np.abs(np.asarray(wide.slopes(x))) * (A @ np.abs(x)), terms=p + 4)
-        + rounding((A.T @ np.abs(theta)) * np.abs(w), terms=n + 4)
-    )
-    accurate = "objective and dual are computed from the data in float64"
-    own = wide.constants_are != "checked"
+    loss = wide.enclosed_loss(x)
+    conjugate, pulled = wide.enclosed_dual(wide.dual_slopes(theta))
+    penalty, support = _penalties(wide.regulariser if isinstance(wide, DualProblem) else None, l2, x, pulled)
+    gap = loss + penalty + conjugate + support
+    feasible = check(np.isfinite(gap.upper), "the slopes are in the domain of the conjugate")
+    bound = max(float(gap.value), 0.0)
+    slack = max(float(gap.upper) - bound, 0.0)
+    ours = wide.constants_are == "checked"
     return Certificate(
         "f(x) - f*",
-        max(bound, 0.0),
+        bound,
         "weak duality (Fenchel-Rockafellar) at the slopes of the ascent",
         (
             penalised,
             feasible,
-            assume("the conjugates are those of loss and penalty", "the loss is yours")
-            if own
-            else by_construction(accurate),
+            by_construction("objective and dual are computed from the data in float64")
+            if ours
+            else assume("the conjugates are those of loss and penalty", "the loss is yours"),
         ),
         slack=slack,
-        recipe=recipe_of(duality_gap),
-        details={"value": value, "|x - x*|": float(np.sqrt(2 * (max(bound, 0.0) + slack) / l2))},
+        details={"value": float(wide.value(x)), "|x - x*|": float(np.sqrt(2 * (bound + slack) / l2))},
     )
+
+
+def _penalties(regulariser: Any, l2: float, x: np.ndarray, pulled: Enclosure) -> tuple[Enclosure, Enclosure]:
+    """``l2 r(x)`` and ``l2 r*(-A^T theta / l2)``."""
+    if regulariser is None:
+        return enclose(x).square().sum() * (enclose(l2) * 0.5), pulled.square().sum() / (enclose(l2) * 2.0)
+    v = -pulled / l2
+    if type(regulariser) is ElasticNet:
+        return regulariser.enclosed_value(x) * l2, regulariser.enclosed_conjugate(v) * l2
+    value, support = float(regulariser.value(x)), float(_conjugate(regulariser, v.value))
+    point = np.abs(_conjugate_point(regulariser, v.value))
+    size = abs(support) + float(np.sum(np.abs(v.value) * point))
+    return enclose(value, 64 * UNIT * abs(value)) * l2, enclose(
+        support, 64 * UNIT * size + float(np.sum(v.error * point))
+    ) * l2

@@ -11,7 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.base import _UNIT, is_concrete, not_negative, problem_type, static, term_number
+from cumulant.optim.problems.base import (
+    _UNIT,
+    is_concrete,
+    not_negative,
+    ordered_constants,
+    problem_type,
+    static,
+    term_number,
+)
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
@@ -100,6 +108,7 @@ class FiniteSum(Problem):
             object.__setattr__(self, "term_smoothness", constants)
         if self.mean_smoothness is not None:
             not_negative(self.mean_smoothness, "mean_smoothness")
+        ordered_constants(self.smoothness, self.strong_convexity)
         if not isinstance(leaves[0], jax.Array):
             object.__setattr__(self, "data", jax.tree.map(_wide, self.data))
 

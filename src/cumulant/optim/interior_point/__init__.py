@@ -1,8 +1,8 @@
 """Interior-point methods for smooth convex problems under inequality constraints, with exact or noisy gradients.
 
-`ConstrainedProblem` joins an objective with `Bounds`, `Linear`, `Quadratic`, ... ; `l1_regularize` makes one of any
-smooth loss and an l1 penalty. `InteriorPoint` solves it with a duality gap, `InteriorPointSA` on a stream of noisy
-gradients; `baselines` has the methods it is compared with.
+`ConstrainedProblem` joins an objective with `Bounds`, `LinearConstraints`, `QuadraticConstraints`, ... ;
+`l1_regularize` makes one of any smooth loss and an l1 penalty. `InteriorPoint` solves it with a duality gap,
+`InteriorPointSA` on a stream of noisy gradients; `baselines` has the methods it is compared with.
 """
 
 from cumulant.optim.interior_point.barrier import CentralPath, LogBarrier, central_path, log_barrier, noisy_central_path
@@ -17,7 +17,13 @@ from cumulant.optim.interior_point.baselines import (
 from cumulant.optim.interior_point.batch import InteriorPoint
 from cumulant.optim.interior_point.centring import ConstantSigma, MehrotraSigma, PowerSigma, barrier_from_gap
 from cumulant.optim.interior_point.certify import certify_constrained, relative_accuracy
-from cumulant.optim.interior_point.constraints import Bounds, Constraints, Linear, Quadratic, SmoothConvex
+from cumulant.optim.interior_point.constraints import (
+    Bounds,
+    Constraints,
+    LinearConstraints,
+    QuadraticConstraints,
+    SmoothConstraints,
+)
 from cumulant.optim.interior_point.curvature import DampedBFGS, damped_bb, damped_bfgs
 from cumulant.optim.interior_point.diagnostics import (
     Budget,
@@ -34,7 +40,7 @@ from cumulant.optim.interior_point.problem import ConstrainedProblem, l1_regular
 from cumulant.optim.interior_point.rank_updates import rank_two_determinant, sherman_morrison
 from cumulant.optim.interior_point.step_sizes import Harmonic, RobbinsMonroReport, check_robbins_monro
 from cumulant.optim.interior_point.stochastic import InteriorPointSA, ipsa_init, ipsa_step
-from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Intersection, Simplex
+from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Intersection, SimplexConstraints
 
 __all__ = [
     "AbsoluteBounds",
@@ -53,20 +59,20 @@ __all__ = [
     "InteriorPoint",
     "InteriorPointSA",
     "Intersection",
-    "Linear",
+    "LinearConstraints",
     "LogBarrier",
     "MehrotraSigma",
     "PowerSigma",
     "PrimalDualStep",
     "ProjectedSGD",
-    "Quadratic",
+    "QuadraticConstraints",
     "Qualification",
     "RobbinsMonro",
     "RobbinsMonroReport",
     "Rows",
     "Sampled",
-    "Simplex",
-    "SmoothConvex",
+    "SimplexConstraints",
+    "SmoothConstraints",
     "SmoothedL1SGD",
     "SubgradientSGD",
     "barrier_from_gap",

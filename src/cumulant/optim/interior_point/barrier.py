@@ -64,8 +64,8 @@ class LogBarrier(Problem):
 
     @property
     def constants_are(self) -> str:
-        """How the constants of the objective are known."""
-        return self.problem.constants_are
+        """How the constants of the objective are known; assumed where the constraints are not affine."""
+        return self.problem.constants_are if self.problem.constraints.affine else "assumed"
 
     @precise
     def value(self, x):

@@ -11,23 +11,25 @@ So ``f(x) - f* <= -<z, c(x)>`` plus the smallest of these: the duality gap where
 its own, from `cumulant.optim.certify.optimality`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, recipe_of, rounding, verifier
+from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, running_bound
-from cumulant.optim.interior_point.constraints import SmoothConvex
-from cumulant.optim.interior_point.lifted import BoundL1, SplitL1
+from cumulant.optim.certify.strong_convexity import accuracy, certain_strong_convexity, convexity, enclosed_gradient
+from cumulant.optim.interior_point.lifted import BoundL1, OnSimplex, Plain, SplitL1
 from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
 from cumulant.optim.problems.penalties import L1
-from cumulant.precision import any_tracer, precise
+from cumulant.precision import any_tracer
 
-__all__ = ["certify_constrained", "constrained_gap", "known", "l1_gap", "relative_accuracy", "running_gap"]
+__all__ = ["certify_constrained", "known", "relative_accuracy", "running_gap"]
 
 
 def known(problem: ConstrainedProblem) -> Knowledge:
@@ -35,8 +37,7 @@ def known(problem: ConstrainedProblem) -> Knowledge:
     loss = problem.loss
     if loss is None or any_tracer(problem):
         return Knowledge(jnp.zeros(()), jnp.asarray(loss is not None and bool(getattr(loss, "convex", False))))
-    mu, doubt = float(loss.strong_convexity), float(getattr(loss, "constant_rounding", 0.0))
-    return Knowledge(jnp.asarray(max(mu - doubt, 0.0), dtype=float), jnp.asarray(bool(loss.convex)))
+    return Knowledge(jnp.asarray(certain_strong_convexity(loss), dtype=float), jnp.asarray(bool(loss.convex)))
 
 
 def _composite(problem: ConstrainedProblem) -> Composite:
@@ -48,7 +49,7 @@ def _has_l1(problem: ConstrainedProblem) -> bool:
 
 
 def _lagrangian(problem, x, mu):
-    """``<z, s>``, the three ways to close the gap, and what their rounding depends on."""
+    """``<z, s>`` and the three ways to close the gap, in JAX and without their rounding."""
     constraints = problem.constraints
     g, slack = problem.objective.gradient(x), -constraints.value(x)
     z = constraints.multipliers(x, g)
@@ -63,10 +64,7 @@ def _lagrangian(problem, x, mu):
         ]
     )
     feasible = jnp.all(slack > 0)
-    return jnp.where(feasible, jnp.vdot(z, slack), jnp.inf), rest, z, slack, r
-
-
-_lagrangian_in_float64 = precise(_lagrangian)
+    return jnp.where(feasible, jnp.vdot(z, slack), jnp.inf), rest
 
 
 def running_gap(problem: ConstrainedProblem, x: Any, constants: Knowledge) -> tuple[Any, Any]:
@@ -76,36 +74,12 @@ def running_gap(problem: ConstrainedProblem, x: Any, constants: Knowledge) -> tu
         inner, bound = running_bound(_composite(problem), problem.objective.coefficients(x), constants)
         return value, bound + jnp.maximum(value - inner, 0.0)
     mu = constants.strong_convexity.astype(x.dtype) if problem.objective.coefficients(x).shape == x.shape else 0.0
-    gap, rest, *_ = _lagrangian(problem, x, jnp.asarray(mu, x.dtype))
+    gap, rest = _lagrangian(problem, x, jnp.asarray(mu, x.dtype))
     bound = jnp.where(constants.convex, gap + jnp.min(rest), jnp.inf)
     return value, jnp.where(jnp.isnan(bound), jnp.inf, bound)
 
 
-def _found(problem: Any, x: Any) -> tuple:
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    mu = max(float(wide.strong_convexity) - float(getattr(wide.loss, "constant_rounding", 0.0)), 0.0)
-    return wide, x, mu, *_lagrangian_in_float64(wide, x, mu)
-
-
-@verifier
-def constrained_gap(problem: Any, x: Any) -> float:
-    """The bound of `certify_constrained` without its slack, in float64 from the data."""
-    if _has_l1(problem):
-        return l1_gap(problem, x)
-    _, _, _, gap, rest, *_ = _found(problem, x)
-    return float(gap + np.min(rest))
-
-
-@verifier
-def l1_gap(problem: Any, x: Any) -> float:
-    """The duality gap at ``w``, plus what ``x`` pays more than ``|w|_1``."""
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    inner, w = _composite(wide), wide.coefficients(x)
-    certificate = certify_optimality(inner, w)
-    assert isinstance(certificate.bound, float)
-    return certificate.bound + max(float(wide.value(x)) - float(inner.value(w)), 0.0)
-
-
+@issuer
 def certify_constrained(problem: ConstrainedProblem, x: Any) -> Certificate:
     """The smallest bound on ``f(x) - f*`` that a strictly feasible point and the problem allow.
 
@@ -126,71 +100,122 @@ def certify_constrained(problem: ConstrainedProblem, x: Any) -> Certificate:
 
 
 def _certify_l1(problem: ConstrainedProblem, x: Any) -> Certificate:
+    """The gap at the coefficients ``w``, plus what ``x`` pays more than ``|w|_1``."""
     wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    inner, w = _composite(wide), wide.coefficients(x)
-    certificate = certify_optimality(inner, w)
-    bound = l1_gap(wide, x)
-    value = float(wide.value(x))
-    extra = rounding(value, value, np.sum(wide.objective.weight * np.abs(x)), terms=x.size + 8)
+    inner, weight = _composite(wide), np.asarray(wide.objective.weight, dtype=np.float64)
+    first, second = np.split(x, 2)
+    split = isinstance(wide.objective, SplitL1)
+    w = enclose(first) - second if split else enclose(first)
+    check(np.all(np.isfinite(x)), "x is finite")
+    certificate = certify_optimality(inner, w.value)
+    assert isinstance(certificate.bound, float)
+    # w+ + w- - |w+ - w-| = 2 min(w+, w-)
+    more = (enclose(2 * np.minimum(first, second) if split else second) - (0.0 if split else np.abs(first))) * weight
+    # The coefficients are rounded, and the gap was taken at the rounded ones.
+    slope = enclosed_gradient(inner.smooth, w)
+    steep = float(np.sum((np.abs(slope.value) + slope.error + weight) * w.error))
+    gap = enclose(certificate.bound, certificate.slack) + more.sum()
+    gap = gap.widened(steep * (1 + 1e-9))
     return Certificate(
         "f(x) - f*",
-        bound,
+        max(float(gap.value), 0.0),
         certificate.theorem,
         certificate.assumptions,
-        slack=certificate.slack + extra,
-        recipe=recipe_of(l1_gap),
-        details={"value": value, "gap at the coefficients": float(certificate.upper)},
+        slack=max(float(gap.upper) - max(float(gap.value), 0.0), 0.0),
+        details={"value": float(wide.value(x)), "gap at the coefficients": float(certificate.upper)},
     )
+
+
+def _gradient(problem: ConstrainedProblem, x: np.ndarray) -> Enclosure:
+    """The gradient of the objective in ``x``, with a bound on its error."""
+    if isinstance(problem.objective, Plain):
+        return enclosed_gradient(problem.loss, x)
+    last = float(problem.objective.total) - enclose(x).sum()
+    w = Enclosure(np.append(x, last.value), np.append(np.zeros_like(x), last.error))
+    gradient = enclosed_gradient(problem.loss, w)
+    return gradient[:-1] - gradient[-1]
 
 
 def _certify_lagrangian(problem: ConstrainedProblem, x: Any) -> Certificate:
-    wide, x, mu, gap, rest, z, slack, r = _found(problem, x)
+    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
+    if not isinstance(wide.objective, Plain | OnSimplex):
+        raise TypeError(f"no certificate is known for the objective {type(wide.objective).__name__}")
     loss, constraints = wide.loss, wide.constraints
-    status = wide.constants_are
-    feasible = check(np.all(slack > 0), "x is strictly feasible", f"largest constraint {-np.min(slack):.3g}")
-    text = "the objective is convex"
-    check(wide.convex, text)
-    convex = Assumption(text, status)
-    error = float(loss.gradient_rounding(wide.coefficients(x)))
-    if np.shape(wide.coefficients(x)) != x.shape:
-        error *= 1 + np.sqrt(x.size)  # the last entry is subtracted from each of the others
-    norm, diameter = float(np.linalg.norm(r)), float(constraints.diameter(x.size))
-    radius = np.inf if wide.radius is None else float(wide.radius)
-    slacks = np.array(
-        [
-            ((norm + error) ** 2 - norm**2) / (2 * mu) if mu > 0 else np.inf,
-            error * diameter if np.isfinite(diameter) else np.inf,
-            error * radius if np.isfinite(radius) else np.inf,
-        ]
+    convex, bent = convexity(loss, "the objective is convex")
+    c = constraints.enclosed_value(x)
+    feasible = check(
+        np.all(c.value <= c.error), "x is feasible, up to rounding", f"largest constraint {np.max(c.value):.3g}"
     )
-    best = int(np.argmin(rest + slacks))
-    if not np.isfinite(rest[best] + slacks[best]):
+    gradient = _gradient(wide, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.asarray(constraints.multipliers(x, gradient.value), dtype=np.float64)
+    z = np.maximum(np.where(np.isfinite(z), z, 0.0), 0.0)
+    r = gradient + constraints.enclosed_pull(x, z)
+    # In the coordinates of the simplex without its last, curvature is larger by at most 1 + n.
+    bent = bent * (1.0 if isinstance(wide.objective, Plain) else 1.0 + x.size) + constraints.negative_curvature(x, z)
+    mu = certain_strong_convexity(loss) - bent if isinstance(wide.objective, Plain) else 0.0
+    diameter = float(constraints.diameter(x.size))
+    radius = np.inf if wide.radius is None else float(wide.radius)
+    norm = r.square().sum().sqrt()
+    ways: list[tuple[Enclosure, Callable[[], Assumption]]] = [
+        (
+            r.square().sum() / (enclose(mu) * 2.0) if mu > 0 else enclose(np.inf),
+            lambda: Assumption("the objective is strongly convex", loss.constants_are, f"mu = {mu:.6g}"),
+        ),
+        (
+            constraints.enclosed_reach(x, r) + _paid(bent, diameter),
+            lambda: check(np.isfinite(diameter), "the set is bounded", f"diameter {diameter:.6g}"),
+        ),
+        (
+            norm * radius + _paid(bent, radius) if np.isfinite(radius) else enclose(np.inf),
+            lambda: assume("a minimiser is within the radius given", f"radius = {radius:.6g}"),
+        ),
+    ]
+    closing, because = min(ways, key=lambda way: np.nan_to_num(float(way[0].upper), nan=np.inf))
+    gap = closing - dot(c, z)
+    if not np.isfinite(gap.upper):
         raise CertificateError(
-            f"no certificate: the gradient of the Lagrangian is not exactly zero (norm {norm:.3g}), the objective is "
-            "not strongly convex and the set not known to be bounded: give the problem a radius you can vouch for",
+            f"no certificate: the gradient of the Lagrangian is not exactly zero (norm {float(norm.value):.3g}), the "
+            "objective is not strongly convex and the set not known to be bounded: give the problem a radius you can "
+            "vouch for",
             assumption="the minimiser is within a known distance",
         )
-    J = np.abs(np.asarray(constraints.jacobian(jnp.asarray(x)), dtype=np.float64))
-    extra = rounding(z * (J @ np.abs(x) + np.abs(slack)), terms=x.size + slack.size + 8) + rounding(rest[best], terms=8)
-    closing = (
-        lambda: Assumption("the objective is strongly convex", status, f"mu = {mu:.6g}"),
-        lambda: check(np.isfinite(diameter), "the set is bounded", f"diameter {diameter:.6g}"),
-        lambda: assume("a minimiser is within the radius given", f"radius = {radius:.6g}"),
-    )[best]()
-    shape = (
-        assume("the constraints are convex", "the function is yours")
-        if constraints.holds_type(SmoothConvex)
-        else by_construction("the constraints are convex")
-    )
+    bound = max(float(gap.value), 0.0)
     return Certificate(
         "f(x) - f*",
-        float(gap + rest[best]),
+        bound,
         "weak duality at the multipliers of x: -<z, c(x)> plus what is left of the gradient of the Lagrangian",
-        (convex, shape, feasible, by_construction("the multipliers are not negative"), closing),
-        slack=float(slacks[best] + extra),
-        recipe=recipe_of(constrained_gap),
-        details={"value": float(wide.value(x)), "complementarity": float(gap), "residual": norm},
+        (
+            convex,
+            _shape(constraints),
+            feasible,
+            by_construction("the multipliers are not negative"),
+            because(),
+            accuracy(loss, "the bound is computed from the data in float64"),
+        ),
+        slack=max(float(gap.upper) - bound, 0.0),
+        details={
+            "value": float(wide.value(x)),
+            "complementarity": float(-np.dot(z, c.value)),
+            "residual": float(norm.value),
+        },
     )
+
+
+def _paid(curvature: float, distance: float) -> Enclosure:
+    """What negative curvature can cost over a distance."""
+    if curvature == 0:
+        return enclose(0.0)
+    return enclose(distance).square() * (enclose(curvature) * 0.5) if np.isfinite(distance) else enclose(np.inf)
+
+
+def _shape(constraints: Any) -> Assumption:
+    text = "the constraints are convex"
+    if constraints.convexity == "assumed":
+        return assume(text, "the function is yours")
+    if constraints.convexity == "checked":
+        return check(True, text, "by their eigenvalues; what rounding leaves open is paid for in the bound")
+    return by_construction(text)
 
 
 def relative_accuracy(value: float, dual: float) -> float:

@@ -20,15 +20,25 @@ from cumulant.optim.interior_point.linear_algebra import (
     spd_solve,
 )
 from cumulant.optim.problems.base import array, is_concrete
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
-__all__ = ["Bounds", "Constraints", "Linear", "Quadratic", "SmoothConvex", "constraint_type", "room"]
+__all__ = [
+    "Bounds",
+    "Constraints",
+    "LinearConstraints",
+    "QuadraticConstraints",
+    "SmoothConstraints",
+    "constraint_type",
+    "room",
+]
 
 _BACKTRACK, _FLOOR = 0.75, 1e-12
+_HALVINGS = 64
 _OF_ARRAYS = (
     "value", "jacobian", "jacobian_apply", "jacobian_transpose", "lagrangian_hessian", "solve", "max_step", "project",
-    "multipliers", "reach", "lift",
+    "multipliers", "reach", "lift", "advance",
 )  # fmt: skip
 
 
@@ -69,10 +79,58 @@ class Constraints:
     """
 
     affine: ClassVar[bool] = False
+    convexity: ClassVar[str] = "assumed"  # how it is known that every c_i is convex
 
     def value(self, x: Any) -> Any:
         """``c(x)``."""
         raise NotImplementedError
+
+    def value_rounding(self, x: Any) -> Any:
+        """What two ways to compute `value` in the precision of ``x`` may differ by."""
+        return jnp.zeros((), x.dtype)
+
+    def settle(self, x: Any) -> Any:
+        """``x`` moved off the boundary by a rounding error, where that can be done in closed form."""
+        return x
+
+    def advance(self, x: Any, direction: Any, step: Any) -> Any:
+        """``x + step direction`` and `step`, halved until every ``c_i < 0`` whatever the rounding; zero if that fails.
+
+        So a strictly feasible ``x`` stays one, for directions of any size.
+        """
+
+        def at(step):
+            return self.settle(x + step * direction)
+
+        def outside(carry):
+            # Of the point itself, not of the expression it came from, which a compiler may round another way.
+            _, point, halvings = carry
+            return ~jnp.all(self.value(point) < -self.value_rounding(point)) & (halvings < _HALVINGS)
+
+        def shorter(carry):
+            return carry[0] / 2, at(carry[0] / 2), carry[2] + 1
+
+        step = jnp.asarray(step, x.dtype)
+        step, point, halvings = jax.lax.while_loop(outside, shorter, (step, at(step), jnp.zeros((), int)))
+        return jnp.where(halvings < _HALVINGS, point, x), jnp.where(halvings < _HALVINGS, step, 0.0)
+
+    def enclosed_value(self, x: np.ndarray) -> Enclosure:
+        """``c(x)`` in float64 with a bound on its error; by default an allowance, not a theorem."""
+        c, J = np.asarray(self.value(x)), np.abs(np.asarray(self.jacobian(x)))
+        return enclose(c, 64 * UNIT * (np.abs(c) + J @ np.abs(x)) + TINY)
+
+    def enclosed_pull(self, x: np.ndarray, z: np.ndarray) -> Enclosure:
+        """``J(x)^T z`` with a bound on its error; by default an allowance."""
+        pulled, J = np.asarray(self.jacobian_transpose(x, z)), np.abs(np.asarray(self.jacobian(x)))
+        return enclose(pulled, (64 + len(z)) * UNIT * (J.T @ np.abs(z)) + TINY)
+
+    def negative_curvature(self, x: np.ndarray, z: np.ndarray) -> float:
+        """``<z, c>`` plus this times ``|x|^2 / 2`` is convex, whatever the rounding of the test for it."""
+        return 0.0
+
+    def enclosed_reach(self, x: np.ndarray, slope: Enclosure) -> Enclosure:
+        """The maximum of ``<slope, x - y>`` over the set, from above: infinite unless it is known to be bounded."""
+        return enclose(0.0 if np.all((slope.value == 0) & (slope.error == 0)) else np.inf)
 
     def jacobian(self, x: Any) -> Any:
         """``J(x)``, dense, one row for each constraint."""
@@ -182,6 +240,7 @@ class Bounds(Constraints):
     above: tuple[int, ...] | None = dataclasses.field(default=None, init=False, metadata={"static": True})
 
     affine: ClassVar[bool] = True
+    convexity: ClassVar[str] = "by construction"
 
     def __post_init__(self):
         if self.lower is None and self.upper is None:
@@ -253,6 +312,52 @@ class Bounds(Constraints):
             return right / (curvature + diagonal)
         return spd_solve(curvature + jnp.diag(diagonal), right)
 
+    def settle(self, x):
+        """Coordinates that reached their bound, or passed it, put beside it."""
+        tiny = jnp.finfo(x.dtype).tiny
+        for sign, bound, where in self._sides(x):
+            beside = jnp.nextafter(bound, jnp.asarray(-sign * jnp.inf, x.dtype))
+            if sign < 0:
+                x = x.at[where].max(jnp.maximum(beside, bound + tiny))
+            else:
+                x = x.at[where].min(jnp.minimum(beside, bound - tiny))
+        return x
+
+    def enclosed_value(self, x):
+        """``(lower - x, x - upper)``, each rounded once."""
+        sides = [(enclose(x[w]) - np.asarray(b)) * s for s, b, w in self._host_sides(x)]
+        return Enclosure(*(np.concatenate([getattr(each, part) for each in sides]) for part in ("value", "error")))
+
+    def enclosed_pull(self, x, z):
+        """``z_upper - z_lower``."""
+        total, start = enclose(np.zeros_like(x)), 0
+        for sign, bound, where in self._host_sides(x):
+            piece = np.zeros_like(x)
+            piece[where] = sign * z[start : start + bound.size]
+            total, start = total + piece, start + bound.size
+        return total
+
+    def enclosed_reach(self, x, slope):
+        """``sum_j max over y_j of slope_j (x_j - y_j)``; infinite where that way is open."""
+        far = [np.full_like(x, np.inf), np.full_like(x, np.inf)]
+        for sign, bound, where in self._host_sides(x):
+            far[int(sign > 0)][where] = np.maximum(-sign * (x[where] - bound), 0.0) * (1 + 4 * UNIT)
+        down, up = far
+        most = np.maximum(slope.value + slope.error, 0.0), np.maximum(slope.error - slope.value, 0.0)
+        if np.any((most[0] > 0) & np.isinf(down) | (most[1] > 0) & np.isinf(up)):
+            return enclose(np.inf)
+        down, up = (np.where(np.isinf(each), 0.0, each) for each in far)
+        exact = enclose(np.maximum(slope.value, 0.0)) * down + enclose(np.maximum(-slope.value, 0.0)) * up
+        return exact.widened(slope.error * np.maximum(down, up)).sum()
+
+    def _host_sides(self, x):
+        found = []
+        for sign, bound, index in ((-1.0, self.lower, self.below), (1.0, self.upper, self.above)):
+            if bound is not None:
+                where = slice(None) if index is None else np.array(index)
+                found.append((sign, np.broadcast_to(np.asarray(bound, dtype=np.float64), x.shape)[where], where))
+        return found
+
     def lift(self, x, slack, least):
         """Each coordinate moved off its bound; where the bounds are nearer than `least`, still between them."""
         push = -self.jacobian_transpose(x, jnp.maximum(least - slack, 0.0))
@@ -288,12 +393,12 @@ class Bounds(Constraints):
 
 
 @constraint_type
-class Linear(Constraints):
+class LinearConstraints(Constraints):
     """``A x <= b``: ``c(x) = A x - b``, ``J = A``.
 
     Carbonetto (2009, equation 2.2).
 
-    >>> Linear([[1.0, 1.0]], [1.0]).value([0.25, 0.25])
+    >>> LinearConstraints([[1.0, 1.0]], [1.0]).value([0.25, 0.25])
     array([-0.5])
     """
 
@@ -301,6 +406,7 @@ class Linear(Constraints):
     b: Any
 
     affine: ClassVar[bool] = True
+    convexity: ClassVar[str] = "by construction"
 
     def __post_init__(self):
         if not is_concrete(self.A, self.b):
@@ -314,6 +420,19 @@ class Linear(Constraints):
     def value(self, x):
         """``A x - b``."""
         return self.A @ x - self.b
+
+    def value_rounding(self, x):
+        """In proportion to ``|A| |x| + |b|``."""
+        size = jnp.abs(jnp.asarray(self.A)) @ jnp.abs(x) + jnp.abs(jnp.asarray(self.b))
+        return (x.size + 4) * jnp.finfo(x.dtype).eps * size
+
+    def enclosed_value(self, x):
+        """``A x - b`` with a bound on its error."""
+        return dot(np.asarray(self.A, dtype=np.float64), x) - np.asarray(self.b, dtype=np.float64)
+
+    def enclosed_pull(self, x, z):
+        """``A^T z`` with a bound on its error."""
+        return dot(np.asarray(self.A, dtype=np.float64).T, z)
 
     def jacobian(self, x):
         """``A``."""
@@ -329,7 +448,7 @@ class Linear(Constraints):
 
 
 @constraint_type
-class Quadratic(Constraints):
+class QuadraticConstraints(Constraints):
     """``<P_i x, x> / 2 + <q_i, x> + r_i <= 0`` with positive semi-definite ``P_i``.
 
     Carbonetto (2009, equation 2.2).
@@ -337,7 +456,7 @@ class Quadratic(Constraints):
     Parameters
     ----------
     P : array (m, n, n)
-        Symmetric; zero matrices give linear constraints.
+        Symmetric (up to rounding: then ``(P_i + P_i^T) / 2`` is taken); zero matrices give linear constraints.
     q : array (m, n)
     r : array (m,)
 
@@ -346,13 +465,15 @@ class Quadratic(Constraints):
     ``x_1 >= 0`` and ``x_2 >= x_1^2``:
 
     >>> P = [[[0.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 0.0]]]
-    >>> Quadratic(P, [[-1.0, 0.0], [0.0, -1.0]], [0.0, 0.0]).value(np.array([1.0, 2.0])).tolist()
+    >>> QuadraticConstraints(P, [[-1.0, 0.0], [0.0, -1.0]], [0.0, 0.0]).value(np.array([1.0, 2.0])).tolist()
     [-1.0, -1.0]
     """
 
     P: Any
     q: Any
     r: Any
+
+    convexity: ClassVar[str] = "checked"
 
     def __post_init__(self):
         if not is_concrete(self.P, self.q, self.r):
@@ -362,11 +483,15 @@ class Quadratic(Constraints):
         if P.shape != (m, n, n) or r.shape != (m,) or m == 0:
             raise ValueError(f"P, q, r must have shapes (m, n, n), (m, n), (m,); got {P.shape}, {q.shape}, {r.shape}")
         host = np.asarray(P, dtype=np.float64)
-        size = np.max(np.abs(host), initial=0.0)
-        if np.max(np.abs(host - host.transpose(0, 2, 1)), initial=0.0) > 1e-6 * size:
+        size = np.max(np.abs(host), axis=(1, 2), initial=0.0)
+        eps = float(np.finfo(P.dtype).eps)
+        mirrored = host.transpose(0, 2, 1)
+        if np.any(np.max(np.abs(host - mirrored), axis=(1, 2), initial=0.0) > 16 * eps * size):
             raise ValueError("each matrix of P must be symmetric: use (P + P.T) / 2, which gives the same function")
-        least = np.linalg.eigvalsh(host)[:, 0]
-        if np.any(least < -1e-6 * size):
+        if np.any(host != mirrored):
+            P = P / 2 + P.transpose(0, 2, 1) / 2
+        least = np.linalg.eigvalsh(np.asarray(P, dtype=np.float64))[:, 0]
+        if np.any(least < -8 * n * eps * size):
             i = int(np.argmin(least))
             raise ValueError(f"P[{i}] must be positive semi-definite; its least eigenvalue is {least[i]:.3g}")
         for name, each in (("P", P), ("q", q), ("r", r)):
@@ -394,9 +519,37 @@ class Quadratic(Constraints):
         step = jnp.minimum(ceiling, fraction * jnp.min(jnp.where(b > 0, rising, falling)))
         return self._backtrack(x, direction, step)  # against rounding, very near to the boundary
 
+    def value_rounding(self, x):
+        """In proportion to the sum of the absolute values that are added up."""
+        size, P = jnp.abs(x), jnp.abs(jnp.asarray(self.P))
+        total = (P @ size) @ size / 2 + jnp.abs(jnp.asarray(self.q)) @ size + jnp.abs(jnp.asarray(self.r))
+        return (2 * x.size + 8) * jnp.finfo(x.dtype).eps * total
+
+    def _products(self, x):
+        P = np.asarray(self.P, dtype=np.float64)
+        flat = dot(P.reshape(-1, P.shape[2]), x)
+        return Enclosure(flat.value.reshape(P.shape[:2]), flat.error.reshape(P.shape[:2]))
+
+    def enclosed_value(self, x):
+        """``<P_i x, x> / 2 + <q_i, x> + r_i`` with a bound on its error."""
+        linear = dot(np.asarray(self.q, dtype=np.float64), x) + np.asarray(self.r, dtype=np.float64)
+        return (self._products(x) * x).sum(axis=1) * 0.5 + linear
+
+    def enclosed_pull(self, x, z):
+        """``sum_i z_i (P_i x + q_i)`` with a bound on its error."""
+        return ((self._products(x) + np.asarray(self.q, dtype=np.float64)) * z[:, None]).sum(axis=0)
+
+    def negative_curvature(self, x, z):
+        """``sum_i z_i`` times what the eigenvalues of ``P_i`` may be below zero."""
+        P = np.asarray(self.P, dtype=np.float64)
+        rounded = [UNIT * float(np.max(np.abs(each).sum(axis=1))) for each in P]  # of P, where it was symmetrised
+        exact = [not np.any(each - np.diag(np.diagonal(each))) for each in P]
+        least = [smallest_eigenvalue(P[i]) - (0.0 if exact[i] else rounded[i]) for i in range(len(P))]
+        return float(np.sum(z * np.maximum(-np.array(least), 0.0))) * (1 + len(z) * UNIT)
+
 
 @constraint_type
-class SmoothConvex(Constraints):
+class SmoothConstraints(Constraints):
     """``function(x, data) <= 0``, entry by entry, for a module-level JAX function that returns a vector.
 
     Derivatives are automatic. That each entry is convex is your word: without it no bound of this package holds.
@@ -405,7 +558,7 @@ class SmoothConvex(Constraints):
 
     >>> def disc(x, data):
     ...     return jnp.sum(x * x, keepdims=True) - data
-    >>> SmoothConvex(disc, 1.0).value(jnp.array([0.5, 0.0])).tolist()
+    >>> SmoothConstraints(disc, 1.0).value(jnp.array([0.5, 0.0])).tolist()
     [-0.75]
     """
 
@@ -419,6 +572,11 @@ class SmoothConvex(Constraints):
     def value(self, x):
         """``function(x, data)``."""
         return self.function(x, self.data)
+
+    def value_rounding(self, x):
+        """An allowance: 64 units in the last place of ``c(x)`` and of its derivative along ``x``."""
+        c, along = jax.jvp(self.value, (x,), (x,))
+        return 64 * jnp.finfo(x.dtype).eps * (jnp.abs(c) + jnp.abs(along))
 
     def lagrangian_hessian(self, x, z):
         """By automatic differentiation of ``<z, c(x)>``."""

@@ -57,15 +57,20 @@ def follow(
     constraints: Any, x: Any, z: Any, slack: Any, towards: Direction, ceiling: Any, separate: bool = False
 ) -> Move:
     """Step as far as `ceiling` and the boundary allow: 0.995 of the way to it, in closed form, or by backtracking where
-    the constraints are not affine. One length for ``x`` and ``z`` unless `separate`.
+    the constraints are not affine. One length for ``x`` and ``z`` unless `separate`. A strictly feasible ``x`` stays
+    one, and ``z`` positive, whatever the direction and its rounding.
     """
-    dual = jnp.minimum(ceiling, FRACTION * room(z, towards.dz))
-    primal = constraints.max_step(x, slack, towards.dx, ceiling if separate else dual, FRACTION)
-    dual = dual if separate else primal
-    x = x + primal * towards.dx
+    fine = jnp.all(jnp.isfinite(towards.dx)) & jnp.all(jnp.isfinite(towards.dz)) & jnp.all(jnp.isfinite(towards.dc))
+    dx, dz, dc = (jnp.where(fine, each, 0.0) for each in towards)
+    dual = jnp.minimum(ceiling, FRACTION * room(z, dz))
+    primal = constraints.max_step(x, slack, dx, ceiling if separate else dual, FRACTION)
+    # What overflowed is no direction, and a step that rounding takes to the boundary is shortened.
+    x, primal = constraints.advance(x, dx, jnp.where(fine, primal, 0.0))
+    dual = jnp.where(fine, dual, 0.0) if separate else primal
+    tiny = jnp.finfo(x.dtype).tiny
     # Carried along, a slack keeps its relative accuracy however small it is beside x.
-    slack = slack - primal * towards.dc if constraints.affine else -constraints.value(x)
-    return Move(x, z + dual * towards.dz, slack, primal, dual)
+    slack = jnp.maximum(slack - primal * dc, tiny) if constraints.affine else -constraints.value(x)
+    return Move(x, jnp.maximum(z + dual * dz, tiny), slack, primal, dual)
 
 
 def centre(

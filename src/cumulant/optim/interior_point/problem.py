@@ -7,7 +7,7 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
-from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Simplex
+from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, SimplexConstraints
 from cumulant.optim.problems.base import not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
@@ -28,7 +28,8 @@ class ConstrainedProblem(Problem):
         Any smooth problem of `cumulant.optim` (`Quadratic`, `LeastSquares`, `Logistic`, `Objective`...), or one of the
         lifted objectives that `l1_regularize` and `on_simplex` make.
     constraints : Constraints
-        `Bounds`, `Linear`, `Quadratic`, `SmoothConvex`, `Simplex`, or an `Intersection` of several.
+        `Bounds`, `LinearConstraints`, `QuadraticConstraints`, `SmoothConstraints`, `SimplexConstraints`, or an
+        `Intersection` of several.
     radius : float, optional
         Your word that some minimiser is within this distance of every point that a certificate is asked for. Needed
         only where the set is not bounded by `Bounds` and the objective is not strongly convex.
@@ -158,7 +159,7 @@ def on_simplex(loss: Any, total: float = 1.0) -> ConstrainedProblem:
     >>> problem.coefficients([0.5, 0.25])
     array([0.5 , 0.25, 0.25])
     """
-    return ConstrainedProblem(OnSimplex(loss, total), Simplex(total))
+    return ConstrainedProblem(OnSimplex(loss, total), SimplexConstraints(total))
 
 
 def interior(problem: ConstrainedProblem, x0: Any) -> Any:

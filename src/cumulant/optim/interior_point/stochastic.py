@@ -70,7 +70,8 @@ class InteriorPointSA(Solver):
 
     In float32 (JAX arrays without the x64 flag) slacks and multipliers are kept above a millionth of the largest of
     them, and ``mu`` above 1e-5, for sets whose points can be moved in closed form (`Bounds`, `AbsoluteBounds`,
-    `Simplex`): else ``z / s`` overflows. The solution is then met to about that, and the law of the gap holds up to it.
+    `SimplexConstraints`): else ``z / s`` overflows. The solution is then met to about that, and the equation of the gap
+    holds up to it.
 
     The certificate does not rest on the conjecture: it is the duality gap at the iterate, from the data.
 
@@ -285,6 +286,9 @@ def ipsa_step(
     move = follow(constraints, x, z, slack, towards, ceiling, solver.separate_steps)
     if narrow:
         x, slack = constraints.lift(move.x, move.slack, LEAST_SHARE * jnp.max(move.slack))
+        x = constraints.settle(x)
+        inside = jnp.all(constraints.value(x) < -constraints.value_rounding(x))
+        x, slack = jnp.where(inside, x, move.x), jnp.where(inside, slack, move.slack)
         move = move._replace(x=x, slack=slack, z=jnp.maximum(move.z, LEAST_SHARE * jnp.max(move.z)))
     a = move.primal_step
     shortest = jnp.minimum(a, move.dual_step)

@@ -10,8 +10,9 @@ from cumulant.optim.interior_point.constraints import Constraints, constraint_ty
 from cumulant.optim.interior_point.linear_algebra import spd_solve
 from cumulant.optim.interior_point.rank_updates import diagonal_plus_rank_one
 from cumulant.optim.problems.base import is_concrete
+from cumulant.optim.problems.enclosures import Enclosure, enclose
 
-__all__ = ["AbsoluteBounds", "Intersection", "Simplex"]
+__all__ = ["AbsoluteBounds", "Intersection", "SimplexConstraints"]
 
 
 @constraint_type
@@ -28,6 +29,7 @@ class AbsoluteBounds(Constraints):
     """
 
     affine: ClassVar[bool] = True
+    convexity: ClassVar[str] = "by construction"
 
     def value(self, x):
         """``(-w - u, w - u)``."""
@@ -66,6 +68,23 @@ class AbsoluteBounds(Constraints):
             return jnp.concatenate([dw, (second - tilt * dw) / total])
         return super().solve(x, z, curvature, weights, right)
 
+    def settle(self, x):
+        """``u`` put above ``|w|`` where it is not."""
+        w, u = jnp.split(x, 2)
+        size = jnp.abs(w)
+        beside = jnp.maximum(jnp.nextafter(size, jnp.asarray(jnp.inf, x.dtype)), size + jnp.finfo(x.dtype).tiny)
+        return jnp.concatenate([w, jnp.maximum(u, beside)])
+
+    def enclosed_value(self, x):
+        """``(-w - u, w - u)``, each rounded once."""
+        w, u = np.split(x, 2)
+        return _joined([-enclose(w) - u, enclose(w) - u])
+
+    def enclosed_pull(self, x, z):
+        """``(z_2 - z_1, -z_1 - z_2)``, each rounded once."""
+        first, second = np.split(z, 2)
+        return _joined([enclose(second) - first, -enclose(first) - second])
+
     def lift(self, x, slack, least):
         """``u`` raised."""
         low, high = jnp.split(slack, 2)
@@ -81,26 +100,52 @@ class AbsoluteBounds(Constraints):
 
 
 @constraint_type
-class Simplex(Constraints):
+class SimplexConstraints(Constraints):
     """``x >= 0``, ``sum x <= total``: the simplex without its last coordinate, which is ``total - sum x``.
 
     ``c = (-x, sum x - total)``. With diagonal curvature a step is a diagonal plus a matrix of rank one.
 
-    >>> Simplex().value([0.25, 0.25]), Simplex().project([1.0, 1.0])
+    >>> SimplexConstraints().value([0.25, 0.25]), SimplexConstraints().project([1.0, 1.0])
     (array([-0.25, -0.25, -0.5 ]), array([0.5, 0.5]))
     """
 
     total: Any = 1.0
 
     affine: ClassVar[bool] = True
+    convexity: ClassVar[str] = "by construction"
 
     def __post_init__(self):
         if is_concrete(self.total) and not (np.ndim(self.total) == 0 and 0 < float(self.total) < np.inf):
-            raise ValueError(f"total of Simplex must be positive and finite; got {self.total}")
+            raise ValueError(f"total of SimplexConstraints must be positive and finite; got {self.total}")
 
     def value(self, x):
         """``(-x, sum x - total)``."""
         return jnp.append(-x, jnp.sum(x) - self.total)
+
+    def value_rounding(self, x):
+        """In proportion to `total` for the last constraint; the others are not rounded."""
+        last = (x.size + 4) * jnp.finfo(x.dtype).eps * jnp.asarray(self.total, x.dtype)
+        return jnp.append(jnp.zeros_like(x), last)
+
+    def settle(self, x):
+        """Coordinates made positive, and all of them scaled down where their sum is not below `total`."""
+        x = jnp.maximum(x, jnp.finfo(x.dtype).tiny)
+        most = self.total * (1 - 2 * (x.size + 4) * jnp.finfo(x.dtype).eps)
+        return jnp.where(jnp.sum(x) < most, x, jnp.maximum(x * (most / jnp.sum(x)), jnp.finfo(x.dtype).tiny))
+
+    def enclosed_value(self, x):
+        """``(-x, sum x - total)`` with a bound on its error."""
+        last = enclose(x).sum() - float(self.total)
+        return _joined([enclose(-x), Enclosure(last.value[None], last.error[None])])
+
+    def enclosed_pull(self, x, z):
+        """``z_last - z``, each rounded once."""
+        return enclose(z[-1]) - z[:-1]
+
+    def enclosed_reach(self, x, slope):
+        """The maximum is at a corner."""
+        lowest = enclose(np.min(slope.value), np.max(slope.error)) * float(self.total)
+        return (slope * x).sum() + (-lowest).positive_part()
 
     def jacobian(self, x):
         """``-I`` above a row of ones."""
@@ -154,8 +199,8 @@ class Simplex(Constraints):
 class Intersection(Constraints):
     """All the constraints of several sets, in their order.
 
-    >>> from cumulant.optim.interior_point import Bounds, Linear
-    >>> both = Intersection((Bounds(0.0), Linear([[1.0, 1.0]], [1.0])))
+    >>> from cumulant.optim.interior_point import Bounds, LinearConstraints
+    >>> both = Intersection((Bounds(0.0), LinearConstraints([[1.0, 1.0]], [1.0])))
     >>> both.value([0.25, 0.25])
     array([-0.25, -0.25, -0.5 ])
     """
@@ -171,6 +216,47 @@ class Intersection(Constraints):
     def affine(self) -> bool:
         """Whether every set is given by affine constraints."""
         return all(each.affine for each in self.sets)
+
+    @property
+    def convexity(self) -> str:
+        """How it is known that every constraint is convex: as for the set of which least is known."""
+        return min((each.convexity for each in self.sets), key=("assumed", "checked", "by construction").index)
+
+    def value_rounding(self, x):
+        """One after the other."""
+        shapes = [jax.eval_shape(each.value, x).shape for each in self.sets]
+        return jnp.concatenate(
+            [jnp.broadcast_to(each.value_rounding(x), shape) for each, shape in zip(self.sets, shapes, strict=True)]
+        )
+
+    def settle(self, x):
+        """By each set in turn."""
+        for each in self.sets:
+            x = each.settle(x)
+        return x
+
+    def enclosed_value(self, x):
+        """One after the other."""
+        return _joined([each.enclosed_value(x) for each in self.sets])
+
+    def _shares(self, x, z):
+        ends = np.cumsum([each.enclosed_value(x).value.size for each in self.sets])
+        return zip(self.sets, np.split(z, ends[:-1]), strict=True)
+
+    def enclosed_pull(self, x, z):
+        """Their sum."""
+        total = enclose(np.zeros_like(x))
+        for each, share in self._shares(x, z):
+            total = total + each.enclosed_pull(x, share)
+        return total
+
+    def negative_curvature(self, x, z):
+        """Their sum."""
+        return sum(each.negative_curvature(x, share) for each, share in self._shares(x, z))
+
+    def enclosed_reach(self, x, slope):
+        """The least of theirs, each of which is an upper bound."""
+        return min((each.enclosed_reach(x, slope) for each in self.sets), key=lambda reach: float(reach.upper))
 
     def value(self, x):
         """One after the other."""
@@ -213,3 +299,7 @@ class Intersection(Constraints):
     def holds_type(self, kind):
         """Whether one of the sets is of that type."""
         return any(each.holds_type(kind) for each in self.sets)
+
+
+def _joined(pieces: list[Enclosure]) -> Enclosure:
+    return Enclosure(np.concatenate([p.value for p in pieces]), np.concatenate([p.error for p in pieces]))

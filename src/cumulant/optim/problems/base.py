@@ -15,7 +15,17 @@ from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
 
-__all__ = ["array", "is_concrete", "matrix", "not_negative", "problem_type", "static", "term_number", "widen"]
+__all__ = [
+    "array",
+    "is_concrete",
+    "matrix",
+    "not_negative",
+    "ordered_constants",
+    "problem_type",
+    "static",
+    "term_number",
+    "widen",
+]
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -90,6 +100,17 @@ def not_negative(value: Any, name: str) -> None:
     """Refuse a negative or infinite constant."""
     if not (np.isfinite(value) and value >= 0):
         raise ValueError(f"{name} must be finite and not negative; got {value}")
+
+
+def ordered_constants(smoothness: Any, strong_convexity: Any, kind: str = "") -> None:
+    """Refuse a smoothness below the strong convexity: no function has both."""
+    if smoothness is None or not is_concrete(smoothness, strong_convexity):
+        return
+    if not np.all(np.asarray(smoothness) >= np.asarray(strong_convexity)):
+        raise ValueError(
+            f"{kind}smoothness must be at least {kind}strong_convexity: the curvature of f is between them; got "
+            f"{smoothness} and {strong_convexity}"
+        )
 
 
 def term_number(i: Any, n: int) -> None:

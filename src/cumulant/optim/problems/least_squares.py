@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.base import _UNIT, problem_type, static
+from cumulant.optim.problems.base import problem_type, static
+from cumulant.optim.problems.enclosures import UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import column_squares, host_matrix, row_squares
+from cumulant.optim.problems.sparse_matrix import column_squares, row_squares
 from cumulant.precision import precise
 
 __all__ = ["LeastSquares"]
@@ -56,13 +57,14 @@ class LeastSquares(RowSums):
 
     @property
     def _uncertainty(self) -> float:
-        return max(self.A.shape) * _UNIT * float(self.singular_values[0])
+        """How far a computed singular value may be from the exact one: the backward error of the decomposition."""
+        return 8 * sum(self.A.shape) * UNIT * float(self.singular_values[0])
 
     @property
     def constant_rounding(self) -> float:
         """How far the computed ``mu`` may be from the exact one."""
         smallest = float(self.singular_values[-1]) if self.singular_values[-1] > self._uncertainty else 0.0
-        return self.weight * 2 * self._uncertainty * smallest
+        return self.weight * 2 * self._uncertainty * smallest + 8 * UNIT * self.strong_convexity
 
     @property
     def smoothness(self) -> float:
@@ -118,8 +120,25 @@ class LeastSquares(RowSums):
         """``F*(theta) = |theta|^2 / (2 weight) + <theta, y>`` of the loss ``F`` of the predictions."""
         return jnp.dot(theta, theta) / (2 * self.weight) + jnp.dot(theta, self.y)
 
-    def gradient_rounding(self, x) -> float:
-        """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
-        A, y, x = abs(host_matrix(self.A)), np.abs(np.asarray(self.y, np.float64)), np.abs(np.asarray(x, np.float64))
-        size = self.weight * (A.T @ (A @ x + y)) + float(self.l2) * x
-        return (sum(A.shape) + 6) * _UNIT * float(np.linalg.norm(size))
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """`gradient` in float64 on the host, with a bound on its error."""
+        x = enclose(x)
+        return self.pulled_back(self.enclosed_scores(x) - self.y) + x * float(self.l2)
+
+    def enclosed_loss(self, x: Any) -> Enclosure:
+        """``|A x - y|^2 weight / 2`` with a bound on its error."""
+        return self.enclosed_weight() * (self.enclosed_scores(x) - self.y).square().sum() * 0.5
+
+    def dual_slopes(self, theta: Any) -> np.ndarray:
+        """``theta / weight``: a slope for each row, in the domain of the conjugate."""
+        return np.asarray(theta, dtype=np.float64) / self.weight
+
+    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
+        """The slopes times `scale`, still in the domain of the conjugate."""
+        return scale * slopes
+
+    def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
+        """The conjugate of the loss at these slopes, and ``weight A^T slopes``, with bounds on their errors."""
+        u = enclose(slopes)
+        conjugate = self.enclosed_weight() * (u.square() * 0.5 + u * self.y).sum()
+        return conjugate, self.pulled_back(u)

@@ -341,8 +341,8 @@ def newton_decrement(family: BoundedFamily, mean: np.ndarray, theta: np.ndarray)
     # The exact Fisher information is at least (1 - doubt / smallest) times the computed one.
     sure = (decrement / np.sqrt(1 - doubt / smallest) + error / np.sqrt(smallest - doubt)) * (1 + 1e-9)
     return NewtonDecrement(
-        decrement_bound(decrement, smallest, 2 * radius),
-        decrement_bound(sure, smallest - doubt, 2 * radius),
+        decrement_bound(decrement**2, smallest, 2 * radius),
+        decrement_bound(sure**2, smallest - doubt, 2 * radius),
         decrement,
         smallest,
         sure * 2 * radius / np.sqrt(smallest - doubt),

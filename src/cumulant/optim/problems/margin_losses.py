@@ -1,15 +1,16 @@
 """Losses of the margin ``m = y <a, x>`` of a classifier: small when the sign is right, and convex.
 
-Each knows its slope, its curvature with the largest value it takes, and its conjugate
-``phi*(u) = max_m u m - phi(m)``, which is what duality gaps are made of.
+Each knows its slope with the range of its values, its curvature with its largest value, and its conjugate
+``phi*(u) = max_m u m - phi(m)``, finite on the range of the slope, which is what duality gaps are made of.
 """
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import xlogy
+from jax.scipy.special import xlog1py, xlogy
 
 from cumulant.precision import precise
 
@@ -26,6 +27,7 @@ class LogisticLoss:
     (np.float64(0.69315), np.float64(-0.5))
     """
 
+    slope_range: ClassVar[tuple[float, float]] = (-1.0, 0.0)
     largest_curvature: ClassVar[float] = 0.25
     self_concordance: ClassVar[float | None] = 1.0  # |phi'''| <= phi''
 
@@ -48,7 +50,7 @@ class LogisticLoss:
     def conjugate(self, u: Any) -> Any:
         """``phi*(u)``; infinite off [-1, 0]."""
         s = jnp.clip(-u, 0.0, 1.0)
-        return jnp.where((u <= 0) & (u >= -1), xlogy(s, s) + xlogy(1 - s, 1 - s), jnp.inf)
+        return jnp.where((u <= 0) & (u >= -1), xlogy(s, s) + xlog1py(1 - s, -s), jnp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,7 @@ class SquaredHingeLoss:
     (array([2. , 0.5, 0. ]), np.float64(-1.0))
     """
 
+    slope_range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
     largest_curvature: ClassVar[float] = 1.0
     self_concordance: ClassVar[float | None] = None
 
@@ -99,11 +102,12 @@ class SmoothedHingeLoss:
 
     width: float = 1.0
 
+    slope_range: ClassVar[tuple[float, float]] = (-1.0, 0.0)
     self_concordance: ClassVar[float | None] = None
 
     def __post_init__(self):
-        if not self.width > 0:
-            raise ValueError(f"width of the smoothed hinge must be positive; got {self.width}")
+        if not 0 < self.width < math.inf:
+            raise ValueError(f"width of the smoothed hinge must be positive and finite; got {self.width}")
 
     @property
     def largest_curvature(self) -> float:

@@ -5,13 +5,17 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.base import _UNIT, problem_type, static
-from cumulant.optim.problems.margin_losses import LogisticLoss
+from cumulant.optim.problems.base import problem_type, static
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
+from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
+from cumulant.optim.problems.sparse_matrix import row_squares
 from cumulant.precision import precise
 
 __all__ = ["Logistic", "MarginLoss"]
+
+_OURS = (LogisticLoss, SquaredHingeLoss, SmoothedHingeLoss)
+_FEW_UNITS = 32 * UNIT  # the relative error of a computed loss, slope or conjugate
 
 
 class _Margin(RowSums):
@@ -25,7 +29,11 @@ class _Margin(RowSums):
 
     quadratic: ClassVar[bool] = False
     convex: ClassVar[bool] = True
-    constants_are: ClassVar[str] = "checked"
+
+    @property
+    def constants_are(self) -> str:
+        """``"checked"`` for the losses of this package; of a loss of your own, its constants are your word."""
+        return "checked" if type(self.loss) in _OURS else "assumed"
 
     def __post_init__(self):
         if self._checked():
@@ -91,13 +99,41 @@ class _Margin(RowSums):
         """``F*(theta) = weight sum phi*(y theta / weight)`` of the loss ``F`` of the predictions."""
         return self.weight * jnp.sum(self.loss.conjugate(self.y * theta / self.weight))
 
-    def gradient_rounding(self, x) -> float:
-        """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
-        A, x = abs(host_matrix(self.A)), np.asarray(x, dtype=np.float64)
-        predictions = (A.shape[1] + 2) * self.loss.largest_curvature * (A @ np.abs(x))  # their error, through phi''
-        slopes = (A.shape[0] + 8) * np.abs(np.asarray(self.slopes(x))) / self.weight
-        size = self.weight * (A.T @ (predictions + slopes)) + 4 * float(self.l2) * np.abs(x)
-        return _UNIT * float(np.linalg.norm(size))
+    def _margins(self, x: Any) -> Enclosure:
+        return self.enclosed_scores(x) * np.asarray(self.y, dtype=np.float64)
+
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """`gradient` in float64 on the host, with a bound on its error."""
+        x = enclose(x)
+        margin = self._margins(x)
+        slope = np.asarray(self.loss.slope(margin.value), dtype=np.float64)
+        moved = self.loss.largest_curvature * margin.error  # the error of the margin, through phi''
+        slopes = enclose(slope, _FEW_UNITS * np.abs(slope) + moved + TINY) * np.asarray(self.y, dtype=np.float64)
+        return self.pulled_back(slopes) + x * float(self.l2)
+
+    def enclosed_loss(self, x: Any) -> Enclosure:
+        """``weight sum_i phi(y_i <a_i, x>)`` with a bound on its error."""
+        margin = self._margins(x)
+        value = np.asarray(self.loss.value(margin.value), dtype=np.float64)
+        slope = np.abs(np.asarray(self.loss.slope(margin.value))) * (1 + _FEW_UNITS)
+        moved = (slope + self.loss.largest_curvature * margin.error / 2) * margin.error
+        return self.enclosed_weight() * enclose(value, _FEW_UNITS * np.abs(value) + moved + TINY).sum()
+
+    def dual_slopes(self, theta: Any) -> np.ndarray:
+        """``y theta / weight``: a slope ``phi'`` for each row, in the domain of the conjugate."""
+        slopes = np.asarray(self.y, dtype=np.float64) * np.asarray(theta, dtype=np.float64) / self.weight
+        return np.clip(slopes, *self.loss.slope_range) if type(self.loss) in _OURS else slopes
+
+    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
+        """The slopes times `scale`, still in the domain of the conjugate."""
+        return scale * slopes
+
+    def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
+        """The conjugate of the loss at these slopes, and ``weight A^T (y slopes)``, with bounds on their errors."""
+        each = np.asarray(self.loss.conjugate(slopes), dtype=np.float64)
+        error = np.where(np.isfinite(each), _FEW_UNITS * (np.abs(each) + 2 * np.abs(slopes)) + TINY, 0.0)
+        conjugate = self.enclosed_weight() * enclose(each, np.where(slopes == 0, 0.0, error)).sum()
+        return conjugate, self.pulled_back(slopes * np.asarray(self.y, dtype=np.float64))
 
 
 @problem_type

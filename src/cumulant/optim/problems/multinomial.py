@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, xlogy
+from scipy.special import entr
 
-from cumulant.optim.problems.base import _UNIT, problem_type, static
+from cumulant.optim.problems.base import problem_type, static
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
+from cumulant.optim.problems.sparse_matrix import row_squares
 from cumulant.precision import precise
 
 __all__ = ["MultinomialLogistic"]
@@ -117,17 +119,59 @@ class MultinomialLogistic(RowSums):
 
     @precise
     def conjugate(self, theta):
-        """``F*(theta) = weight sum q log q``, ``q = theta / weight + one_hot(y)``, which has to be a law on classes."""
-        law = theta / self.weight + self._truth()
-        slack = 64 * jnp.finfo(law.dtype).eps
-        fine = jnp.all(law >= -slack) & jnp.all(jnp.abs(jnp.sum(law, axis=1) - 1) <= slack * law.shape[1])
-        law = jnp.clip(law, 0.0, 1.0)
-        return jnp.where(fine, self.weight * jnp.sum(xlogy(law, law)), jnp.inf)
+        """``F*(theta) = weight sum q log q``, ``q = theta / weight + one_hot(y)``, a distribution over the classes."""
+        chances = theta / self.weight + self._truth()
+        slack = 64 * jnp.finfo(chances.dtype).eps
+        fine = jnp.all(chances >= -slack) & jnp.all(jnp.abs(jnp.sum(chances, axis=1) - 1) <= slack * chances.shape[1])
+        chances = jnp.clip(chances, 0.0, 1.0)
+        return jnp.where(fine, self.weight * jnp.sum(xlogy(chances, chances)), jnp.inf)
 
-    def gradient_rounding(self, x) -> float:
-        """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
-        A, x = abs(host_matrix(self.A)), np.asarray(x, dtype=np.float64)
-        predictions = (A.shape[1] + 2) * np.max(A @ np.abs(x), axis=1, keepdims=True)  # softmax moves by at most that
-        slopes = (A.shape[0] + x.shape[1] + 8) * np.abs(np.asarray(self.slopes(x))) / self.weight
-        size = self.weight * (A.T @ (predictions + slopes)) + 4 * float(self.l2) * np.abs(x)
-        return _UNIT * float(np.linalg.norm(size))
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """`gradient` in float64 on the host, with a bound on its error."""
+        x = enclose(x)
+        scores = self.enclosed_scores(x)
+        below = scores.value - scores.value.max(axis=1, keepdims=True)
+        weights = np.exp(below)
+        chance = weights / weights.sum(axis=1, keepdims=True)
+        # The logarithm of a probability moves by at most twice the largest error of the scores.
+        relative = 2 * scores.error.max(axis=1, keepdims=True) + (weights.shape[1] + 16 + np.abs(below)) * UNIT
+        with np.errstate(over="ignore"):
+            error = np.minimum(chance * np.expm1(2 * relative) + TINY, 1.0)
+        return self.pulled_back(enclose(chance, error) - self._chosen()) + x * float(self.l2)
+
+    def _chosen(self) -> np.ndarray:
+        return np.eye(self.shape[1])[np.asarray(self.y)]
+
+    def enclosed_loss(self, x: Any) -> Enclosure:
+        """``weight sum_i [log sum_k exp(<a_i, w_k>) - <a_i, w_{y_i}>]`` with a bound on its error."""
+        scores = self.enclosed_scores(x)
+        highest = scores.value.max(axis=1, keepdims=True)
+        # Relative to the class of the row, so that nothing cancels where that class is nearly certain.
+        relative = scores.value - highest
+        chosen = np.asarray(self.y)[:, None]
+        own = np.take_along_axis(relative, chosen, axis=1)[:, 0]
+        rest = np.exp(relative)
+        np.put_along_axis(rest, chosen, 0.0, axis=1)
+        each = np.where(own == 0, np.log1p(rest.sum(axis=1)), np.log(np.exp(relative).sum(axis=1)) - own)
+        rounded = (relative.shape[1] + 32) * UNIT * (np.abs(each) + np.abs(own)) + TINY
+        rounded += UNIT * np.sum(rest * np.abs(relative), axis=1)
+        return self.enclosed_weight() * enclose(each, rounded + 2 * scores.error.max(axis=1)).sum()
+
+    def dual_slopes(self, theta: Any) -> np.ndarray:
+        """``theta / weight + one_hot(y)``, not negative: in proportion, a distribution over classes for each row."""
+        chances = np.maximum(np.asarray(theta, dtype=np.float64) / self.weight + self._chosen(), 0.0)
+        return np.where(chances.sum(axis=1, keepdims=True) > 0, chances, self._chosen())
+
+    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
+        """The distributions that belong to `scale` times ``theta``."""
+        return scale * slopes + (1 - scale) * self._chosen()
+
+    def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
+        """The conjugate of the loss at these distributions, and ``A^T theta``, with bounds on their errors."""
+        total = enclose(slopes).sum(axis=1)
+        q = enclose(slopes) / Enclosure(total.value[:, None], total.error[:, None])
+        entropy = -entr(q.value)
+        # h(p) = -p log p moves by at most h(e) + e where p moves by e.
+        moved = q.error + entr(np.minimum(q.error, 0.3))
+        conjugate = self.enclosed_weight() * enclose(entropy, moved + 8 * UNIT * np.abs(entropy)).sum()
+        return conjugate, self.pulled_back(q - self._chosen())

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from cumulant.optim.problems.base import is_concrete, not_negative, problem_type, static
+from cumulant.optim.problems.base import is_concrete, not_negative, ordered_constants, problem_type, static
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
@@ -60,6 +60,8 @@ class Objective(Problem):
             constant = getattr(self, name)
             if constant is not None and is_concrete(constant):
                 not_negative(constant, name)
+        ordered_constants(self.smoothness, self.strong_convexity)
+        ordered_constants(self.relative_smoothness, self.relative_strong_convexity, "relative_")
         if is_concrete(self.strong_convexity) and self.strong_convexity > 0:
             object.__setattr__(self, "convex", True)
         if self.relative_smoothness is not None and self.reference is None:

@@ -3,6 +3,10 @@
 A penalty ``R`` has `value`, `prox(v, step)`, and for duality gaps `conjugate_point(u)`, a maximiser ``z`` of
 ``<u, z> - R(z)``, so that ``R*(u) = <u, z> - R(z)``; and `dual_scale(u, doubt)`, the largest ``c`` in [0, 1] for which
 ``R*`` is finite at ``c u``, whatever errors up to `doubt` the entries of ``u`` may have.
+
+Certificates are computed on the host with bounds on the rounding: `enclosed_value(x)` (zero for a set),
+`enclosed_conjugate(u)`, of which the upper end holds for every ``u`` in its enclosure, `nearest_dual(u)`, a point near
+``u`` where ``R*`` is finite, and `reach(x)`, the largest distance of ``x`` to a point where ``R`` is finite.
 """
 
 import dataclasses
@@ -13,15 +17,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.geometry import projections, proximal
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
-__all__ = ["L1", "Box", "ElasticNet", "GroupLasso", "L1Ball", "L2Ball", "NoPenalty", "NonNegative", "Simplex"]
+__all__ = [
+    "L1",
+    "PENALTIES",
+    "Box",
+    "ElasticNet",
+    "GroupLasso",
+    "L1Ball",
+    "L2Ball",
+    "NoPenalty",
+    "NonNegative",
+    "Penalty",
+    "Simplex",
+]
 
 
 def _settings(name: str, *, positive: bool = False, **numbers: Any) -> None:
     for key, value in numbers.items():
-        if any_tracer(value) or not isinstance(value, int | float | np.ndarray | list | jax.Array):
+        if any_tracer(value) or not isinstance(value, int | float | np.ndarray | np.generic | list | tuple | jax.Array):
             continue  # a placeholder that JAX puts in while it works
         value = np.asarray(value, dtype=np.float64)
         if not np.all(np.isfinite(value) & ((value > 0) if positive else (value >= 0))):
@@ -40,12 +57,33 @@ def _inside(x: Any, nearest: Any) -> Any:
     return jnp.where(jnp.max(jnp.abs(x - nearest)) <= room, 0.0, jnp.inf)
 
 
-@pytree
-@dataclasses.dataclass(frozen=True)
-class NoPenalty:
-    """``R = 0``: what makes a smooth problem a composite one."""
+class Penalty:
+    """What the penalties and sets of this file share: by default a set, without a penalty, that is not bounded."""
 
     is_set: ClassVar[bool] = False
+
+    def enclosed_value(self, x: Any) -> Enclosure:
+        """``R(x)`` with a bound on its error; zero on a set."""
+        return enclose(0.0)
+
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
+        """A point near ``u`` where ``R*`` is finite."""
+        return u
+
+    def reach(self, x: np.ndarray) -> float:
+        """The largest distance of ``x`` to a point where ``R`` is finite."""
+        return float("inf")
+
+
+def _feasible(inside: Any) -> Enclosure:
+    """The indicator of what is known to be inside."""
+    return enclose(0.0 if np.all(inside) else np.inf)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class NoPenalty(Penalty):
+    """``R = 0``: what makes a smooth problem a composite one."""
 
     @precise
     def value(self, x):
@@ -67,10 +105,18 @@ class NoPenalty:
         """Zero unless ``u`` is."""
         return jnp.where(jnp.all(jnp.abs(u) + doubt == 0), 1.0, 0.0)
 
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """Infinite unless ``u`` is exactly zero."""
+        return _feasible((u.value == 0) & (u.error == 0))
+
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
+        """Zero."""
+        return np.zeros_like(u)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class L1:
+class L1(Penalty):
     """``R(x) = sum_j weight_j |x_j|``: the Lasso penalty.
 
     Parameters
@@ -86,8 +132,6 @@ class L1:
     """
 
     weight: Any = 1.0
-
-    is_set: ClassVar[bool] = False
 
     def __post_init__(self):
         _settings("L1", weight=self.weight)
@@ -111,10 +155,23 @@ class L1:
         """``min_j weight_j / |u_j|``, at most one."""
         return _share(self.weight, jnp.abs(u) + doubt)
 
+    def enclosed_value(self, x: Any) -> Enclosure:
+        """``R(x)`` with a bound on its error."""
+        return (enclose(np.abs(x)) * np.asarray(self.weight, dtype=np.float64)).sum()
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """Zero where every ``|u_j| <= weight_j``, else infinite."""
+        return _feasible(enclose(np.abs(u.value), u.error).upper <= np.asarray(self.weight, dtype=np.float64))
+
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
+        """Each entry clipped."""
+        weight = np.asarray(self.weight, dtype=np.float64)
+        return np.clip(u, -weight, weight)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class ElasticNet:
+class ElasticNet(Penalty):
     """``R(x) = l1 |x|_1 + l2 |x|^2 / 2`` with ``l2 > 0``; its conjugate, ``|soft(u, l1)|^2 / (2 l2)``, is finite.
 
     The elastic net of Zou and Hastie (2005).
@@ -125,8 +182,6 @@ class ElasticNet:
 
     l1: Any = 1.0
     l2: Any = 1.0
-
-    is_set: ClassVar[bool] = False
 
     def __post_init__(self):
         _settings("ElasticNet", l1=self.l1)
@@ -151,10 +206,19 @@ class ElasticNet:
         """One."""
         return jnp.ones((), u.dtype)
 
+    def enclosed_value(self, x: Any) -> Enclosure:
+        """``R(x)`` with a bound on its error."""
+        return enclose(np.abs(x)).sum() * float(self.l1) + enclose(x).square().sum() * (enclose(float(self.l2)) * 0.5)
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """``|soft(u, l1)|^2 / (2 l2)``."""
+        above = (enclose(np.abs(u.value), u.error) - float(self.l1)).positive_part()
+        return above.square().sum() / (enclose(float(self.l2)) * 2.0)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class GroupLasso:
+class GroupLasso(Penalty):
     """``R(x) = sum_g weight_g |x_g|_2``, groups given by the number of each coordinate (Yuan and Lin 2006).
 
     Parameters
@@ -172,8 +236,6 @@ class GroupLasso:
 
     labels: Any
     weight: Any = 1.0
-
-    is_set: ClassVar[bool] = False
 
     def __post_init__(self):
         _settings("GroupLasso", weight=self.weight)
@@ -220,10 +282,37 @@ class GroupLasso:
         norms = self._norms(jnp.abs(u) + doubt)
         return _share(self._weights(norms), norms)
 
+    def _host_norms(self, x: Enclosure) -> tuple[Enclosure, np.ndarray]:
+        labels = np.asarray(self.labels)
+        count = int(labels.max()) + 1
+        squares, terms = x.square(), int(np.bincount(labels).max())
+        total = np.bincount(labels, squares.value, count)
+        error = np.bincount(labels, squares.error, count) * (1 + terms * UNIT) + terms * UNIT * total
+        weight = np.broadcast_to(np.asarray(self.weight, dtype=np.float64), (count,))
+        return Enclosure(total, error).sqrt(), weight
+
+    def enclosed_value(self, x: Any) -> Enclosure:
+        """``R(x)`` with a bound on its error."""
+        norms, weight = self._host_norms(enclose(x))
+        return (norms * weight).sum()
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """Zero where every ``|u_g| <= weight_g``, else infinite."""
+        norms, weight = self._host_norms(u)
+        return _feasible(norms.upper <= weight)
+
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
+        """Each group shortened where it is too long, by a little more than rounding can undo."""
+        norms, weight = self._host_norms(enclose(u))
+        shares = np.where(
+            norms.upper <= weight, 1.0, (1 - (u.size + 32) * UNIT) * weight / np.maximum(norms.upper, TINY)
+        )
+        return u * shares[np.asarray(self.labels)]
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Box:
+class Box(Penalty):
     """The set ``lower <= x <= upper``; bounds may be infinite.
 
     >>> Box(0.0, 1.0).prox(np.array([-0.5, 0.3, 2.0]), 1.0)               # of a set: the nearest point
@@ -236,9 +325,15 @@ class Box:
     is_set: ClassVar[bool] = True
 
     def __post_init__(self):
-        known = int | float | np.ndarray
-        if isinstance(self.lower, known) and isinstance(self.upper, known) and not np.all(self.lower <= self.upper):
+        known = int | float | np.ndarray | np.generic | list | tuple | jax.Array
+        ends = (self.lower, self.upper)
+        if any_tracer(ends) or not all(isinstance(end, known) for end in ends):
+            return
+        lower, upper = (np.asarray(end, dtype=np.float64) for end in ends)
+        if not np.all(lower <= upper):
             raise ValueError(f"lower of Box must not be above upper; got {self.lower} and {self.upper}")
+        if np.any(lower == np.inf) or np.any(upper == -np.inf):
+            raise ValueError(f"lower of Box must be below infinity and upper above -infinity; got {lower} and {upper}")
 
     @precise
     def value(self, x):
@@ -261,6 +356,30 @@ class Box:
         open_ = jnp.isinf(self.upper) & (u + doubt > 0) | jnp.isinf(self.lower) & (u - doubt < 0)
         return jnp.where(jnp.any(open_), 0.0, 1.0)
 
+    def _ends(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = (np.asarray(end, dtype=np.float64) for end in (self.lower, self.upper))
+        return np.broadcast_to(lower, u.shape), np.broadcast_to(upper, u.shape)
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """``sum_j max(lower_j u_j, upper_j u_j)``; infinite where ``u`` may point to infinity."""
+        lower, upper = self._ends(u.value)
+        if np.any((u.value + u.error > 0) & np.isinf(upper) | (u.value - u.error < 0) & np.isinf(lower)):
+            return enclose(np.inf)
+        low, high = np.where(np.isinf(lower), 0.0, lower), np.where(np.isinf(upper), 0.0, upper)
+        end = np.where(u.value > 0, high, low)
+        exact = enclose(u.value) * end
+        return exact.widened(u.error * np.maximum(np.abs(low), np.abs(high))).sum()
+
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
+        """Zero where ``u`` points to infinity."""
+        lower, upper = self._ends(u)
+        return np.where((u > 0) & np.isinf(upper) | (u < 0) & np.isinf(lower), 0.0, u)
+
+    def reach(self, x: np.ndarray) -> float:
+        """The distance to the farthest corner."""
+        lower, upper = self._ends(x)
+        return float(np.linalg.norm(np.maximum(np.abs(x - lower), np.abs(upper - x)))) * (1 + (x.size + 8) * UNIT)
+
 
 def NonNegative() -> Box:
     """The set ``x >= 0``.
@@ -276,7 +395,7 @@ def NonNegative() -> Box:
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class _Ball:
+class _Ball(Penalty):
     radius: Any = 1.0
 
     is_set: ClassVar[bool] = True
@@ -298,6 +417,10 @@ class _Ball:
         """One: the support function of a bounded set is finite."""
         return jnp.ones((), u.dtype)
 
+    def reach(self, x: np.ndarray) -> float:
+        """At most the norm of ``x`` plus the radius."""
+        return (float(np.linalg.norm(x)) + float(self.radius)) * (1 + (x.size + 8) * UNIT)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
@@ -318,6 +441,10 @@ class Simplex(_Ball):
     def conjugate_point(self, u):
         """The vertex in the direction ``u``."""
         return jnp.zeros_like(u).at[jnp.argmax(u)].set(self.radius)
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """``radius max_j u_j``."""
+        return enclose(np.max(u.value), np.max(u.error)) * float(self.radius)
 
 
 @pytree
@@ -341,6 +468,10 @@ class L1Ball(_Ball):
         largest = jnp.argmax(jnp.abs(u))
         return jnp.zeros_like(u).at[largest].set(self.radius * jnp.sign(u[largest]))
 
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """``radius max_j |u_j|``."""
+        return enclose(np.max(np.abs(u.value)), np.max(u.error)) * float(self.radius)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
@@ -360,3 +491,10 @@ class L2Ball(_Ball):
         """``radius u / |u|``."""
         norm = jnp.sqrt(jnp.vdot(u, u))
         return jnp.where(norm > 0, self.radius * u / jnp.where(norm > 0, norm, 1.0), 0.0)
+
+    def enclosed_conjugate(self, u: Enclosure) -> Enclosure:
+        """``radius |u|``."""
+        return u.square().sum().sqrt() * float(self.radius)
+
+
+PENALTIES = (NoPenalty, L1, ElasticNet, GroupLasso, Box, Simplex, L1Ball, L2Ball)

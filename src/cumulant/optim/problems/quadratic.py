@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.base import _UNIT, array, is_concrete, problem_type
+from cumulant.optim.problems.base import array, is_concrete, problem_type
+from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
@@ -17,7 +18,8 @@ __all__ = ["Quadratic"]
 class Quadratic(Problem):
     """``f(x) = <C x, x> / 2 - <b, x>`` with a symmetric matrix ``C``.
 
-    ``grad f = C x - b``; ``L`` and ``mu`` are the extreme eigenvalues of ``C``. Minimised where ``C x = b``.
+    ``grad f = C x - b``; ``L`` and ``mu`` are the extreme eigenvalues of ``C``. Minimised where ``C x = b``. A matrix
+    that is symmetric up to rounding is replaced by ``(C + C^T) / 2``.
 
     Peyré (2021, section 5, proposition 4).
 
@@ -42,7 +44,7 @@ class Quadratic(Problem):
             raise ValueError(f"C must be square, of the size of b; got shapes {C.shape} and {b.shape}")
         if not np.allclose(C, C.T, rtol=1e-12 if C.dtype == np.float64 else 1e-6, atol=0):
             raise ValueError("C must be symmetric: use (C + C.T) / 2, which gives the same function")
-        object.__setattr__(self, "C", C)
+        object.__setattr__(self, "C", C if np.all(np.asarray(C == C.T)) else C / 2 + C.T / 2)
         object.__setattr__(self, "b", b)
 
     @property
@@ -56,9 +58,21 @@ class Quadratic(Problem):
         return np.linalg.eigvalsh(np.asarray(self.C, dtype=np.float64))
 
     @functools.cached_property
+    def _least(self) -> float:
+        """What the smallest eigenvalue is proved to be at least; also of a ``C`` rounded when it was symmetrised."""
+        C = np.asarray(self.C, dtype=np.float64)
+        size = 0.0 if not np.any(C - np.diag(np.diagonal(C))) else float(np.max(np.abs(C).sum(axis=1)))
+        return smallest_eigenvalue(C) - UNIT * size
+
+    @property
     def constant_rounding(self) -> float:
-        """How far the computed eigenvalues may be from the exact ones."""
-        return len(self.b) * _UNIT * float(np.max(np.abs(self.spectrum)))
+        """How far the computed smallest eigenvalue may be above the exact one."""
+        return max(float(self.spectrum[0]) - self._least, 0.0)
+
+    @property
+    def negative_curvature(self) -> float:
+        """The smallest eigenvalue is proved to be at least minus this; zero where ``f`` is proved to be convex."""
+        return max(-self._least, 0.0)
 
     @property
     def smoothness(self) -> float:
@@ -68,7 +82,7 @@ class Quadratic(Problem):
     @property
     def strong_convexity(self) -> float:
         """``mu``: the smallest eigenvalue, or 0 where it cannot be told from 0 (or is negative)."""
-        return float(self.spectrum[0]) if self.spectrum[0] > self.constant_rounding else 0.0
+        return float(self.spectrum[0]) if self._least > 0 else 0.0
 
     @property
     def largest_entry(self) -> float:
@@ -77,8 +91,11 @@ class Quadratic(Problem):
 
     @property
     def convex(self) -> bool:
-        """Whether no eigenvalue is negative, beyond rounding."""
-        return bool(self.spectrum[0] >= -self.constant_rounding)
+        """Whether no eigenvalue is negative, as far as rounding can tell; `negative_curvature` is what that leaves
+        open.
+        """
+        size = float(np.max(np.abs(self.spectrum)))
+        return self.negative_curvature <= 16 * (len(self.b) + 4) * UNIT * size + len(self.b) ** 2 * TINY
 
     @precise
     def value(self, x):
@@ -101,7 +118,11 @@ class Quadratic(Problem):
         """``C v``."""
         return self.C @ v
 
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """`gradient` in float64 on the host, with a bound on its error."""
+        x, C = enclose(x), np.asarray(self.C, dtype=np.float64)
+        return dot(C, x) - np.asarray(self.b, dtype=np.float64)
+
     def gradient_rounding(self, x) -> float:
         """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
-        C, b, x = (np.abs(np.asarray(a, dtype=np.float64)) for a in (self.C, self.b, x))
-        return (len(b) + 2) * _UNIT * float(np.linalg.norm(C @ x + b))
+        return float(np.linalg.norm(self.enclosed_gradient(x).error))

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.problems.base import array, is_concrete, matrix, not_negative, term_number
-from cumulant.optim.problems.sparse_matrix import SparseMatrix, singular_values
+from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
+from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, singular_values
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
@@ -24,6 +25,8 @@ class RowSums(Problem):
     l2: Any
     reduction: str
 
+    constant_rounding: Any = 0.0  # how far the computed strong convexity may be from the exact one
+
     def _checked(self) -> bool:
         """Put the matrix, the targets and the penalty in order; False for tracers, of which nothing can be asked."""
         if self.reduction not in ("mean", "sum"):
@@ -34,6 +37,7 @@ class RowSums(Problem):
         if A.shape[0] != y.size:
             raise ValueError(f"A must have one row for each entry of y; got shapes {A.shape} and {y.shape}")
         not_negative(self.l2, "l2")
+        squares_are_finite(A)
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "y", y)
         return True
@@ -52,6 +56,26 @@ class RowSums(Problem):
     def singular_values(self) -> np.ndarray:
         """Of ``A``, largest first, in float64; as many as there are columns."""
         return singular_values(self.A)
+
+    def enclosed_weight(self) -> Enclosure:
+        """`weight` with its rounding."""
+        return enclose(1.0) / self.A.shape[0] if self.reduction == "mean" else enclose(1.0)
+
+    def enclosed_scores(self, x: Any) -> Enclosure:
+        """``A x`` with a bound on its error."""
+        return dot(host_matrix(self.A), x)
+
+    def pulled_back(self, slopes: Any) -> Enclosure:
+        """``weight A^T slopes`` with a bound on its error."""
+        return self.enclosed_weight() * dot(host_matrix(self.A).T, slopes)
+
+    def gradient_rounding(self, x: Any) -> float:
+        """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
+        return float(np.linalg.norm(self.enclosed_gradient(x).error))
+
+    def enclosed_gradient(self, x: Any) -> Enclosure:
+        """`gradient` in float64 on the host, with a bound on its error."""
+        raise NotImplementedError
 
     def term_gradient(self, x: Any, i: Any) -> Any:
         """``grad f_i(x)`` of the terms in ``f = weight * sum_i f_i``: the loss of row ``i`` and its share of `l2`.
@@ -80,3 +104,14 @@ class RowSums(Problem):
             return alone.gradient(x) + self.l2 / (self.weight * self.n_terms) * x
 
         return jax.vmap(one)(i) if jnp.ndim(i) else one(i)
+
+
+def squares_are_finite(A: Any) -> None:
+    """Refuse a matrix whose constants would overflow."""
+    data = np.asarray(A.data if isinstance(A, SparseMatrix) else A, dtype=np.float64)
+    largest = float(np.max(np.abs(data), initial=0.0))
+    if not largest * np.sqrt(data.size + 1.0) < 1e150:
+        raise ValueError(
+            f"A must have entries whose squares add up to less than 1e300; the largest is {largest:.3g}: divide A (and "
+            "multiply x) by a constant"
+        )

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from cumulant.optim.certify.optimality import Knowledge, knowledge
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.protocol import Solver
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugateGradient"]

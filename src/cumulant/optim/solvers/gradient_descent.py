@@ -6,13 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer
-from cumulant.optim.problems.base import widen
-from cumulant.optim.protocol import CertifiedProblem, Solver, require_gradient
+from cumulant.optim.certify.strong_convexity import certify_strong_convexity
+from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
-__all__ = ["GradientDescent", "certify_strong_convexity"]
+__all__ = ["GradientDescent"]
 
 
 class GradientDescentState(NamedTuple):
@@ -113,39 +112,3 @@ class GradientDescent(Solver):
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""
         return certify_strong_convexity(problem, state.x)
-
-
-@issuer
-def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
-    """The certificate ``f(x) - f* <= |grad f(x)|^2 / (2 mu)`` of a ``mu``-strongly convex function (Polyak 1963).
-
-    Minimising both sides of ``f(y) >= f(x) + <grad f(x), y - x> + mu/2 |y - x|^2`` over ``y`` gives it. The slack
-    allows for the rounding of the gradient and of ``mu``. Refused where ``mu`` is zero or cannot be told from it.
-    A problem that certifies itself (`CertifiedProblem`) is asked instead.
-    """
-    if isinstance(problem, CertifiedProblem):
-        return problem.certify(x)
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    mu = float(wide.strong_convexity)
-    doubt = float(wide.constant_rounding)
-    text = "the objective is strongly convex"
-    convexity = check(mu > doubt, text, f"mu = {mu:.6g}")
-    accurate = by_construction("the gradient is computed from the data in float64")
-    if wide.constants_are != "checked":
-        convexity = Assumption(text, wide.constants_are, f"mu = {mu:.6g}, as given with the problem")
-        accurate = assume("the rounding of the gradient is within the slack", "the function is yours")
-    gradient = np.asarray(wide.gradient(x))
-    largest = float(np.max(np.abs(gradient), initial=0.0))
-    norm = largest * float(np.linalg.norm(gradient / largest)) if largest > 0 else 0.0  # no square underflows
-    bound = norm**2 / (2 * mu)
-    rounding = float(wide.gradient_rounding(x))
-    # The smallest normal number is added for squares that underflow.
-    slack = (norm + rounding) ** 2 / (2 * (mu - doubt)) * (1 + 1e-12) - bound + np.finfo(np.float64).tiny
-    return Certificate(
-        "f(x) - f*",
-        bound,
-        "strong convexity: |grad f(x)|^2 / (2 mu), Polyak 1963",
-        (convexity, accurate),
-        slack=max(slack, 0.0),
-        details={"gradient norm": norm, "mu": mu},
-    )

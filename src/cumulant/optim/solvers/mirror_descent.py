@@ -1,26 +1,22 @@
 """Mirror descent: a gradient step taken in the coordinates of an entropy."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, Subject, assume, check, issuer, rounding
-from cumulant.errors import CertificateError, DomainError
-from cumulant.geometry import Entropy, Euclidean, Shannon
-from cumulant.optim.driver.fingerprint import fingerprint
-from cumulant.optim.problems.base import widen
-from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
+from cumulant.certificates import Subject
+from cumulant.errors import DomainError
+from cumulant.geometry import Entropy, Shannon
+from cumulant.optim.certify.mirror_descent import certify_mirror_descent, relative_constants
 from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.schedules import as_schedule
-from cumulant.optim.solvers.gradient_descent import certify_strong_convexity
 from cumulant.optim.solvers.implicit_step import implicit_step
 from cumulant.pytrees import pytree
 
-__all__ = ["MirrorDescent", "certify_mirror_descent", "relative_constants"]
+__all__ = ["MirrorDescent"]
 
 
 class MirrorDescentState(NamedTuple):
@@ -180,84 +176,8 @@ class MirrorDescent(Solver):
         return certify_mirror_descent((problem, self), state)
 
     def subject(self, problem, state):
-        """The rate speaks of the steps taken, so the certificate needs the solver and the state."""
+        """The problem with the solver, and the state: the rate speaks of the steps taken."""
         return Subject((problem, self), state)
-
-    def _rate(self, problem, state) -> Certificate:
-        constants = relative_constants(widen(problem), self.entropy, self.constraint)
-        radius, travelled, longest = map(float, (state.radius, state.travelled, state.longest))
-        known = check(
-            radius >= 0, "a bound on D(x*|x0) is known", f"{radius:.6g}" if radius >= 0 else "radius was not given"
-        )
-        if self.radius is not None:
-            known = assume("D(x*|x0) is at most radius", f"{radius:.6g}")
-        assumptions = [
-            known,
-            _convexity(problem),
-            check(travelled > 0, "at least one step was taken"),
-        ]
-        if not self.implicit:
-            smooth = constants.smoothness
-            known_as = "unknown" if smooth is None else f"{smooth:.6g}"
-            assumptions.append(
-                check(
-                    smooth is not None and longest * smooth <= 1 + 1e-9,
-                    "every step is at most one over the relative smoothness",
-                    f"largest step {longest:.6g}, relative smoothness {known_as}",
-                )
-            )
-            assumptions.append(Assumption("the relative smoothness is right", constants.status))
-        assumptions.append(assume("rounding during the run is negligible", "the rate speaks of exact steps"))
-        return Certificate(
-            "f(x) - f*",
-            radius / travelled,
-            "mirror descent: D(x*|x0) / sum of steps, "
-            + ("Chen and Teboulle 1993" if self.implicit else "Lu, Freund, Nesterov 2018"),
-            tuple(assumptions),
-            slack=rounding(state.value),
-            details={"steps": float(state.step), "sum of steps": travelled},
-        )
-
-
-class RelativeConstants(NamedTuple):
-    """``strong_convexity * D_psi <= D_f <= smoothness * D_psi``, and how we know."""
-
-    smoothness: float | None
-    strong_convexity: float
-    status: Any
-
-
-def relative_constants(problem: Any, entropy: Any, constraint: str | None = None) -> RelativeConstants:
-    """The constants of a problem relative to an entropy, as far as they are known.
-
-    Those a problem gives for its own `reference` entropy; the ordinary ones for the Euclidean entropy; and on the
-    simplex with the Shannon entropy the smoothness in the l1 norm, since ``D_f <= L/2 |x - y|_1^2 <= L KL(x|y)``
-    (Pinsker): the largest entry of the Hessian of a quadratic, which can be much less than its largest eigenvalue,
-    and else the ordinary smoothness. (Relative smoothness: Bauschke, Bolte and Teboulle 2017; Lu, Freund and Nesterov
-    2018.) What is not known is None, or zero for the strong convexity.
-
-    >>> from cumulant import optim
-    >>> problem = optim.Quadratic([[2.0, 1.0], [1.0, 2.0]], [0.0, 0.0])
-    >>> relative_constants(problem, Shannon(), "simplex").smoothness      # the largest eigenvalue is 3
-    2.0
-    """
-    reference = problem.reference
-    status = problem.constants_are
-    if reference is not None and _same(reference, entropy):
-        smoothness = problem.relative_smoothness
-        return RelativeConstants(
-            None if smoothness is None else float(smoothness), float(problem.relative_strong_convexity), status
-        )
-    ordinary = None if problem.smoothness is None else float(problem.smoothness)
-    if isinstance(entropy, Euclidean):
-        return RelativeConstants(ordinary, float(problem.strong_convexity), status)
-    if isinstance(entropy, Shannon) and constraint == "simplex":
-        return RelativeConstants(float(problem.largest_entry) or ordinary, 0.0, status)
-    return RelativeConstants(None, 0.0, status)
-
-
-def _same(first: Any, second: Any) -> bool:
-    return fingerprint(first) == fingerprint(second)
 
 
 def _relative_gap(entropy, x, dual, gradient, mu):
@@ -267,90 +187,3 @@ def _relative_gap(entropy, x, dual, gradient, mu):
     exists = jnp.all(entropy.in_conjugate_domain(target)) & (mu > 0)
     lowest = entropy.conjugate_gradient(jnp.where(exists, target, dual))
     return jnp.where(exists, mu * jnp.sum(entropy.divergence(x, lowest)), jnp.inf)
-
-
-@issuer
-def certify_mirror_descent(given: tuple[Any, MirrorDescent], state: MirrorDescentState) -> Certificate:
-    """The smallest of the certificates of `MirrorDescent` that can be given; `given` is the problem and the solver."""
-    problem, solver = given
-    attempts: list[Callable[[], Certificate]] = [lambda: solver._rate(problem, state)]
-    if solver.constraint == "simplex":
-        attempts.append(lambda: certify_simplex(problem, state.x))
-    elif isinstance(problem, NegativeLogLikelihood | SampleLikelihood) and _same(problem.reference, solver.entropy):
-        attempts.append(lambda: certify_likelihood(problem, state.x))
-    elif isinstance(solver.entropy, Euclidean):
-        attempts.append(lambda: certify_strong_convexity(problem, state.x))
-    else:
-        attempts.append(lambda: certify_relative((problem, solver.entropy), state.x))
-    found, refusals = [], []
-    for attempt in attempts:
-        try:
-            found.append(attempt())
-        except CertificateError as refusal:
-            refusals.append(refusal)
-    if not found:
-        raise CertificateError("; and ".join(str(refusal) for refusal in refusals), assumption=refusals[-1].assumption)
-    best = min(found, key=lambda certificate: certificate.upper)
-    return dataclasses.replace(best, recipe="")  # to be issued again from here
-
-
-def _convexity(problem: Any) -> Assumption:
-    text = "the objective is convex"
-    convex = check(problem.convex, text)
-    return assume(text, "as given with the problem") if problem.constants_are == "assumed" else convex
-
-
-@issuer
-def certify_relative(given: tuple[Any, Any], x: Any) -> Certificate:
-    """``f(x) - f* <= mu D(x|y)``, ``grad psi(y) = grad psi(x) - grad f(x) / mu``, for relatively strongly convex ``f``.
-
-    It is what minimising ``f(y) >= f(x) + <grad f(x), y - x> + mu D(y|x)`` over ``y`` gives; ``f*`` is the infimum
-    over the domain of the entropy. `given` is the problem and the entropy.
-    """
-    problem, entropy = given
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    text = f"the objective is strongly convex relative to {entropy}"
-    constants = relative_constants(problem, entropy)
-    mu = constants.strong_convexity
-    check(mu > 0, text, f"mu = {mu:.6g}")
-    gradient, dual = np.asarray(problem.gradient(x)), np.asarray(entropy.gradient(x))
-    target = dual - gradient / mu
-    exists = check(np.all(entropy.in_conjugate_domain(target)), "the lower bound has a minimiser")
-    bound = mu * float(np.sum(entropy.divergence(x, entropy.conjugate_gradient(target))))
-    # The derivative of the bound in the gradient g is x - y, so an error of g costs at most |x - y| times it.
-    error = rounding(gradient, dual * mu, terms=64)
-    moved = float(np.sum(np.abs(x - entropy.conjugate_gradient(target))))
-    return Certificate(
-        "f(x) - f*",
-        bound,
-        "relative strong convexity: mu D(x|y), grad psi(y) = grad psi(x) - grad f(x) / mu",
-        (
-            Assumption(text, constants.status, f"mu = {mu:.6g}"),
-            exists,
-            assume("the rounding of the gradient is within the slack", "64 units in the last place"),
-        ),
-        slack=error * moved + rounding(bound, terms=64),
-    )
-
-
-@issuer
-def certify_simplex(problem: Any, x: Any) -> Certificate:
-    """``f(x) - min over the simplex <= <grad f(x), x> - min_i grad f(x)_i`` for convex ``f`` (Frank and Wolfe 1956)."""
-    problem, x = widen(problem), np.asarray(x, dtype=np.float64)
-    convex = _convexity(problem)
-    on = check(np.all(x >= 0) and abs(np.sum(x) - 1) <= 1e-9, "x is on the simplex", f"sum = {np.sum(x):.15g}")
-    gradient = np.asarray(problem.gradient(x))
-    error = float(problem.gradient_rounding(x))
-    # An error e of the gradient costs at most |e|_inf (|x|_1 + 1); a sum off one by s costs |s| max |gradient|.
-    slack = (
-        2 * error
-        + rounding(gradient * x, gradient, terms=x.size)
-        + abs(np.sum(x) - 1) * float(np.max(np.abs(gradient)))
-    )
-    return Certificate(
-        "f(x) - f* on the simplex",
-        float(np.dot(gradient, x) - np.min(gradient)),
-        "convexity on the simplex: <grad f(x), x> - min_i grad f(x)_i, Frank and Wolfe 1956",
-        (convex, on),
-        slack=slack,
-    )

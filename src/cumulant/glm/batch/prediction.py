@@ -1,0 +1,124 @@
+"""What a fitted `GLM` is asked: means, classes, probabilities, scores, standard errors."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cumulant.errors import CertificateError
+from cumulant.glm.batch.inputs import weights_of
+from cumulant.glm.batch.losses import loss_of
+from cumulant.glm.batch.standard_errors import standard_errors
+
+__all__ = ["Predictions"]
+
+
+def _is_classifier(model: Any) -> bool:
+    return model._is_classifier()
+
+
+class Predictions:
+    """Predictions of an estimator with the attributes of a fitted `GLM`."""
+
+    def _scores(self: Any, X, offset, exposure) -> np.ndarray:
+        check_is_fitted(self, "coef_")
+        matrix: Any = validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True
+        )
+        outputs = len(self.classes_) if self._is_categorical() else 1
+        shift = self._offset(matrix.shape[0], offset, exposure, outputs)
+        w = self.coef_.T if self._is_categorical() else self.coef_.ravel()
+        b = self.intercept_[0] if self._is_binary() else self.intercept_
+        return np.asarray(matrix @ w) + b + shift
+
+    def predict(self: Any, X: Any, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """The mean of an observation, or for classifiers the most probable class."""
+        scores = self._scores(X, offset, exposure)
+        if self._is_binary():
+            return self.classes_[(scores > 0).astype(int)]
+        if self._is_categorical():
+            return self.classes_[np.argmax(scores, axis=1)]
+        return self._link.mean(scores)
+
+    @available_if(_is_classifier)
+    def decision_function(self: Any, X: Any, offset: Any = None) -> np.ndarray:
+        """The scores: log odds (n,) of the second of two classes, one column for each class for several."""
+        scores = self._scores(X, offset, None)
+        return scores[:, 1] - scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+
+    @available_if(_is_classifier)
+    def predict_proba(self: Any, X: Any, offset: Any = None) -> np.ndarray:
+        """The probability of each class, in the order of `classes_`."""
+        scores = self._scores(X, offset, None)
+        if self._is_categorical():
+            return self._link.mean(scores)
+        return np.column_stack([self._link.mean(-scores), self._link.mean(scores)])
+
+    @available_if(_is_classifier)
+    def predict_log_proba(self: Any, X: Any, offset: Any = None) -> np.ndarray:
+        """The logarithms of `predict_proba`, without underflow."""
+        scores = self._scores(X, offset, None)
+        if self._is_categorical():
+            top = scores.max(axis=1, keepdims=True)
+            return scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+        return -np.column_stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)])
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
+        """Accuracy for classifiers; else the share of deviance explained, ``1 - D(y, mean) / D(y, average)``."""
+        if self._is_classifier():
+            right = self.predict(X, offset, exposure) == np.asarray(y)
+            return float(np.average(right, weights=sample_weight))
+        scores = self._scores(X, offset, exposure)
+        y = np.asarray(y, dtype=np.float64)
+        loss = loss_of(self.family, y)
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = weights / weights.sum()
+        average = np.full(len(y), loss.start(weights)[0])
+        residual, null = (float(weights @ loss.terms(eta)[0]) for eta in (scores, average))
+        return 1.0 - residual / null if null > 0 else float(residual == 0)
+
+    def standard_errors(
+        self: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Bunch:
+        """Standard errors of `coef_` and `intercept_` on the data of the fit: roots of the inverse Fisher information.
+
+        The information is that of the penalised likelihood, ``W (H + l2 I)``; with ``l2 = 0`` these are the usual
+        standard errors, with ``l2 > 0`` the standard deviations of the Gaussian approximation to the posterior of which
+        the penalty is the prior. The dispersion of ``"normal"`` and ``"gamma"`` is estimated by Pearson's statistic.
+        Weights count repetitions. With ``l1 > 0`` there is no such thing: refused. Returns `coef` and `intercept` in
+        the shapes of `coef_` and `intercept_`, and `dispersion`.
+        """
+        check_is_fitted(self, "coef_")
+        if self.l1:
+            raise CertificateError("no standard errors: an l1 penalty makes the estimate not differentiable", "l1 = 0")
+        problem = self._posed(X, y, sample_weight, offset, exposure)
+        total = float(weights_of(sample_weight, X).sum())
+        dispersed = self.family in ("normal", "gamma")
+        errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
+        w, b = (errors[:-1], errors[-1]) if self.fit_intercept else (errors, np.zeros(errors.shape[1:]))
+        coef = w.T if self._is_categorical() else w[None] if self._is_binary() else w
+        return Bunch(
+            coef=coef, intercept=np.atleast_1d(b) if self._is_classifier() else float(b), dispersion=dispersion
+        )
+
+    def _parameters(self: Any) -> np.ndarray:
+        w = self.coef_.T if self._is_categorical() else self.coef_.ravel()
+        if not self.fit_intercept:
+            return np.array(w)
+        return np.concatenate(
+            [w, np.atleast_1d(self.intercept_)[None] if w.ndim == 2 else np.atleast_1d(self.intercept_)]
+        )
+
+    def get_feature_names_out(self: Any, input_features: Any = None) -> np.ndarray:
+        """The names of the columns of `coef_`: those of a data frame, or x0, x1, ..."""
+        check_is_fitted(self, "coef_")
+        if input_features is not None:
+            names = np.asarray(input_features, dtype=object)
+            if len(names) != self.n_features_in_:
+                raise ValueError(f"input_features must have {self.n_features_in_} names; got {len(names)}")
+            return names
+        if hasattr(self, "feature_names_in_"):
+            return self.feature_names_in_
+        return np.asarray([f"x{j}" for j in range(self.n_features_in_)], dtype=object)

@@ -1,0 +1,158 @@
+"""Lower bounds of a search: mean field over single variables and over blocks, and annealed estimates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cumulant.certificates import rounding
+from cumulant.graphical.bounds.annealed import annealed, lower_from_estimates
+from cumulant.graphical.bounds.context import Context
+from cumulant.graphical.bounds.feasible import possible_state
+from cumulant.graphical.bounds.partition import Partition
+from cumulant.graphical.exact.elimination import largest_entries
+from cumulant.graphical.messages.incidence import Incidence, normalise
+from cumulant.graphical.messages.mean_field import slack_of_mean_field
+from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
+from cumulant.graphical.messages.structured_blocks import block_choices
+from cumulant.graphical.messages.structured_mean_field import Blocks
+from cumulant.randomness import generator
+
+__all__ = ["ROUNDS", "LowerBounds", "anneal"]
+
+_DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
+_SWEEPS = 25  # of mean field over one partition
+_EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start
+_VISITS = 2.0e5  # entries that naive mean field looks at between two looks at the clock
+_REPAIRS = 100_000  # in the search for a possible state
+_ESTIMATES, ROUNDS = 128, 6  # of annealing
+_FIRST_ROUND = 2.0e8  # visits of a factor in the first round of annealing; each round has twice those of the last
+
+
+@dataclass
+class LowerBounds:
+    """Mean field for a search: distributions that are improved from one stage to the next."""
+
+    context: Context
+    q: np.ndarray | None = None  # distributions of single variables, those of the best lower bound, one after the other
+    choices: Iterator[list[np.ndarray]] | None = None  # of blocks, where there are no cuts
+    seen: dict[bytes, Blocks | None] = field(default_factory=dict)  # over which mean field was; None: to its end
+
+    def naive(self) -> None:
+        """Naive mean field; from a possible state, whose weight alone is a bound, where it finds none itself."""
+        context = self.context
+        layout, theta = Incidence.of(context.structure), np.array(context.theta)
+        starts, tables = layout.node_starts, context.tables
+        own = tables.theta[int(tables.structure.table_starts[-1]) :]
+        fields = np.where(np.isneginf(own), -50.0, own)
+        q = normalise(fields, starts) if context.memory.q is None else context.memory.q.copy()
+        self.ascend(q, theta, layout)
+        if context.bracket.lower > -np.inf:
+            # without fields equal probabilities are stationary, however strong the couplings
+            even = np.abs(q - normalise(np.zeros(fields.size), starts)) < 1e-3
+            if even.mean() > _EVEN and context.memory.q is None:
+                draws = generator(context.seed).standard_exponential(fields.size)
+                self.ascend(normalise(np.log(draws), starts), theta, layout)
+            return
+        context.ledger.more()
+        start = np.array([int(np.argmax(each)) for each in layout.split(q)], dtype=np.int64)
+        state = possible_state(context.structure, theta, start, context.seed, context.ledger.alive, _REPAIRS)
+        if state is not None:
+            q[:] = 0.0
+            q[starts[:-1] + state] = 1.0
+            self.offer_q(q, theta, layout, "the weight of one state")
+            self.ascend(q, theta, layout)
+
+    def ascend(self, q: np.ndarray, theta: np.ndarray, layout: Incidence) -> None:
+        """Sweeps from `q`, which is changed, until they bring less than a thousandth of the width."""
+        visits = float((np.diff(layout.table_starts) * np.diff(layout.first) ** 2).sum())
+        sweeps = int(np.clip(_VISITS / max(visits, 1.0), 1, 20))
+        value, bracket = -np.inf, self.context.bracket
+        for _ in range(20):
+            self.context.ledger.more()
+            ascend(q, theta, sweeps, 1e-6, np.empty(sweeps), tuple(layout))
+            last, value = value, self.offer_q(q, theta, layout, "naive mean field (Gibbs' inequality)")
+            if value - last < 1e-3 * min(bracket.upper - bracket.lower, 1e3) or value == last:
+                return
+
+    def offer_q(self, q: np.ndarray, theta: np.ndarray, layout: Incidence, reason: str) -> float:
+        """The bound of independent variables."""
+        value, size = free_energy(q, theta, tuple(layout))
+        if np.isfinite(value):
+            slack = slack_of_mean_field(layout, size)
+            if self.context.bracket.offer_lower(value, reason, slack) or self.q is None:
+                self.q = q.copy()
+        return float(value)
+
+    def over_blocks(self, cuts: list[Partition], sweeps: int = _SWEEPS) -> None:
+        """Mean field over the blocks of each partition, or over others where there is none; few `sweeps` are for the
+        first of them only.
+        """
+        context = self.context
+        for cut in cuts:
+            self.structured([block.variables for block in cut.blocks], sweeps)
+        if not cuts:
+            blocks = context.memory.blocks
+            if self.choices is None:
+                memory = context.bytes_in_time(_DENSE)
+                self.choices = block_choices(context.structure, context.theta, memory, context.ledger.alive)
+            for parts in blocks:
+                self.structured(parts, sweeps)
+            while sweeps == _SWEEPS or not blocks:
+                context.ledger.more()
+                parts = next(self.choices, None)
+                if parts is None:
+                    return
+                blocks.append(parts)
+                self.structured(parts, sweeps)
+
+    def structured(self, parts: list[np.ndarray], sweeps: int = _SWEEPS) -> None:
+        """Sweeps over blocks, once for a partition, from the best distributions so far, until they bring less than a
+        thousandth of a nat.
+        """
+        context, key = self.context, np.concatenate([np.append(part, -1) for part in parts]).tobytes()
+        joint = self.seen.get(key)
+        if joint is None:
+            if key in self.seen:
+                return
+            context.ledger.more()
+            joint = Blocks(
+                context.structure, context.theta, parts, context.bytes, context.n_jobs, context.ledger.alive,
+                context.memory.known,
+            )  # fmt: skip
+            if self.q is None:
+                joint.begin(None)
+            else:
+                joint.begin_from(self.q)
+            self.seen[key] = joint
+        value, reason = -np.inf, f"structured mean field over {len(parts)} blocks (Gibbs' inequality)"
+        for _ in range(sweeps):
+            context.ledger.more()
+            joint.sweep()
+            last, (value, slack) = value, joint.bound()
+            if context.bracket.offer_lower(value, reason, slack):
+                self.q = np.concatenate(joint.single())
+            if len(parts) == 1 or value - last < 1e-3 or value == last:
+                self.seen[key] = None
+                return
+        if sweeps == _SWEEPS:
+            self.seen[key] = None
+
+
+def anneal(context: Context, round_: int, delta: float) -> None:
+    """A round of estimates, twice as long as the last, with half of what is left of `delta`."""
+    context.ledger.more()
+    tables, bracket, limit = context.tables, context.bracket, context.ledger.time_limit
+    visits = _ESTIMATES * max(tables.structure.scopes.size, 1)
+    most = _FIRST_ROUND * (1.0 if limit is None else min(1.0, 0.1 * limit))
+    steps = int(np.clip(most / visits, 64, 2000)) * 2**round_
+    estimates = annealed(tables, _ESTIMATES, steps, (context.seed + round_) % 2**63, context.n_jobs)
+    value = lower_from_estimates(estimates, delta * 0.5 ** (round_ + 1))
+    top = estimates.max()
+    if np.isfinite(value):
+        size = float(np.abs(estimates[np.isfinite(estimates)]).max())
+        size += largest_entries(context.structure, context.theta)[0]
+        slack = rounding(size, terms=8.0 * (tables.structure.n_factors + 8) + steps)
+        reason = f"{_ESTIMATES} annealed estimates (Markov's inequality)"
+        bracket.offer_lower(min(value, bracket.upper), reason, slack, likely=True)
+        bracket.estimate = float(top + np.log(np.mean(np.exp(estimates - top))))

@@ -1,0 +1,130 @@
+"""Upper bounds of a search: copies of the model cut into blocks or into trees of clusters, by Hölder's inequality."""
+
+import math
+
+import numpy as np
+
+from cumulant.graphical.bounds.blocks import BlockCombination, Moved
+from cumulant.graphical.bounds.context import Context
+from cumulant.graphical.bounds.partition import Limits, Partition, partitions, with_fields
+from cumulant.graphical.bounds.reweighted import LANES, Combination, tighten
+from cumulant.graphical.bounds.spanning import cover
+
+__all__ = ["COPIES", "combination_of", "cuts_of", "evaluate", "improve", "spanning_trees", "stalled"]
+
+COPIES = (4, 8, 16)  # of the combination: a few first, more while there is time
+_MARGINALS = 6.0e7  # entries of a pass for marginals in a second, on one of the lanes
+_EVALUATIONS = 20.0  # of the first combination, that the time should be enough for
+_CUT = 0.25  # of the strength of all factors that a cut may cost: beyond, trees of clusters are better
+
+
+def spanning_trees(context: Context) -> bool:
+    """One bound by few spanning trees with equal shares; False where the model turns out impossible."""
+    structure = context.tables.structure
+    dense = structure.n_factors > 4 * structure.n_variables  # it needs many trees: clusters are better
+    return evaluate(context, combination_of(context, [], None if dense else 0.0), None)
+
+
+def evaluate(context: Context, combination: BlockCombination, point: np.ndarray | None) -> bool:
+    """One bound; False where it says that the model is impossible."""
+    context.ledger.more()
+    value, _, slack = combination.bound(np.zeros(combination.dim) if point is None else point)
+    if value == -np.inf:
+        context.bracket.settle(-np.inf, "a copy of the model without a possible state", 0.0)
+        return False
+    context.bracket.offer_upper(value, _reason(combination), slack)
+    return True
+
+
+def cuts_of(context: Context, n_copies: int) -> list[Partition]:
+    """Partitions for the copies; with a time limit, such that it is enough for a number of evaluations."""
+    memory = context.memory
+    if n_copies not in memory.cuts:
+        context.ledger.more()
+        limit = context.ledger.time_limit
+        entries = math.inf
+        if limit is not None:
+            entries = max(limit * _MARGINALS * LANES / (COPIES[0] * _EVALUATIONS), 1e4)
+        limits = Limits(context.bytes // LANES, entries, context.ledger.alive, memory.known)
+        tables, found = context.tables, []
+        if context.strength.size:
+            found = partitions(tables.structure, tables.theta, limits, n_copies)
+        worth = _CUT * float(context.strength.sum())
+        memory.cuts[n_copies] = [cut for cut in found if cut.cost <= worth]
+    return memory.cuts[n_copies]
+
+
+def combination_of(context: Context, cuts: list[Partition], bits: float | None) -> BlockCombination:
+    """Copies cut into blocks, and trees of clusters of `bits` bits for the factors that all of the cuts cut."""
+    tables, known = context.tables, context.memory.others
+    key, memory = len(cuts) if bits is None else -1, context.bytes // LANES
+    if key not in known:
+        context.ledger.more()
+        missing = np.ones(tables.structure.n_factors, dtype=bool)
+        for cut in cuts:
+            missing[cut.kept] = False
+        few = bits is not None
+        if bits is None:
+            bits = min(12.0, math.log2(max(memory, 64)) - 6.0)
+        others = cover(tables.structure, context.strength, missing, memory, bits, context.ledger.alive, few)
+        if not cuts and not others:  # no factor joins variables
+            none = np.zeros(0, np.int64)
+            others = [(none, with_fields(tables.structure, none))]
+        known[key] = others
+    return BlockCombination(tables, cuts, known[key], LANES * memory, context.ledger.alive, context.n_jobs)
+
+
+def improve(
+    context: Context,
+    combination: BlockCombination,
+    start: np.ndarray | None,
+    catch_up: bool = False,
+    keep: bool = False,
+) -> np.ndarray:
+    """Optimise shares and weights until ten evaluations bring less than a hundredth of the width: to what is known, or,
+    where these copies have to `catch_up` with another bound first, to their own. Returns the best point, and may `keep`
+    it for other searches.
+    """
+    reason, best = _reason(combination), []
+    watched = _Watched(combination, np.zeros(combination.dim) if start is None else start)
+
+    def report(value, slack):
+        context.bracket.offer_upper(value, reason, slack)
+        if keep:
+            context.memory.point = watched.best
+        best.append(min([value + slack, *best[-1:]]) if catch_up else context.bracket.upper)
+        if stalled(best, context):
+            return False
+        context.ledger.more()
+        return True
+
+    context.ledger.more()
+    tighten(watched, report)
+    return watched.best
+
+
+def stalled(best: list[float], context: Context) -> bool:
+    """Whether the last ten evaluations have brought less than a hundredth of the width."""
+    return len(best) > 10 and best[-11] - best[-1] < 0.01 * context.bracket.width
+
+
+def _reason(combination: BlockCombination) -> str:
+    cuts = combination.cuts
+    trees = combination.n_copies - len(cuts)
+    words = [f"{len(cuts)} cut into {cuts[0].n_blocks} blocks"] if cuts else []
+    words += [f"{trees} trees of clusters"] if trees else []
+    return f"Hölder's inequality over {combination.n_copies} copies ({', '.join(words)})"
+
+
+class _Watched(Moved):
+    """A bound that remembers the best point."""
+
+    def __init__(self, combination: Combination, point: np.ndarray):
+        super().__init__(combination, point)
+        self.best, self.value = point, np.inf
+
+    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
+        value, gradient, slack = super().bound(x)
+        if value + slack < self.value:
+            self.best, self.value = self.point + x, value + slack
+        return value, gradient, slack
