@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from cumulant import optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, NoEstimateError
+from cumulant.glm.batch.certify import certify_glm_gap
 from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.inputs import Inputs
 from cumulant.glm.batch.losses import Loss
@@ -198,6 +200,8 @@ class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
         return 1000 if isinstance(solver, GLMDualAscent) else 100
 
     def _finish(self, problem: GLMProblem, result: optim.Result) -> None:
+        if result.status not in ("converged", "rounding", "stationary"):
+            result = _at_least_the_constant(problem, result)
         self.n_iter_ = max(int(result.work), 1)
         self.objective_, self.status_ = float(result.value), str(result.status)
         self.certificate_, self.refusal_ = result.certificate, result.refusal
@@ -250,6 +254,21 @@ class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
     def load(cls, path: str | os.PathLike) -> "GLM":
         """Read a model that `save` wrote."""
         return load_model(cls, path)
+
+
+def _at_least_the_constant(problem: GLMProblem, result: optim.Result) -> optim.Result:
+    """The result of a run that ended early, or no weights and a constant score where that is better."""
+    x = problem.constant_start()
+    value = problem.value(x)
+    if value >= result.value and result.certificate is not None:
+        return result
+    if value >= result.value:  # the run ended without the state that its certificate needs
+        x, value = np.asarray(result.x), result.value
+    try:
+        found, refusal = certify_glm_gap(problem, x), ""
+    except CertificateError as refused:
+        found, refusal = None, str(refused)
+    return replace(result, x=x, value=value, certificate=found, refusal=refusal, subject=Subject(problem, x))
 
 
 def _refuse_separation(problem: GLMProblem) -> None:
