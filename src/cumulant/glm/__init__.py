@@ -12,10 +12,10 @@ from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.model import GLM
 from cumulant.glm.batch.penalty_path import PenaltyPath
 from cumulant.glm.batch.problem import GLMProblem
-from cumulant.glm.online.base import Pruning, RegularizationPath
 from cumulant.glm.online.lasso import OnlineLasso
 from cumulant.glm.online.logistic import OnlineL1Logistic
 from cumulant.glm.online.prequential import ContingencyTable, hashing, prequential
+from cumulant.glm.online.pruning import Pruning, RegularizationPath
 from cumulant.glm.solvers.dual_ascent import GLMDualAscent
 from cumulant.glm.solvers.newton import GLMNewton
 from cumulant.glm.solvers.proximal_newton import GLMProximalNewton

@@ -144,7 +144,7 @@ def _minimise_model(problem, state, gradient, precision):
                 break
         step = step.reshape(problem.shape)
         return step, problem.design.times(step), sweeps
-    pool = ColumnPool.of(problem.design, np.arange(len(problem.without_intercept(state.x))))
+    pool = ColumnPool(problem.design, np.arange(len(problem.without_intercept(state.x))))
     x = problem.without_intercept(state.x)
     enough = max(problem.shape[0] * precision, 1e-30)
     found = minimise_model(problem, pool, x, state.slope, state.curvature, enough, enough)

@@ -50,7 +50,7 @@ def minimise_model(
     residual = slope + curvature * first
     energy = dot(problem.weights, residual**2 / np.maximum(curvature, 1e-300))
     w = x.copy()
-    if pool.is_for_gram(pool.kept is not None):
+    if pool.is_for_gram(bool(pool.kept.size)):
         gram = pool.gram(weights)
         if problem.design.intercept:
             gram = gram - np.outer(sums, sums / total)
