@@ -66,7 +66,7 @@ class ExactGLM:
         losses = (self._row(i, self._scores(i, x))[0] for i in range(len(self.y)))
         return mp.fsum(w * v for w, v in zip(self.weights, losses, strict=True)) + self._penalty(x)
 
-    def better(self, x, steps=40):
+    def better(self, x, steps=20):
         """A point with a value at most that of `x`: Newton steps with halving on the coordinates that are free.
 
         Coordinates at zero stay there if they have an l1 penalty; a coordinate that changes its sign becomes zero.

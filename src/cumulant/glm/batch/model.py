@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +31,7 @@ from cumulant.glm.solvers.working_set import GLMWorkingSet
 __all__ = ["GLM"]
 
 
-class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
+class GLM(PartialFits, Paths, Predictions, Inputs):
     """Generalised linear model: observations from an exponential family whose parameter is linear in the features.
 
     The weights ``w`` and the intercept ``b`` minimise
@@ -258,7 +257,7 @@ class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
 
 def _at_least_the_constant(problem: GLMProblem, result: optim.Result) -> optim.Result:
     """The result of a run that ended early, or no weights and a constant score where that is better."""
-    x = problem.constant_start()
+    x = min((problem.constant_start(), np.zeros(problem.shape)), key=problem.value)
     value = problem.value(x)
     if value >= result.value and result.certificate is not None:
         return result
