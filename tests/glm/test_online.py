@@ -19,7 +19,7 @@ from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
 from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
-from cumulant.glm.batch.loss_kernels import row_terms
+from cumulant.glm.objective.loss_kernels import row_terms
 from cumulant.glm.online import passes
 from cumulant.glm.online.online_kernels import direction, implicit_slope
 from tests.reference import online as reference

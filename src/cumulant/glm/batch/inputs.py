@@ -11,9 +11,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from cumulant import families
 from cumulant.families import ExponentialFamily
-from cumulant.glm.batch.design import design_of
-from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent import SAMPLINGS
 
 __all__ = ["Inputs", "weights_of"]

@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from cumulant import optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, NoEstimateError
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.inputs import Inputs
-from cumulant.glm.batch.losses import Loss
 from cumulant.glm.batch.model_files import load_model, save_model
 from cumulant.glm.batch.partial_fits import PartialFits
 from cumulant.glm.batch.penalty_path import Paths
 from cumulant.glm.batch.prediction import Predictions
-from cumulant.glm.batch.problem import GLMProblem
-from cumulant.glm.batch.separation import separating_direction
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.losses import Loss
+from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.objective.separation import separating_direction
 from cumulant.glm.solvers.dual_ascent import GLMDualAscent
 from cumulant.glm.solvers.newton import GLMNewton, starting_point
 from cumulant.glm.solvers.newton_step import is_small, one_thread_if_small

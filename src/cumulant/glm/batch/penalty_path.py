@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.dual_ascent import fitted_intercept
 from cumulant.glm.solvers.newton import starting_point

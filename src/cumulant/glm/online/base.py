@@ -14,10 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from cumulant import files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, FileFormatError
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.design import design_of
-from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.online.passes import OnlinePasses, rows_of_a_step
 from cumulant.glm.online.pruning import PruningAndPaths
 from cumulant.glm.online.state import CURVATURES, FORMULATIONS, OnlineSettings, OnlineState

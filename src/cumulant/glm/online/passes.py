@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.online.state import OnlineSettings, OnlineState
 from cumulant.optim.protocol import Solver
 from cumulant.randomness import generator

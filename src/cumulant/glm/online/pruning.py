@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from cumulant.certificates import Certificate, Subject
-from cumulant.glm.batch.certify import certify_glm_gap
+from cumulant.glm.objective.certify import certify_glm_gap
 
 __all__ = ["Pruning", "PruningAndPaths", "RegularizationPath"]
 

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
-from cumulant.glm.batch import design_kernels as kernels
-from cumulant.glm.batch.design import DenseDesign, Design, SparseDesign, dot, unsigned
+from cumulant.glm.objective import design_kernels as kernels
+from cumulant.glm.objective.design import DenseDesign, Design, SparseDesign, dot, unsigned
 from cumulant.threads import one_blas_thread
 
 __all__ = ["NO_GRAM", "ColumnPool"]

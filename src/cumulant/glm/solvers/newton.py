@@ -8,10 +8,10 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError
-from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.duality_gap import PrimalDual
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_concordance, certify_glm_gap
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import (
     NO_FACTOR,
     Direction,

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.glm.batch.design import DenseDesign, dot, unsigned
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import DenseDesign, dot, unsigned
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_model, descend_sparse
 from cumulant.glm.solvers.newton_step import solve_damped
