@@ -642,10 +642,8 @@ def attempt_projection(rng):
         y = A @ (x0 + rng.normal(size=4))
     else:
         entropy, x = Shannon(), x0 * np.exp(rng.normal(size=4) * 10.0 ** rng.uniform(-8, 0))
+        A = np.abs(A[:1])
         y = A @ x0 * np.exp(rng.normal())
-        A, y = A[:1], y[:1]
-        if np.any(A < 0):
-            A, y = np.abs(A), np.abs(A) @ x0 * 1.5
     problem = Interpolation(A, y, x0, entropy)
 
     def gap():
@@ -659,13 +657,15 @@ def attempt_projection(rng):
             z = start + sum(nu[i] * rows[i] for i in range(len(rows)))
             half = lambda a: mpmath.fsum((a - start) ** 2) / 2  # noqa: E731
             return half(here) - half(z)
-        nu = mpmath.findroot(
-            lambda t: mpmath.fsum(a * s * mpmath.exp(a * t) for a, s in zip(rows[0], start, strict=True)) - target[0],
-            (mpf(-1), mpf(1)),
-            solver="anderson",
-            tol=1e-40,
-            maxsteps=200,
-        )
+        nu = mpf(0)  # Newton's method from the right, on a function that is convex and increasing
+        while mpmath.fsum(rows[0] * start * [mpmath.exp(a * nu) for a in rows[0]]) < target[0]:
+            nu = 2 * nu + 1 / max(rows[0])
+        for _ in range(200):
+            terms = rows[0] * start * [mpmath.exp(a * nu) for a in rows[0]]
+            step = (mpmath.fsum(terms) - target[0]) / mpmath.fsum(rows[0] * terms)
+            nu -= step
+            if abs(step) <= mpf(10) ** -50 * abs(nu):
+                break
         z = [s * mpmath.exp(a * nu) for a, s in zip(rows[0], start, strict=True)]
         divergence = lambda q: mpmath.fsum(  # noqa: E731
             v * mpmath.log(v / s) - v + s for v, s in zip(q, start, strict=True)
