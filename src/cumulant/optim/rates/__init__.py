@@ -2,8 +2,9 @@
 
 `optim.compare_with_rate(trace, bound)` compares a run with one. All accept arrays of steps. The rates of gradient
 descent are in `gradient_descent`, those of methods with momentum in `accelerated`, those of proximal methods and of
-penalties in `proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`, those
-of stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in `dual_ascent`.
+penalties in `proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in
+`stochastic`, those of stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in
+`dual_ascent`.
 """
 
 from cumulant.optim.rates.accelerated import (
