@@ -4,7 +4,7 @@
 bound on how far it can be from the optimum.
 """
 
-from cumulant.optim import interior_point, rates, schedules
+from cumulant.optim import gradients, interior_point, rates, schedules
 from cumulant.optim.analysis import flows
 from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, reparametrised_flow
 from cumulant.optim.analysis.implicit_bias import implicit_bias, small_start_limit
@@ -56,6 +56,7 @@ from cumulant.optim.solvers.mirror_descent import MirrorDescent, relative_consta
 from cumulant.optim.solvers.newton import Newton
 from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
+from cumulant.optim.solvers.robbins_monro import RobbinsMonro
 from cumulant.optim.solvers.stochastic_mirror_descent import StochasticMirrorDescent
 
 __all__ = [
@@ -113,6 +114,7 @@ __all__ = [
     "ResidualSampler",
     "Result",
     "RidgeSolution",
+    "RobbinsMonro",
     "SampleLikelihood",
     "SamplerState",
     "Simplex",
@@ -131,6 +133,7 @@ __all__ = [
     "dual_value",
     "equivalent_entropy",
     "flows",
+    "gradients",
     "implicit_bias",
     "interior_point",
     "is_separable",

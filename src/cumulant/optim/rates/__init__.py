@@ -52,6 +52,7 @@ from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
 from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
 from cumulant.optim.rates.stochastic_gradient import (
+    noisy_gradient,
     sag,
     sag_start,
     saga,
@@ -96,6 +97,7 @@ __all__ = [
     "nesterov_flow",
     "nesterov_quadratic_factor",
     "nesterov_strongly_convex",
+    "noisy_gradient",
     "nonuniformity",
     "penalised_residual",
     "primal_smoothness",
