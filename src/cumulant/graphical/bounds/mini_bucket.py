@@ -2,12 +2,12 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer
+from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
@@ -15,6 +15,7 @@ from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
+from cumulant.graphical.structure import Structure
 
 __all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
 
@@ -69,7 +70,7 @@ class MiniBucket:
     def interval(self) -> Interval:
         """What is known of ``log Z``: one end is the bound, the other infinite."""
         ends = (-np.inf, self.bound) if self.sense == "upper" else (self.bound, np.inf)
-        return Interval(*ends, certificate=self.certificate)
+        return Interval(*ends)
 
     def __str__(self):
         return (
@@ -152,11 +153,15 @@ def mini_bucket_bound(
     if search.first() and report(None, None):
         search.trace.clear()
         tighten(search, report, max_steps)
-    bound = sign * float(np.nextafter(search.value, np.inf)) if search.value > -np.inf else sign * search.value
-    result = MiniBucket(
-        bound, sense, made.exact, len(made.splits), np.array(search.trace), found.order, limit, search.point, model
-    )
-    return result if sense == "lower" and bound == -np.inf else replace(result, certificate=certify(model, result))
+    bound = search.value + search.slack
+    bound = sign * (float(np.nextafter(bound, np.inf)) if bound > -np.inf else bound)
+    certificate = None
+    if sense == "upper" or bound > -np.inf:
+        certificate = _certificate(structure, theta, made, search.value, search.slack)
+    return MiniBucket(
+        bound, sense, made.exact, len(made.splits), np.array(search.trace), found.order, limit, search.point, model,
+        certificate,
+    )  # fmt: skip
 
 
 def fitting(
@@ -214,9 +219,9 @@ class _Search:
 
     def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
         value, gradient, slack = self.made.bound(x)
-        if value + slack < self.value:
-            self.value, self.slack, self.point = value + slack, slack, x.copy()
-        self.trace.append(self.made.sign * self.value)
+        if value + slack < self.value + self.slack:
+            self.value, self.slack, self.point = value, slack, x.copy()
+        self.trace.append(self.made.sign * (self.value + self.slack))
         return value, gradient, slack
 
 
@@ -228,11 +233,15 @@ def certify(model: Any, result: MiniBucket) -> Certificate:
         raise CertificateError(
             f"the bound is about {len(result.order)} variables, the model has {structure.n_variables} free ones"
         )
-    upper = result.sense == "upper"
-    made = _covering(Tables.of(structure, theta), result.order, 1 if upper else -1, result.limit)
+    made = _covering(Tables.of(structure, theta), result.order, 1 if result.sense == "upper" else -1, result.limit)
     if made.dim != result.point.size:
         raise CertificateError("the mini-buckets of this model are not those of the bound")
     value, _, slack = made.bound(result.point)
+    return _certificate(structure, theta, made, value, slack)
+
+
+def _certificate(structure: Structure, theta: np.ndarray, made: Covering, value: float, slack: float) -> Certificate:
+    upper = made.sign > 0
     ends = (-np.inf, value + slack) if upper else (-value - slack, np.inf)
     weights = "are positive and add up to one" if upper else "add up to one, and one of them is positive"
     return Certificate(
@@ -245,7 +254,8 @@ def certify(model: Any, result: MiniBucket) -> Certificate:
             check_simple_bounds(structure, theta, *ends),
         ),
         slack=slack,
-        details={"splits": len(made.splits), "evaluations": len(result.trace)},
+        recipe=recipe_of(certify),
+        details={"splits": len(made.splits)},
     )
 
 

@@ -117,8 +117,8 @@ def kac_ward(model: Ising, positions: Any) -> float:
 
 def _error_of_determinant(matrix: csc_array, factors: SuperLU) -> float:
     """What rounding may have done to ``log det / 2``: ``|d log det M| <= |M^-1|_F |dM|_F``, where ``|dM|`` is at most
-    ``c eps |L||U|`` for an elimination with at most ``c`` entries in a row (Higham 2002, theorem 9.3). Above some size both
-    norms are estimated by random signs, and twice the product is taken.
+    ``c eps |L||U|`` for an elimination with at most ``c`` entries in a row (Higham 2002, theorem 9.3). Above some size
+    both norms are estimated by random signs, and twice the product is taken.
     """
     n = matrix.shape[0]
     probes = np.eye(n) if n <= _DENSE else generator(0).choice([-1.0, 1.0], (n, _PROBES)) / np.sqrt(_PROBES)
