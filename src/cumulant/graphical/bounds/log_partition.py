@@ -97,12 +97,14 @@ def _interval(context: Context, settings: Settings) -> Interval:
     if guess is None:
         guess = 0.5 * (lower + upper) if np.isfinite(lower) else upper
     guess = min(max(guess, lower), upper)
-    assumptions = [by_construction("the shares of the copies add up to theta and their weights to one")]
-    if bracket.exact:
-        assumptions = [by_construction("every state is in exactly one term of the sum")]
-    elif bracket.likely:
-        assumptions.append(by_construction("the annealed estimates are independent and unbiased", "Neal 2001"))
-    assumptions += [
+    grounds = {
+        "elimination": "every state is in exactly one term of the sum",
+        "copies": "the shares of the copies add up to theta and their weights to one",
+        "mini-buckets": "the weights of each bucket add up to one and its shifts to zero",
+        "annealed": "the annealed estimates are independent and unbiased",
+    }
+    assumptions = [
+        *(by_construction(text) for word, text in grounds.items() if word in theorem),
         by_construction("rounding stays within the allowance", f"{bracket.slack:.2g}, included"),
         check_simple_bounds(context.structure, context.theta, lower, upper),
     ]
@@ -235,8 +237,7 @@ def bound_marginals(
         first, memory.q = bracket_of(tables, delta)
         quick = first.exact
     # even a search without time looks at all tables once: too long for each of thousands of variables
-    clocked = not quick and max_work is None and time_limit is not None
-    limit = 1.1 * time_limit + _GRACE if clocked else math.inf
+    limit = math.inf if quick or max_work is not None or time_limit is None else 1.1 * time_limit + _GRACE
     for k, (at, size) in enumerate(zip((theta.size + np.cumsum(sizes) - sizes).tolist(), sizes, strict=True)):
         if time.monotonic() - begin + size * quickest > limit:
             break

@@ -11,7 +11,7 @@ from cumulant.certificates import Certificate, Interval, Subject, by_constructio
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.bounds.reweighted import Tables, tighten
+from cumulant.graphical.bounds.reweighted import Best, Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
@@ -144,13 +144,13 @@ def mini_bucket_bound(
     found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
     made, limit = fitting(tables, found.order, sign, int(max_memory), i_bound)
-    search = _Search(made)
+    search = Best(made)
 
     def report(_value, _slack):
         out_of_time = time_limit is not None and time.monotonic() - begin >= time_limit
         return len(search.trace) < max_steps and not out_of_time
 
-    if search.first() and report(None, None):
+    if math.isfinite(search.bound(search.point)[0]) and made.dim > 0 and report(None, None):
         search.trace.clear()
         tighten(search, report, max_steps)
     bound = search.value + search.slack
@@ -158,10 +158,10 @@ def mini_bucket_bound(
     certificate = None
     if sense == "upper" or bound > -np.inf:
         certificate = _certificate(structure, theta, made, search.value, search.slack)
+    trace = sign * np.array(search.trace)
     return MiniBucket(
-        bound, sense, made.exact, len(made.splits), np.array(search.trace), found.order, limit, search.point, model,
-        certificate,
-    )  # fmt: skip
+        bound, sense, made.exact, len(made.splits), trace, found.order, limit, search.point, model, certificate
+    )
 
 
 def fitting(
@@ -202,27 +202,6 @@ def _covering(tables: Tables, order: np.ndarray, sign: int, limit: tuple[int, fl
         return len(scope) <= variables and (bits == math.inf or sum(logs[u] for u in scope) <= bits + 1e-9)
 
     return covering(tables, order, fits, sign)
-
-
-class _Search:
-    """Points that were tried: what `tighten` sees of a covering, and the best of them."""
-
-    def __init__(self, made: Covering):
-        self.made, self.dim = made, made.dim
-        self.value, self.slack, self.point = np.inf, 0.0, np.zeros(made.dim)
-        self.trace: list[float] = []
-
-    def first(self) -> bool:
-        """The bound at the start; whether there is something to improve."""
-        value = self.bound(self.point)[0]
-        return self.dim > 0 and math.isfinite(value)
-
-    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
-        value, gradient, slack = self.made.bound(x)
-        if value + slack < self.value + self.slack:
-            self.value, self.slack, self.point = value, slack, x.copy()
-        self.trace.append(self.made.sign * (self.value + self.slack))
-        return value, gradient, slack
 
 
 @issuer
