@@ -1,5 +1,6 @@
 """An interval that contains ``log Z``, whatever the model: exact where it fits, else the best bounds time allows."""
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of, rounding
-from cumulant.errors import CertificateError, DomainError
+from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
+from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
 from cumulant.graphical.bounds.ledger import Ledger
 from cumulant.graphical.bounds.search import Settings, search
@@ -115,6 +116,7 @@ def _interval(context: Context, settings: Settings) -> Interval:
         "seed": context.seed,
         "exact": settings.exact,
         "sampling": settings.sampling,
+        "delta": settings.delta,
         "time_limit": math.inf if limit is None else limit,
     }
     certificate = Certificate(
@@ -140,7 +142,8 @@ def _check(time_limit, max_memory, max_work, delta) -> None:
 def certify_interval(model: Any, interval: Interval) -> Certificate:
     """The certificate of an interval for ``log Z`` again, by the same work on the model.
 
-    What the work gives is compared, at both ends, with `simple_bounds`, which share no arithmetic with it.
+    What the work gives is compared, at both ends, with `simple_bounds`, which share no arithmetic with it; an exact
+    value also with elimination in another order, where that fits into the same memory.
     """
     certificate = interval.certificate
     if certificate is None:
@@ -154,10 +157,16 @@ def certify_interval(model: Any, interval: Interval) -> Certificate:
         max_work=int(settings["work"]),
         exact=bool(settings["exact"]),
         sampling=bool(settings["sampling"]),
-        delta=certificate.delta or 1e-6,
+        delta=settings["delta"],
         rng=int(settings["seed"]),
     )
     assert again.certificate is not None
+    assert again.estimate is not None
+    if again.certificate.theorem == "elimination":
+        with contextlib.suppress(TooWide):
+            other = model.log_partition(method="elimination", max_memory=int(settings["max_memory"]))
+            same = other == again.estimate or abs(other - again.estimate) <= again.width
+            check(same, "elimination in another order gives the same value", f"{other:.17g}")
     return again.certificate
 
 
