@@ -150,7 +150,8 @@ class MarkovNetworkEstimator(PairwiseDensity):
             self._bin_edges = [arrays[f"bins/{v}"] for v in range(self.n_features_in_)]
             return
         one = np.array([[values[0] for values in self.categories_]], dtype=object)
-        self._encoder = OrdinalEncoder(categories=self.categories_).fit(one)
+        categories: Any = self.categories_
+        self._encoder = OrdinalEncoder(categories=categories).fit(one)
 
     def _tree(self, x: np.ndarray) -> Any:
         return chow_liu(x, smoothing=self.l2, cardinalities=[len(values) for values in self.categories_])
