@@ -59,6 +59,9 @@ class DiscreteFamily(Learnable):
     0.0
     """
 
+    domain = "theta finite, or -inf for what is impossible where tables are the parameter"
+    mean_domain = "mu inside the marginal polytope"
+
     def __init__(self, structure: Structure, design: Any = None, labels: Labels | None = None):
         self.structure = structure
         self.labels = Labels.of(structure.cardinalities) if labels is None else labels
