@@ -221,7 +221,7 @@ def test_fitting_survives_a_worker_killed_at_any_moment(client):
 def without_workers(monkeypatch, interrupt):
     """A fit on a cluster that loses all its workers after five rounds."""
     monkeypatch.setattr(module, "ShardedProblem", functools.partial(ShardedProblem, patience=0.5))
-    original = module.ClusterWatch.__call__
+    original = module.ClusterMonitor.__call__
     crf = ChainCRF(l2=L2, engine="dask", tol=1e-14, max_epochs=10**4)
     with running(n_workers=2, processes=False) as client:
 
@@ -232,7 +232,7 @@ def without_workers(monkeypatch, interrupt):
                     signal.raise_signal(signal.SIGINT)
             return original(self, snapshot)
 
-        monkeypatch.setattr(module.ClusterWatch, "__call__", watch)
+        monkeypatch.setattr(module.ClusterMonitor, "__call__", watch)
         with (
             pytest.warns(LostShardWarning),
             nullcontext() if interrupt else pytest.raises(ClusterError, match="none came"),

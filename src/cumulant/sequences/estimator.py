@@ -162,7 +162,8 @@ class CRF(BaseEstimator):
         return self.weights_certificate_.verify(Subject(problem, self.weights_))
 
     def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name != "dual_"}
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "dual_"}  # too large to travel
 
     def __setstate__(self, state):
         super().__setstate__(state)

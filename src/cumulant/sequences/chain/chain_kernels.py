@@ -151,10 +151,10 @@ def _normalise(row):
         highest = max(highest, row[k])
     for k in range(len(row)):
         total += np.exp(row[k] - highest)
-    total = highest + np.log(total)
+    total = np.log(total)
     for k in range(len(row)):
-        row[k] -= total
-    return total
+        row[k] = (row[k] - highest) - total  # in this order: large scores would cost the digits of their differences
+    return highest + total
 
 
 @kernel

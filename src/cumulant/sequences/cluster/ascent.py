@@ -113,7 +113,7 @@ class ClusterAscent(Solver):
 def certify_shards(given: ShardedProblem, answer: np.ndarray) -> Certificate:
     """`certify_gap` of the weights of the residual `answer`, computed by the workers that have the data."""
     shards = given.ask(Shard.certify, answer)
-    parts = [given._sum(part) for part in zip(*shards, strict=True)]
+    parts: list[Any] = [given._sum(part) for part in zip(*shards, strict=True)]
     parts[5] += UNIT * len(shards) * given._sum([np.abs(shard[4]) for shard in shards])
     return gap_certificate(given, given.weights_of(answer), *parts)
 

@@ -18,7 +18,7 @@ from cumulant.sequences.chain.chain_kernels import gather
 from cumulant.sequences.chain.radius import attribute_radii
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.regularised import TINY, UNIT, Regularised
-from cumulant.sequences.tree import tree_kernels as kernels
+from cumulant.sequences.tree import junction_tree_kernels as kernels
 from cumulant.sequences.tree.layout import Features, Layout, WeightRows, features_of, lay_out, rows_of
 from cumulant.threads import in_parts
 
@@ -389,7 +389,7 @@ class TreeProblem(Regularised):
     def ascend(
         self, hidden, mu: TreeMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
     ) -> None:
-        """An epoch of dual ascent on the graphs `members`, in place: see `tree_kernels.ascend_trees`."""
+        """An epoch of dual ascent on the graphs `members`, in place: see `junction_tree_kernels.ascend_trees`."""
         inference, rows = self.inference, self.rows
         ends = np.concatenate([[0], np.cumsum(rows.widths)])
         widest = np.diff(ends[rows.starts]).max()
