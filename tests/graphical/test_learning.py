@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
+from cumulant import optim
 from cumulant.certificates import Subject
-from cumulant.errors import CertificateError, NoEstimateError
+from cumulant.errors import CertificateError, FileFormatError, NoEstimateError
 from cumulant.graphical import (
     MCMC,
     ContrastiveDivergence,
@@ -141,6 +142,26 @@ def test_a_run_that_ends_early_is_certified_for_what_it_did(data):
     assert stopped.status == "stopped"
     assert len(values) == 4
     assert stopped.certificate.upper > 0
+
+
+def test_an_exact_fit_is_resumed_from_its_checkpoint(data, tmp_path):
+    settings = {"method": "exact", "mixing": FastMixing(0.6), "l2": 0.1, "checkpoint": tmp_path / "fit"}
+    part = fit(data, grid(3, 3), callback=lambda snapshot: snapshot.step == 3, **settings)
+    assert part.status == "stopped"
+    whole = fit(data, grid(3, 3), method="exact", mixing=FastMixing(0.6), l2=0.1)
+    resumed = fit(data, grid(3, 3), **settings)
+    assert resumed.status == whole.status == "converged"
+    assert (resumed.model.theta == whole.model.theta).all()
+    with pytest.raises(FileFormatError, match="another problem"):
+        fit(data[:200], grid(3, 3), **settings)
+
+
+def test_a_learning_problem_is_one_of_optim(data):
+    problem = learning_problem(data, grid(3, 3), l2=0.1)
+    result = optim.run(optim.LBFGS(), problem, np.zeros(problem.shape), tol=1e-9)
+    assert result.status == "converged"
+    result.certificate.verify(result.subject)
+    assert_allclose(result.x, fit(data, grid(3, 3), method="exact", l2=0.1).model.theta, atol=1e-6)
 
 
 def test_values_recorded_by_a_sampled_run_are_near_to_the_objective(data):

@@ -29,6 +29,11 @@ class ConditionalProblem(LearningProblem):
         """What the objective is called in certificates."""
         return "-pseudo-likelihood" if self.blocks == "variables" else "-composite likelihood"
 
+    @property
+    def smoothness(self) -> None:
+        """Unknown: that of the likelihood does not hold here."""
+        return None
+
     @cached_property
     def _pairs(self) -> np.ndarray:
         return self.edges if isinstance(self.model, Ising) else self.model.structure.edges

@@ -20,7 +20,7 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.protocol import Problem
 
-__all__ = ["Fit", "LearningProblem", "SampledRun"]
+__all__ = ["Fit", "LearningProblem", "RegularisedLikelihood", "SampledRun"]
 
 _UNIT = 2.0**-53
 
@@ -106,8 +106,25 @@ class Fit:
         return "\n".join(lines)
 
 
+class RegularisedLikelihood(Problem):
+    """What learning problems know of their constants: statistics within ``R`` of a centre, and ``l2``."""
+
+    R: Any
+    l2: Any
+
+    @property
+    def smoothness(self) -> Any:
+        """``R^2 + l2``, as the covariance of the statistics is at most ``R^2``."""
+        return lipschitz(self.R, self.l2)
+
+    @property
+    def strong_convexity(self) -> float:
+        """``l2``."""
+        return self.l2
+
+
 @dataclass(frozen=True)
-class LearningProblem(Problem):
+class LearningProblem(RegularisedLikelihood):
     """Minimise ``f(theta) = A(theta) - <theta, mean> + l2/2 |theta|^2`` over ``theta`` in a set.
 
     `model` gives the family; `free` are the parameters that are learnt (not those of single variables, where there are
@@ -145,16 +162,6 @@ class LearningProblem(Problem):
     def shape(self) -> tuple[int]:
         """Of ``theta``, the free parameters."""
         return (self.free.size,)
-
-    @property
-    def smoothness(self) -> float:
-        """``R^2 + l2``, as the covariance of the statistics is at most ``R^2``."""
-        return lipschitz(self.R, self.l2)
-
-    @property
-    def strong_convexity(self) -> float:
-        """``l2``."""
-        return self.l2
 
     @cached_property
     def R(self) -> float:

@@ -9,9 +9,8 @@ import numpy as np
 from cumulant.certificates import Assumption, assume, check
 from cumulant.errors import CertificateError
 from cumulant.families.finite import SampledFamily
-from cumulant.graphical.learning.planner import lipschitz
+from cumulant.graphical.learning.problem import RegularisedLikelihood
 from cumulant.graphical.mixing.certificates import Mixing
-from cumulant.optim.protocol import Problem
 
 __all__ = ["SampledFamilyProblem", "SampledModel", "sampled_family_problem"]
 
@@ -46,7 +45,7 @@ class _Draws:
 
 
 @dataclass(frozen=True)
-class SampledFamilyProblem(Problem):
+class SampledFamilyProblem(RegularisedLikelihood):
     """Minimise ``A(theta) - <theta, mean> + l2/2 |theta|^2`` where ``A`` is unknown and ``grad A = E T`` is sampled.
 
     The value of the objective is counted from ``A(0)``, which is unknown.
@@ -68,16 +67,6 @@ class SampledFamilyProblem(Problem):
     def R(self) -> float:
         """The radius of the statistics, as given."""
         return float(self.family.radius)
-
-    @property
-    def smoothness(self) -> float:
-        """``R^2 + l2``."""
-        return lipschitz(self.R, self.l2)
-
-    @property
-    def strong_convexity(self) -> float:
-        """``l2``."""
-        return self.l2
 
     @property
     def least_smoothness(self) -> float:

@@ -89,7 +89,7 @@ class SampledGradient(Solver):
             return path[k].copy()
         if self.average == "all":
             return path[1 : k + 1].mean(axis=0)
-        return problem.project(path[(k + 1) // 2 : k + 1].mean(axis=0))[0]
+        return path[(k + 1) // 2 : k + 1].mean(axis=0)  # in the set, which is convex
 
     def measure(self, problem: Any, state: SampledState) -> dict[str, float]:
         """An estimate of the objective at the last iterate, and the norm of the sampled gradient."""
