@@ -40,7 +40,7 @@ RESULTS = {
     ),
     "RidgeSolution": lambda: carried(optim.ridge(A, Y, 1.0)),
     "ImplicitBias": lambda: carried(optim.implicit_bias(A[:2], Y[:2], np.zeros(3), Euclidean())),
-    "Risk": lambda: carried(risk.expected_kl(families.Poisson(), families.Poisson().natural(rate=2.0), 10)),
+    "Risk": lambda: carried(risk.expected_kl(families.NormalKnownMean(), [-0.5], 10)),
     "StepNetwork": lambda: carried(step_network(np.sin, 0.0, 3.0, 20, lipschitz=1.0)),
     "MiniBucket": lambda: carried(graphical.mini_bucket_bound(GRID, i_bound=2)),
     "TreeReweighted": lambda: carried(graphical.tree_reweighted(GRID)),

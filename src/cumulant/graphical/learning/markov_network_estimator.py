@@ -149,7 +149,9 @@ class MarkovNetworkEstimator(PairwiseDensity):
         if self._binned:
             self._bin_edges = [arrays[f"bins/{v}"] for v in range(self.n_features_in_)]
             return
-        one = np.array([[values[0] for values in self.categories_]], dtype=object)
+        # The encoder compares values of the type it was fitted with: numbers with numbers.
+        kinds = {"n" if values.dtype.kind in "biuf" else values.dtype.kind for values in self.categories_}
+        one = np.array([[values[0] for values in self.categories_]], dtype=None if kinds in ({"n"}, {"U"}) else object)
         categories: Any = self.categories_
         self._encoder = OrdinalEncoder(categories=categories).fit(one)
 
