@@ -4,7 +4,7 @@ import importlib
 import sys
 
 ALL = (
-    "bounds", "families", "gibbs", "glm", "graphical", "lasso", "messages", "online_l1", "projections", "sdca",
+    "bounds", "families", "gibbs", "glm", "graphical", "lasso", "loop", "messages", "online_l1", "projections", "sdca",
     "sequences",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -35,7 +35,8 @@ Status = Literal["checked", "by construction", "assumed"]
 Kind = Literal["deterministic", "with probability", "in expectation"]
 
 _MARKS = {"checked": "✓", "by construction": "=", "assumed": "?"}
-_ISSUERS: dict[str, Callable[[Any, Any], "Certificate"]] = {}
+_ISSUERS: dict[str, Callable[..., "Certificate"]] = {}
+_P = ParamSpec("_P")
 
 
 class Subject(NamedTuple):
@@ -273,7 +274,7 @@ class Certificate:
             raise ValueError(f"this is not the JSON text of a certificate: {problem}") from problem
 
 
-def issuer(function: Callable[[Any, Any], Certificate]) -> Callable[[Any, Any], Certificate]:
+def issuer(function: Callable[_P, Certificate]) -> Callable[_P, Certificate]:
     """Register ``function(given, answer) -> Certificate`` as one that issues certificates, now and when verifying.
 
     Its name, ``module:function``, becomes the `recipe` of the certificates it returns, so that a certificate read from
@@ -288,8 +289,8 @@ def issuer(function: Callable[[Any, Any], Certificate]) -> Callable[[Any, Any], 
     recipe = recipe_of(function)
 
     @wraps(function)
-    def issue(given: Any, answer: Any, *args: Any, **settings: Any) -> Certificate:
-        certificate = function(given, answer, *args, **settings)
+    def issue(*args: _P.args, **settings: _P.kwargs) -> Certificate:
+        certificate = function(*args, **settings)
         return certificate if certificate.recipe else replace(certificate, recipe=recipe)
 
     _ISSUERS[recipe] = issue
@@ -306,7 +307,7 @@ def recipe_of(function: Callable) -> str:
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _issuer(recipe: str, quantity: str) -> Callable[[Any, Any], Certificate]:
+def _issuer(recipe: str, quantity: str) -> Callable[..., Certificate]:
     if not recipe:
         raise CertificateError(f"this certificate of {quantity} has no recipe: it can be read but not recomputed")
     module = recipe.partition(":")[0]

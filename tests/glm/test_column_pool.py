@@ -16,8 +16,8 @@ WEIGHTS = RNG.random(50)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 def test_a_pool_is_its_columns(form):
     design = design_of(form(A), True)
-    pool = ColumnPool.of(design, np.array([3, 1, 30]))
-    pool = pool.keeping(pool.gram(WEIGHTS)).grown(design, np.array([7, 20]), WEIGHTS)
+    pool = ColumnPool(design, np.array([3, 1, 30]))
+    pool = pool.keeping(pool.gram(WEIGHTS)).grown(np.array([7, 20]), WEIGHTS)
     pool = pool.part(np.array([0, 2, 3, 4]))
     columns = [3, 30, 7, 20]
     assert pool.columns.tolist() == columns

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from cumulant.glm.batch.design import DenseDesign, SparseDesign, design_of
+from cumulant.glm.objective.design import DenseDesign, SparseDesign, design_of
 
 
 def pair(intercept, n=6002, p=40, density=0.1):

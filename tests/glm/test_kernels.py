@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from cumulant.glm.batch.design import dot, unsigned
-from cumulant.glm.batch.loss_kernels import row_conjugate, row_terms
-from cumulant.glm.batch.losses import loss_of
+from cumulant.glm.objective.design import dot, unsigned
+from cumulant.glm.objective.loss_kernels import row_conjugate, row_terms
+from cumulant.glm.objective.losses import loss_of
 from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_gram, descend_model, descend_sparse
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
 from cumulant.glm.solvers.quadratic_model import polish

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 from cumulant import families
-from cumulant.glm.batch.losses import FamilyLoss, loss_of
+from cumulant.glm.objective.losses import FamilyLoss, loss_of
 from tests.glm.cases import FAMILIES, features, observations
 from tests.reference import glm as reference
 

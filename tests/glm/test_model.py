@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, GammaRegressor, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.utils.estimator_checks import check_estimator
@@ -415,3 +415,54 @@ def test_a_fitted_model_survives_a_pickle():
     model = GLM("poisson").fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert_allclose(again.predict(sp.csr_matrix(X)), model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["newton", "prox-newton", "sdca"])
+def test_verify_issues_the_certificate_again_from_the_data(solver, tmp_path):
+    X, y = features(n=60), observations("poisson", features(n=60))
+    rng = np.random.default_rng(0)
+    weights, exposure = rng.random(60) * (rng.random(60) < 0.8), rng.random(60) + 0.5
+    model = GLM("poisson", l1=0.01 * (solver != "newton"), l2=0.1, tol=1e-6, solver=solver, random_state=0)
+    data = {"sample_weight": weights, "exposure": exposure}
+    model.fit(X, y, **data)
+    for found in (model, GLM.load(model.save(tmp_path / "model"))):
+        fresh = found.verify(X, y, **data)
+        assert fresh.bound <= found.certificate_.upper
+        assert fresh.recipe == found.certificate_.recipe
+        with pytest.raises(CertificateError, match="does not hold"):
+            found.verify(X, y + 1, **data)
+        with pytest.raises(CertificateError, match="dual slope for each row"):
+            found.verify(X[:-1], y[:-1], weights[:-1], exposure=exposure[:-1])
+        found.coef_ = found.coef_ + 0.1
+        with pytest.raises(CertificateError, match="does not hold"):
+            found.verify(X, y, **data)
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "categorical", "normal"])
+def test_verify_without_a_penalty_and_for_classifiers(family, tmp_path):
+    X = features(n=80)
+    y = observations(family, X)
+    y = np.array(["a", "b", "c"])[y.astype(int)] if family != "normal" else y
+    model = GLM(family, l2=0.0 if family != "categorical" else 0.1, tol=1e-6).fit(X, y)
+    model.verify(X, y)
+    GLM.load(model.save(tmp_path / "model")).verify(X, y)
+    stream = GLM(family, l2=0.1).partial_fit(X, y, classes=np.unique(y) if family != "normal" else None)
+    with pytest.raises(CertificateError, match="rows of earlier batches are gone"):
+        stream.verify(X, y)
+
+
+@pytest.mark.parametrize("settings", [{}, {"l1": 0.01}, {"solver": "sdca", "tol": 1e-9}], ids=str)
+def test_a_fit_is_interrupted_by_a_callback_and_resumed_from_a_checkpoint(settings, tmp_path):
+    X = features(n=300, p=80, seed=3)
+    y = observations("bernoulli", X)
+    settings = {"l2": 1e-3, "tol": 1e-8, "random_state": 0} | settings
+    whole = GLM("bernoulli", **settings).fit(X, y)
+    seen = []
+    first = GLM("bernoulli", **settings, checkpoint=tmp_path / "fit", callback=lambda s: seen.append(s.step) or True)
+    assert first.fit(X, y).status_ == "stopped"
+    assert seen == [1]
+    first.verify(X, y)
+    second = GLM("bernoulli", **settings, checkpoint=tmp_path / "fit").fit(X, y)
+    assert second.status_ == whole.status_ == "converged"
+    assert_array_equal(second.coef_, whole.coef_)
+    assert second.n_iter_ == whole.n_iter_

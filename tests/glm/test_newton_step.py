@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.glm import GLM
-from cumulant.glm.batch.design import design_of
-from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton import GLMNewton
 from cumulant.glm.solvers.newton_step import (
     by_conjugate_gradients,

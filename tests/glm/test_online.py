@@ -15,11 +15,12 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from cumulant import files
-from cumulant.errors import FileFormatError, NotConvergedError
+from cumulant.certificates import Subject
+from cumulant.errors import CertificateError, FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
 from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
-from cumulant.glm.batch.loss_kernels import row_terms
-from cumulant.glm.online import base as online_base
+from cumulant.glm.objective.loss_kernels import row_terms
+from cumulant.glm.online import passes
 from cumulant.glm.online.online_kernels import direction, implicit_slope
 from tests.reference import online as reference
 
@@ -220,7 +221,7 @@ def test_weights():
 
 def test_the_clock_ends_a_fit_with_a_certificate(monkeypatch):
     X, y = sparse_rows(0, rows=60, features=5)
-    monkeypatch.setattr(online_base, "_CHUNK", 1)
+    monkeypatch.setattr(passes, "_CHUNK", 1)
     model = OnlineL1Logistic(0.01, passes=10_000, time_limit=0.05, shuffle=False).fit(X, y)
     assert model.status_ == "time_limit"
     assert 0 < model.n_rows_ < 600_000
@@ -233,7 +234,7 @@ def test_the_clock_ends_a_fit_with_a_certificate(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(online_base.OnlineState, "learn", interrupted)
+    monkeypatch.setattr(passes.OnlineState, "learn", interrupted)
     assert OnlineL1Logistic(passes=3).fit(X, y).status_ == "interrupted"
 
 
@@ -340,7 +341,10 @@ def test_the_certificate_bounds_the_distance_to_the_minimum():
     value = np.mean(np.logaddexp(0, -np.where(labels, 1, -1) * scores)) + 0.01 * np.abs(classifier.coef_).sum()
     assert 0 <= value - exact.objective_ <= certificate.upper < 0.1 * value
     problem = classifier._problem(X, labels.astype(float), np.ones(len(labels)), 0.01)
-    assert certificate.verify(problem, np.append(classifier.coef_, classifier.intercept_)).bound <= certificate.upper
+    assert (
+        certificate.verify(Subject(problem, np.append(classifier.coef_, classifier.intercept_))).bound
+        <= certificate.upper
+    )
 
 
 def test_a_stream_has_no_certificate():
@@ -485,3 +489,38 @@ def test_a_thousand_steps_equal_the_loop_in_numpy(formulation):
     slacks = x if formulation == "split" else np.concatenate([x[:3] + x[3:], x[3:] - x[:3]])
     assert_allclose(np.concatenate([state.s0, state.s1]), slacks, atol=1e-10)
     assert_allclose(np.concatenate([state.z0, state.z1]), z, atol=1e-10)
+
+
+def test_verify_issues_the_certificate_again_also_from_a_file(tmp_path):
+    X, y = sparse_rows(0, rows=60, features=5)
+    weights = np.random.default_rng(0).random(60)
+    model = OnlineL1Logistic(0.01, passes=20, random_state=0).fit(X, y, weights)
+    again = OnlineL1Logistic.load(model.save(tmp_path / "model"))
+    assert (again.certificate_, again.status_) == (model.certificate_, "max_steps")
+    for found in (model, again):
+        assert found.verify(X, y, weights).upper == model.certificate_.upper
+        with pytest.raises(CertificateError, match="does not hold"):
+            found.verify(X, 1 - y, weights)
+    again.prune(0.5)
+    assert again.certificate_ is None
+    with pytest.raises(CertificateError, match="set to zero since"):
+        again.verify(X, y, weights)
+    assert again.certify(X, y, weights).upper > 0
+    path = OnlineL1Logistic(0.01, passes=20, random_state=0).regularization_path(X, y, [0.1, 0.01])
+    for certificate, subject in zip(path.certificates, path.subjects, strict=True):
+        assert certificate.verify(subject).upper == certificate.upper
+
+
+def test_passes_are_interrupted_by_a_callback_and_resumed_from_a_checkpoint(tmp_path, monkeypatch):
+    X, y = sparse_rows(0, rows=60, features=5)
+    monkeypatch.setattr(passes, "_CHUNK", 40)
+    whole = OnlineL1Logistic(0.01, passes=6, random_state=0).fit(X, y)
+    seen = []
+    settings = {"passes": 6, "random_state": 0, "checkpoint": tmp_path / "fit"}
+    model = OnlineL1Logistic(0.01, **settings, callback=lambda s: seen.append(s.measures["rows"]) or len(seen) == 2)
+    assert model.fit(X, y).status_ == "stopped"
+    assert seen == [60, 120]
+    assert model.n_rows_ == 120
+    again = OnlineL1Logistic(0.01, **settings, callback=lambda s: seen.append(s.measures["rows"]))
+    assert_array_equal(again.fit(X, y).coef_, whole.coef_)
+    assert seen == [60, 120, 180, 240, 300, 360]

@@ -122,6 +122,36 @@ def test_a_smaller_constant_is_called_assumed(data):
     assert any(a.status == "assumed" and "Lipschitz" in a.text for a in found.certificate.assumptions)
 
 
+def test_a_run_that_ends_early_is_certified_for_what_it_did(data):
+    settings = {"mixing": BOX, "l2": 1.0, "fields": False, "rng": 0}
+    exact = fit(data, grid(3, 3), method="exact", mixing=BOX, l2=1.0, fields=False)
+    clock = fit(data, grid(3, 3), method=MCMC(eps=0.05), time_limit=0.2, **settings)
+    assert clock.status == "time_limit"
+    made = len(clock.path) - 1
+    assert 1 <= made < clock.plan.iterations
+    clock.certificate.verify(clock.subject)
+    assert np.linalg.norm(clock.model.theta - exact.model.theta) <= clock.certificate.upper
+    again = replay(clock)
+    assert (again.path == clock.path).all()
+    assert again.certificate == clock.certificate
+    values = []
+    stopped = fit(
+        data, grid(3, 3), method="exact", mixing=BOX, l2=0.1, callback=lambda s: values.append(s.value) or s.step == 4
+    )
+    assert stopped.status == "stopped"
+    assert len(values) == 4
+    assert stopped.certificate.upper > 0
+
+
+def test_values_recorded_by_a_sampled_run_are_near_to_the_objective(data):
+    settings = {"l2": 1.0, "fields": False}
+    method = MCMC(plan=SamplingPlan(30, 2000, 300))
+    found = fit(data, grid(3, 3), method=method, mixing=BOX, rng=0, **settings)
+    truth = [found.problem.value(theta) for theta in found.path]
+    assert_allclose(found.trace.value, truth, atol=0.02)
+    assert truth[0] - truth[-1] > 0.3
+
+
 def by_enumeration(model, x, blocks):
     """``-mean log p(x_B | rest)`` summed over blocks, from the joint table."""
     states = np.array(list(itertools.product((-1, 1), repeat=x.shape[1])))

@@ -8,6 +8,7 @@ import pytest
 
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical import (
+    FactorGraph,
     belief_propagation,
     bound_log_partition,
     bound_marginals,
@@ -99,6 +100,27 @@ def test_no_bound_is_violated():
     assert not wrong, wrong[:5]
     assert len(counts) == 13
     assert min(counts.values()) >= 5
+
+
+@pytest.mark.slow
+def test_no_interval_misses_elimination_on_wider_models():
+    """20 to 40 variables, factors of three, scales from 0.1 to 1000, some states impossible."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, scale = int(rng.integers(20, 40)), 10.0 ** rng.uniform(-1, 3)
+        scopes = [
+            tuple(sorted((rng.integers(n) + np.array([0, 1, rng.integers(2, 6)])) % n)) for _ in range(int(1.3 * n))
+        ]
+        factors = [(scope, scale * rng.normal(size=(2, 2, 2))) for scope in scopes]
+        if seed % 3 == 0:
+            factors = [(scope, np.where(rng.random((2, 2, 2)) < 0.15, -np.inf, table)) for scope, table in factors]
+        model = FactorGraph([2] * n, factors)
+        exact = bound_log_partition(model)
+        memory, work = 2 ** int(rng.integers(6, 14)), int(rng.integers(1, 60))
+        interval = bound_log_partition(model, exact=False, max_memory=memory, max_work=work)
+        assert "elimination" in exact.certificate.theorem or exact.upper == -np.inf
+        assert interval.lower <= exact.upper, seed
+        assert exact.lower <= interval.upper, seed
 
 
 @pytest.mark.slow

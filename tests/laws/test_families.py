@@ -357,6 +357,18 @@ def test_finite_sums_agree_with_a_sum_over_all_states(name):
 
 
 @ENUMERATED
+def test_statistics_add_up_across_files(name, tmp_path):
+    family, states, T = discrete.CASES[name]
+    first, second = family.collect(states[:3]), family.collect(states[3:7], weights=[1.0, 2.0, 0.0, 1.0])
+    again = fam.Statistics.load(first.save(tmp_path / "first.npz")) + second
+    assert again.family == family
+    assert again.count == 7.0
+    assert_allclose(again.sum, T[:3].sum(axis=0) + [1.0, 2.0, 0.0, 1.0] @ T[3:7], rtol=1e-14)
+    batches = family.collect(np.stack([states[:4], states[2:6]], axis=1))
+    assert_allclose(batches.mean, [T[:4].mean(axis=0), T[2:6].mean(axis=0)], rtol=1e-14)
+
+
+@ENUMERATED
 def test_fisher_by_conditioning_is_that_of_enumeration(name, monkeypatch):
     from cumulant.graphical.exact import covariance
 

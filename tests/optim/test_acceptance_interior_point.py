@@ -9,8 +9,8 @@ from scipy.stats import expon, norm
 from sklearn.datasets import load_diabetes
 
 from cumulant import families, optim
+from cumulant.optim.gradients import Noisy
 from cumulant.optim.interior_point import (
-    Gaussian,
     Harmonic,
     InteriorPoint,
     InteriorPointSA,
@@ -82,7 +82,7 @@ def test_a_thousand_damped_updates_meet_their_secant_equation():
 def test_the_gap_and_the_errors_under_unit_noise():
     """Steps 1/(1 + k), sigma = k^-0.9, ten seeds, at 100, 1000 and 5000 steps: the published means."""
     marks = np.array([0, 100, 1000, 5000])
-    solver = InteriorPointSA(Harmonic(1), PowerSigma(0.9), Gaussian(1.0))
+    solver = InteriorPointSA(Harmonic(1), PowerSigma(0.9), Noisy(1.0))
 
     def go(seed):
         def part(state, ends):

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cumulant import optim
 from cumulant.errors import CertificateError, DomainError
-from cumulant.optim.driver.compiled_engine import _advance
+from cumulant.optim.driver.compiled_engine import _records
 from cumulant.pytrees import pytree
 from tests.optim.cases import RIDGE, A, BareDescent, NoisyDescent, Y, log_sum_exp
 from tests.optim.host import CoordinateDescent
@@ -260,11 +260,11 @@ def test_float32_data_in_numpy_are_widened_not_the_computation_narrowed():
 def test_the_same_kind_of_run_is_compiled_once():
     rng = np.random.default_rng(0)
     optim.run(optim.GradientDescent(0.1), RIDGE, ZERO, max_steps=5)
-    before = _advance._cache_size()
+    before = _records._cache_size()
     for step, every in ((0.2, 1), (0.05, 3)):
         problem = optim.LeastSquares(rng.normal(size=(12, 4)), rng.normal(size=12), l2=rng.uniform())
         optim.run(optim.GradientDescent(step), problem, rng.normal(size=4), max_steps=17, every=every, tol=1e-3)
-    assert _advance._cache_size() == before
+    assert _records._cache_size() == before
 
 
 def test_two_entropies_without_settings_are_two_programs():

@@ -63,10 +63,12 @@ class ExactGLM:
         return value
 
     def value(self, x):
+        if self.family != "normal" and max(abs(e) for i in range(len(self.y)) for e in self._scores(i, x)) > 10**6:
+            return mp.inf  # an exponential of that is beyond all memory
         losses = (self._row(i, self._scores(i, x))[0] for i in range(len(self.y)))
         return mp.fsum(w * v for w, v in zip(self.weights, losses, strict=True)) + self._penalty(x)
 
-    def better(self, x, steps=40):
+    def better(self, x, steps=20):
         """A point with a value at most that of `x`: Newton steps with halving on the coordinates that are free.
 
         Coordinates at zero stay there if they have an l1 penalty; a coordinate that changes its sign becomes zero.

@@ -67,7 +67,7 @@ def fit(
         Method | None, typer.Option(help="What is maximised, and how.", show_default="pseudo-likelihood")
     ] = None,
     l2: Annotated[
-        float, typer.Option(help="Penalty l2/2 |theta|^2; for chow-liu so many observations are added as smoothing.")
+        float, typer.Option(help="Penalty l2/2 |theta|^2; for chow-liu the number of observations added as smoothing.")
     ] = 0.01,
     mixing: Annotated[
         str,
@@ -79,6 +79,9 @@ def fit(
     delta: Annotated[float, typer.Option(help="Of mcmc: the probability of missing it.")] = 0.1,
     max_work: Annotated[float, typer.Option(help="Of mcmc: refuse plans of more updates than this.")] = 5e8,
     fields: Annotated[bool, typer.Option(help="Learn a field for each spin beside the couplings.")] = True,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds, after which the fit ends with what it has.", show_default="none")
+    ] = None,
     seed: _Seed = 0,
     top: Annotated[int, typer.Option(min=0, help="How many of the largest couplings to print.")] = 10,
     json: _Json = False,
@@ -92,8 +95,8 @@ def fit(
 
     spins.fit_table(
         data, output, structure=structure, method=None if method is None else method.value.replace("-", "_"), l2=l2,
-        mixing=mixing, eps=eps, delta=delta, max_work=max_work, fields=fields, seed=seed, top=top,
-        as_json=json,
+        mixing=mixing, eps=eps, delta=delta, max_work=max_work, fields=fields, seed=seed, time_limit=time_limit,
+        top=top, as_json=json,
     )  # fmt: skip
 
 
@@ -104,7 +107,7 @@ def sample(
     method: Annotated[Sampler, typer.Option(help="Independent draws (exact, perfect), or chains.")] = Sampler.exact,
     chains: Annotated[int, typer.Option(min=1, help="How many chains.")] = 4,
     burn_in: Annotated[int, typer.Option(min=0, help="Sweeps of each chain that are discarded.")] = 1000,
-    thin: Annotated[int, typer.Option(min=1, help="Keep one sweep in so many.")] = 1,
+    thin: Annotated[int, typer.Option(min=1, help="Keep one sweep in this many.")] = 1,
     zero_one: Annotated[bool, typer.Option("--zero-one", help="Write 0 and 1 instead of -1 and +1.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File of the draws: .npz or .csv.", show_default="none")

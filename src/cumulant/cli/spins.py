@@ -17,7 +17,6 @@ from cumulant.errors import FileFormatError, NoEstimateError, TooWide
 __all__ = ["bound", "draw", "fit_table", "mixing"]
 
 _MODELS = ("Ising", "BoltzmannMachine", "Potts", "PairwiseMRF", "FactorGraph")
-_NORMS = ("spectral", "one", "inf", "degree")
 _SMALL = 2**26  # bytes of tables for numbers that are good to have, not asked for
 
 
@@ -34,6 +33,7 @@ def fit_table(
     max_work: float,
     fields: bool,
     seed: int,
+    time_limit: float | None,
     top: int,
     as_json: bool,
 ) -> None:
@@ -68,8 +68,8 @@ def fit_table(
             )
         edges = _edges(structure, x.shape[1])
         found = graphical.fit(
-            x, graphical.Ising(edges, 0.0, np.zeros(x.shape[1])), method=method, mixing=within, l2=l2, fields=fields,
-            eps=eps, delta=delta, max_work=max_work, rng=seed, progress=True,
+            x, graphical.Ising(edges, 0.0, np.zeros(x.shape[1])), mixing=within, l2=l2, fields=fields, rng=seed,
+            method=graphical.MCMC(eps, delta, max_work=max_work) if method == "mcmc" else method, time_limit=time_limit,
         )  # fmt: skip
         model, said = found.model, str(found)
     if output.suffix == ".uai":
@@ -162,27 +162,8 @@ def bound(
 
 def mixing(path: Path, eps: float, norm: str | None, *, as_json: bool) -> None:
     """Print the certificate of the mixing time, by the norm that proves the shortest where none is named."""
-    certificate = _certificate(_load(path), eps, norm)
+    certificate = graphical.certify_mixing_time(_load(path), eps, norm=norm)
     print(json.dumps(_plain_certificate(certificate)) if as_json else certificate)
-
-
-def _certificate(model: Any, eps: float, norm: str | None = None) -> Any:
-    if norm is not None:
-        return model.mixing_time(eps, norm=norm)
-    found, kappas = [], {}
-    for each in _NORMS:
-        try:
-            found.append(model.mixing_time(eps, norm=each))
-        except graphical.NotFastMixing as refusal:
-            kappas[each] = refusal.kappa
-    if found:
-        return min(found, key=lambda certificate: certificate.upper)
-    text = ", ".join(f"{name} {kappa:.4g}" for name, kappa in kappas.items())
-    raise graphical.NotFastMixing(
-        f"not fast-mixing: no norm of the dependency matrix is below 1 ({text}); that the chain is slow is not "
-        "proved either",
-        min(kappas.values()),
-    )
 
 
 # Options and files ----------------------------------------------------------------------------------------------------
@@ -320,7 +301,7 @@ def _told(worth: dict[str, float], total: int) -> str:
 def _needed(model: Any) -> int | None:
     """Updates that are proved to bring the chain within 0.01; None where nothing is."""
     try:
-        return int(_certificate(model, 0.01).upper)
+        return int(graphical.certify_mixing_time(model, 0.01).upper)
     except graphical.NotFastMixing:
         return None
 
@@ -355,7 +336,7 @@ def _plain_certificate(certificate: Any) -> dict[str, Any]:
 
 
 def _plain_fit(found: Any, x: np.ndarray, names: list[str] | None, likelihood: float, output: Path) -> dict[str, Any]:
-    model, schedule = found.model, found.schedule
+    model, plan = found.model, found.plan
     sizes = ("iterations", "chains", "updates")
     return {
         "observations": len(x),
@@ -369,7 +350,8 @@ def _plain_fit(found: Any, x: np.ndarray, names: list[str] | None, likelihood: f
         "mean_log_likelihood": _number(likelihood),
         "certificate": None if found.certificate is None else _plain_certificate(found.certificate),
         "refusal": found.refusal,
-        "schedule": None if schedule is None else {name: int(getattr(schedule, name)) for name in sizes},
+        "status": found.status,
+        "plan": None if plan is None else {name: int(getattr(plan, name)) for name in sizes},
         "seconds": found.seconds,
         "output": str(output),
     }

@@ -1,4 +1,4 @@
-"""`cumulant stream`: learn from a stream and say how it went. `spam` filters a folder of messages or an mbox."""
+"""`cumulant stream`: learn from a stream and report the errors. `spam` filters a folder of messages or an mbox."""
 
 import mailbox
 import re
@@ -40,15 +40,15 @@ def spam(
     threshold: Annotated[float, typer.Option(help="Flag a message from this probability of spam on.")] = 0.98,
     features: Annotated[int, typer.Option(min=2, help="Columns that words are hashed to.")] = 2**20,
     l1: Annotated[float, typer.Option(help="Penalty l1 |w|_1 beside the mean loss.")] = 1e-5,
-    model: Annotated[Path | None, typer.Option("--model", "-m", help="Go on from this saved filter.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the filter here, to go on later.")] = None,
+    model: Annotated[Path | None, typer.Option("--model", "-m", help="Resume from this saved filter.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the filter here, so that it can be resumed.")] = None,
     shuffle: Annotated[
         int | None,
         typer.Option(min=0, help="Seed of a random order.", show_default="the order of names or of the index"),
     ] = None,
     max_bytes: Annotated[int, typer.Option(min=1, help="Bytes of a message that are read.")] = 1_000_000,
 ) -> None:
-    """Classify each message, then learn its label: the table of errors, and how mistakes went on.
+    """Classify each message, then learn its label: the table of errors, and the number of mistakes over time.
 
     Messages that cannot be decoded are read as far as they can; empty ones count, with the intercept alone.
     """

@@ -13,9 +13,9 @@ from cumulant.optim import (
     GradientDescent,
     Logistic,
     Quadratic,
+    compare_with_rate,
     nesterov_flow,
     rates,
-    verify,
 )
 from cumulant.optim import run as minimise
 
@@ -41,7 +41,7 @@ def _laplacian(steps: int):
     settings = {"max_steps": steps, "tol": None, "every": 1}
     fast = minimise(AcceleratedGradient(0.25), problem, start, **settings).trace
     slow = minimise(GradientDescent(0.25), problem, start, **settings).trace
-    found = verify(fast, lambda k: rates.nesterov(0.25, float(n), k))
+    found = compare_with_rate(fast, lambda k: rates.nesterov(0.25, float(n), k))
     k = 100
     claim = Claim(
         "f(x_k) - f* <= 2 |x_0 - x*|^2 / (s (k + 1)^2), against 1/k for gradient descent",

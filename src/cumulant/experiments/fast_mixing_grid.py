@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments.base import Claim, Report
-from cumulant.graphical import FastMixing, Ising, Mixing, Schedule, fit, grid, learning_problem, plan_strongly_convex
+from cumulant.graphical import (
+    MCMC,
+    FastMixing,
+    Ising,
+    Mixing,
+    SamplingPlan,
+    fit,
+    grid,
+    learning_problem,
+    plan_strongly_convex,
+)
 from cumulant.randomness import generator
 
 TITLE = "Maximum likelihood with Gibbs sampling in a fast-mixing set: a 4 x 4 Ising grid"
@@ -37,11 +47,9 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         data = 2 * draw.integers(0, 2, (5, 16)) - 1
         problem = learning_problem(data, Ising(edges, 0.0), l2=L2, fields=False)
         best = fit(data, Ising(edges, 0.0), method="exact", mixing=SET, l2=L2, fields=False)
-        for name, schedule in (("printed", printed), ("corrected", corrected)):
-            found = fit(
-                data, Ising(edges, 0.0), mixing=SET, l2=L2, fields=False, delta=DELTA, schedule=schedule,
-                smoothness=L, rng=draw,
-            )  # fmt: skip
+        for name, plan in (("printed", printed), ("corrected", corrected)):
+            method = MCMC(delta=DELTA, plan=plan, smoothness=L)
+            found = fit(data, Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw)
             runs[name].append(_path(problem, found.path, best))
     pictures = () if output is None else (_draw(Path(output), runs),)
     return Report(_claims(printed, corrected, runs), pictures, NOTES)
@@ -54,7 +62,7 @@ def _path(problem, path, best):
     return np.linalg.norm(path - optimum, axis=1), np.array(gaps), path[-1], optimum
 
 
-def _claims(printed: Schedule, corrected: Schedule, runs):
+def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
     last = {name: max(each[0][-1] for each in found) for name, found in runs.items()}
     gap = {name: max(each[1][-1] for each in found) for name, found in runs.items()}
     ten = max(each[0][10] for each in runs["printed"])

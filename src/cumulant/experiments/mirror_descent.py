@@ -17,8 +17,8 @@ from cumulant.optim import (
     NegativeLogLikelihood,
     Objective,
     Quadratic,
+    compare_with_rate,
     rates,
-    verify,
 )
 from cumulant.optim import (
     run as descend,
@@ -80,7 +80,7 @@ def _poisson(generate, problems: int):
         best = np.maximum(exact.x, 1e-6)  # the bound is claimed for every x, so this need not be the exact minimiser
         divergence = float(Burg().divergence(best, np.ones(3)))
         result = descend(MirrorDescent(Burg()), problem, np.ones(3), max_steps=300, tol=None)
-        found = verify(
+        found = compare_with_rate(
             result.trace, lambda k, L=total, d=divergence: rates.mirror(L, d, k), optimum=float(problem.value(best))
         )
         if found.worst_ratio >= worst:
@@ -126,7 +126,7 @@ def _implicit() -> Claim:
     for tau in (0.7, 100.0):
         result = descend(MirrorDescent(Shannon(), tau, implicit=True), problem, [0.2], max_steps=40, tol=None)
         bound = lambda k, tau=tau: rates.implicit_mirror(tau, divergence, k)  # noqa: E731
-        ratios[tau] = verify(result.trace, bound, optimum=-4.5).worst_ratio
+        ratios[tau] = compare_with_rate(result.trace, bound, optimum=-4.5).worst_ratio
     return Claim(
         "implicit steps of any size: f(x_k) - f* <= D(x*|x_0) / (tau k)",
         "O(1/k), without the constant",
@@ -152,7 +152,9 @@ def _simplex(generate, d: int, steps: int):
         for _ in range(steps):
             x = simplex(x - problem.gradient(x) / problem.smoothness)
             euclidean.append(float(problem.value(x)))
-        within &= verify(entropic, lambda k, p=problem: rates.mirror(p.largest_entry, rates.simplex_radius(d), k)).holds
+        within &= compare_with_rate(
+            entropic, lambda k, p=problem: rates.mirror(p.largest_entry, rates.simplex_radius(d), k)
+        ).holds
         last[name] = (entropic.value[-1], euclidean[-1])
         kept = kept or (entropic, np.array(euclidean), problem, d)
     guarantees = (problem.largest_entry * np.log(d), problem.smoothness * (1 - 1 / d) / 2)

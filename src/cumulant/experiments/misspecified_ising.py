@@ -6,7 +6,21 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments.base import Claim, Report
-from cumulant.graphical import FastMixing, Ising, Neighbours, Schedule, chow_liu, fit, grid, project, random_scan
+from cumulant.graphical import (
+    MCMC,
+    ContrastiveDivergence,
+    FastMixing,
+    Ising,
+    MaximumLikelihood,
+    Neighbours,
+    PersistentChains,
+    SamplingPlan,
+    chow_liu,
+    fit,
+    grid,
+    project,
+    random_scan,
+)
 from cumulant.randomness import generator, seed
 
 TITLE = "A mis-specified Ising grid: likelihood in a fast-mixing set against its rivals"
@@ -86,19 +100,19 @@ def _hidden(rows, columns):
 
 def _fits(x, edges, n, draw, quick, exact=True):
     model = Ising(edges, 0.0, np.zeros(n))
-    plan = Schedule(60, 200 if quick else 1000, 40 * n)
+    plan = SamplingPlan(60, 200 if quick else 1000, 40 * n)
     out = {}
     if exact:
         out["likelihood"] = fit(x, model, method="exact", l2=L2).model
-        out["likelihood in the set"] = fit(x, model, method="exact", mixing=SET, l2=L2, max_steps=400, tol=1e-7).model
-    sampled = fit(x, model, mixing=SET, l2=L2, schedule=plan, smoothness=4.0, rng=draw)
+        out["likelihood in the set"] = fit(x, model, method=MaximumLikelihood(1e-7, 400), mixing=SET, l2=L2).model
+    sampled = fit(x, model, method=MCMC(plan=plan, smoothness=4.0), mixing=SET, l2=L2, rng=draw)
     out["the same by sampling"] = sampled.model
     pseudo = fit(x, model, method="pseudo_likelihood", l2=L2).model
     out["pseudo-likelihood"] = pseudo
     out["pseudo-likelihood, projected"] = project(pseudo, SET.radius).model
     out["composite likelihood"] = fit(x, model, method="composite", l2=L2).model
-    for name, method in (("contrastive divergence", "contrastive_divergence"), ("persistent chains", "persistent")):
-        out[name] = fit(x, model, method=method, l2=L2, rng=draw, iterations=200, chains=500, sweeps=1).model
+    for name, method in (("contrastive divergence", ContrastiveDivergence), ("persistent chains", PersistentChains)):
+        out[name] = fit(x, model, method=method(200, chains=500), l2=L2, rng=draw).model
     out["tree"] = chow_liu(x, smoothing=1.0)
     return out
 

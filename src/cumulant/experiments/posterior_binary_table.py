@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments.base import Claim, Report
-from cumulant.graphical import FastMixing, Ising, Schedule, chow_liu, complete, fit, grid
+from cumulant.graphical import (
+    MCMC,
+    FastMixing,
+    Ising,
+    MaximumLikelihood,
+    SamplingPlan,
+    chow_liu,
+    complete,
+    fit,
+    grid,
+)
 from cumulant.randomness import generator
 
 TITLE = "Digits on 4 x 4 blocks: certified learning in a fast-mixing set, and the posterior of missing pixels"
@@ -71,27 +81,27 @@ def _number(x):
 def _certified(x, draw, quick):
     """What is promised about the distance to the optimum in the set, and the distance itself."""
     model, within, eps = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.8), 4.0 if quick else 1.0
-    exact = fit(x, model, method="exact", mixing=within, l2=1.0, tol=1e-12)
-    found = fit(x, model, mixing=within, l2=1.0, eps=eps, delta=0.1, rng=draw)
+    exact = fit(x, model, method=MaximumLikelihood(tol=1e-12), mixing=within, l2=1.0)
+    found = fit(x, model, method=MCMC(eps), mixing=within, l2=1.0, rng=draw)
     assert exact.certificate is not None
     assert found.certificate is not None
-    assert found.schedule is not None
+    assert found.plan is not None
     # strong convexity: the exact fit is itself within sqrt(2 gap / l2) of the optimum
     off = float(np.linalg.norm(found.model.theta - exact.model.theta)) + np.sqrt(2.0 * exact.certificate.upper)
-    return eps, found.certificate.upper, off, found.schedule.work
+    return eps, found.certificate.upper, off, found.plan.work
 
 
 def _fits(x, draw, quick):
     model, within = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.9)
-    plan, longer = (Schedule(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600))
-    settings: Any = {"mixing": within, "l2": L2, "smoothness": 4.0}
-    tight = {"max_steps": 150 if quick else 1500, "tol": 1e-8}
+    plans = [SamplingPlan(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600)]
+    sampling, longer = (MCMC(plan=plan, smoothness=4.0) for plan in plans)
+    tight, settings = MaximumLikelihood(1e-8, 150 if quick else 1500), {"mixing": within, "l2": L2}
     alone = np.arctanh(x.sum(axis=0) / (len(x) + 1.0))  # smoothed by one observation, as the tree is
     return {
         "likelihood": fit(x, model, method="exact", l2=L2).model,
-        "likelihood in the set": fit(x, model, method="exact", mixing=within, l2=L2, **tight).model,
-        "the same by sampling": fit(x, model, schedule=plan, rng=draw, **settings).model,
-        "ten times the sampling": fit(x, model, schedule=longer, rng=draw, **settings).model,
+        "likelihood in the set": fit(x, model, method=tight, **settings).model,
+        "the same by sampling": fit(x, model, method=sampling, rng=draw, **settings).model,
+        "ten times the sampling": fit(x, model, method=longer, rng=draw, **settings).model,
         "pseudo-likelihood": fit(x, model, method="pseudo_likelihood", l2=L2).model,
         "tree": chow_liu(x, smoothing=1.0),
         "independent": Ising(EDGES, 0.0, alone),

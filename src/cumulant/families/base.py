@@ -57,6 +57,8 @@ class Learnable:
     in_mean_domain: Any
     log_partition: Any
     collect: Any
+    description: Any  # of what is not a dataclass, for files: its inverse is `from_description`
+    from_description: Any
     _refusal: Any
 
     def _merge(self, first, second, share):

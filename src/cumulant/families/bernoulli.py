@@ -6,7 +6,10 @@ import numpy as np
 from jax.scipy.special import gammaln, xlog1py, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.categorical import divergence_of_classes, log_weights
 from cumulant.families.factorials import expected_log_factorial
+from cumulant.families.inverses import count_deviance, log_factorial_rest
+from cumulant.families.special import expm1_excess, log1p_excess
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial"]
 
@@ -42,6 +45,12 @@ class _Successes(ExponentialFamily):
     def conjugate(self, mu):
         m, n = mu[..., 0], self.trials
         return xlogy(m, m / n) + xlog1py(n - m, -m / n)
+
+    def kl(self, theta, other):
+        return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
 
     def in_mean_domain(self, mu):
         return (mu[..., 0] > 0) & (mu[..., 0] < self.trials)
@@ -117,6 +126,13 @@ class Binomial(_Successes):
         failures = expected_log_factorial(lambda t: n * jnp.log1p((1 - p) * jnp.expm1(-t)), n * (1 - p))
         return gammaln(jnp.asarray(n + 1, dtype=theta.dtype)) - successes - failures
 
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        safe, n = jnp.where(inside, x, 0.0), jnp.asarray(float(self.trials), dtype=theta.dtype)
+        successes = count_deviance(safe, jnp.log(n) - jax.nn.softplus(-theta[..., 0])) + log_factorial_rest(safe)
+        failures = count_deviance(n - safe, jnp.log(n) - jax.nn.softplus(theta[..., 0])) + log_factorial_rest(n - safe)
+        return jnp.where(inside, log_factorial_rest(n) - successes - failures, -jnp.inf)
+
     def _draw(self, key, theta, shape):
         p = jax.nn.sigmoid(theta[..., 0])
         return jax.random.binomial(key, self.trials, p, (*shape, *p.shape), dtype=theta.dtype).astype(int)
@@ -136,7 +152,7 @@ class _Waiting(ExponentialFamily):
         return x[..., None]
 
     def log_partition(self, theta):
-        return -self.successes * jnp.log(-jnp.expm1(theta[..., 0]))
+        return -self.successes * _log_success(theta[..., 0])
 
     def natural(self, *, probability):
         return jnp.log1p(-probability)[..., None]
@@ -149,6 +165,19 @@ class _Waiting(ExponentialFamily):
 
     def to_natural(self, mu):
         return -jnp.log1p(self.successes / mu)
+
+    def kl(self, theta, other):
+        # With w = E x / r and m = exp(step) - 1: w (m - step) + [-w m - log(1 - w m)], both at least zero.
+        first, second = theta[..., 0], other[..., 0]
+        step, w = second - first, 1 / jnp.expm1(-first)
+        growth = w * jnp.expm1(jnp.minimum(step, 1.0))
+        near = (jnp.abs(growth) < 0.5) & (step < 1)
+        close = w * expm1_excess(jnp.minimum(step, 1.0)) + log1p_excess(jnp.where(near, -growth, 0.0))
+        far = _log_success(first) - _log_success(second) - w * step
+        return self.successes * jnp.where(near, close, far)
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
 
     def conjugate(self, mu):
         m, r = mu[..., 0], self.successes
@@ -170,6 +199,12 @@ class _Waiting(ExponentialFamily):
         return (
             f"all {count:g} counts are zero, and the likelihood keeps growing as the probability of success goes to 1"
         )
+
+
+def _log_success(theta):
+    """``log(1 - exp theta)`` for ``theta < 0``."""
+    near = theta > -0.7
+    return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, theta, -1.0))), jnp.log1p(-jnp.exp(theta)))
 
 
 @family
@@ -228,6 +263,15 @@ class NegativeBinomial(_Waiting):
             return -r * jnp.log1p(-mean / r * jnp.expm1(-t))
 
         return expected_log_factorial(log_laplace, mean, r - 1) - expected_log_factorial(log_laplace, mean)
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        safe, r = jnp.where(inside, x, 0.0), jnp.asarray(self.successes, dtype=theta.dtype)
+        total = safe + r
+        failures = count_deviance(safe, jnp.log(total) + theta[..., 0]) + log_factorial_rest(safe)
+        successes = count_deviance(r, jnp.log(total) + _log_success(theta[..., 0])) + log_factorial_rest(r)
+        value = jnp.log(r / total) + log_factorial_rest(total) - failures - successes
+        return jnp.where(inside, value, -jnp.inf)
 
     def _draw(self, key, theta, shape):
         first, second = jax.random.split(key)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["inverse_mean_length", "log_0f1", "mean_length"]
+__all__ = ["inverse_mean_length", "log_0f1", "log_0f1_excess", "mean_complement", "mean_length"]
 
 _TOP = 50  # from this order on ten terms of Debye's expansion leave less than a rounding
 _TERMS = 10
@@ -86,6 +86,22 @@ def log_0f1(order, s):
     stirling = sum(c / top ** (2 * k + 1) for k, c in enumerate(_STIRLING))
     value = top * (excess - jnp.log1p(excess / 2)) - 0.5 * jnp.log(w) + jnp.log1p(u) + stirling
     return jnp.where(s == 0, 0.0, value - _ratio_and_logs(order, s)[1])
+
+
+def log_0f1_excess(order, s):
+    """``log_0f1 - kappa``, without the cancellation of the two for a large ``kappa``."""
+    top, _ = _orders(order)
+    z = jnp.sqrt(s) / top
+    w = jnp.sqrt(1 + z * z)
+    u, _ = _expansions(top, 1 / w)
+    stirling = sum(c / top ** (2 * k + 1) for k, c in enumerate(_STIRLING))
+    leading = top * (1 / (w + z) - 1 - jnp.log1p(0.5 * z * z / (1 + w)))  # w - z = 1 / (w + z)
+    return leading - 0.5 * jnp.log(w) + jnp.log1p(u) + stirling - _ratio_and_logs(order, s)[1]
+
+
+def mean_complement(size, s):
+    """``1 - |E x|`` without cancellation for a large concentration, ``s = kappa^2``."""
+    return _complement(size / 2 - 1, s)
 
 
 @log_0f1.defjvp

@@ -6,8 +6,9 @@ import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.special import expm1_excess, log1p_excess
 
-__all__ = ["Categorical", "log_weights", "with_last"]
+__all__ = ["Categorical", "divergence_of_classes", "log_weights", "with_last"]
 
 
 def with_last(mu):
@@ -18,6 +19,32 @@ def with_last(mu):
 def log_weights(theta):
     """All K log weights: the reference class, the last one, has zero."""
     return jnp.concatenate([theta, jnp.zeros_like(theta[..., :1])], axis=-1)
+
+
+def divergence_of_classes(first, second):
+    """``KL`` of two distributions on K classes from their log weights ``(..., K)``, accurate relative to itself.
+
+    With ``d`` the change of the log weights against that of the most likely class of the first, it is
+    ``log E exp(d) - E d = E [exp(d) - 1 - d] - [m - log(1 + m)]``, ``m = E [exp(d) - 1]``, of which at most a factor K
+    cancels; where some ``d`` is large, the difference of the two log partition functions against that class.
+    """
+    first, second = jnp.broadcast_arrays(first, second)
+    likeliest = jax.nn.one_hot(jnp.argmax(first, axis=-1), first.shape[-1], dtype=bool)
+
+    def against(logs):
+        return logs - jnp.sum(jnp.where(likeliest, logs, 0.0), axis=-1, keepdims=True)
+
+    first, second = against(first), against(second)
+    change = jnp.where(likeliest, 0.0, second - first)
+    p = jax.nn.softmax(first, axis=-1)
+    moved = jnp.minimum(change, 1.0)
+    close = jnp.sum(p * expm1_excess(moved), axis=-1) - log1p_excess(jnp.sum(p * jnp.expm1(moved), axis=-1))
+
+    def log_total(logs):
+        return jax.nn.softplus(logsumexp(jnp.where(likeliest, -jnp.inf, logs), axis=-1))
+
+    far = log_total(second) - log_total(first) - jnp.sum(p * change, axis=-1)
+    return jnp.maximum(jnp.where(jnp.any(change > 1.0, axis=-1), far, close), 0.0)
 
 
 @family
@@ -80,6 +107,12 @@ class Categorical(ExponentialFamily):
     def conjugate(self, mu):
         p = with_last(mu)
         return jnp.sum(xlogy(p, p), axis=-1)
+
+    def kl(self, theta, other):
+        return divergence_of_classes(log_weights(theta), log_weights(other))
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
 
     def expected_log_base(self, theta):
         return jnp.zeros_like(theta[..., 0])

@@ -7,14 +7,17 @@ from jax.scipy.special import logsumexp
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.inverses import (
-    digamma,
     digamma_and_slope,
     digamma_gap,
     implicit_inverse,
     inverse_digamma,
     log_gamma,
+    log_gamma_rest,
+    plain_digamma_gap,
 )
+from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import in_chunks
+from cumulant.families.special import phi_ratio
 
 __all__ = ["Beta", "Dirichlet"]
 
@@ -33,10 +36,26 @@ class _LogSimplex(ExponentialFamily):
         return self.size
 
     def log_partition(self, theta):
-        return jnp.sum(log_gamma(theta), axis=-1) - log_gamma(jnp.sum(theta, axis=-1))
+        return _log_beta(theta)
 
     def to_mean(self, theta):
-        return digamma(theta) - digamma(jnp.sum(theta, axis=-1, keepdims=True))
+        logs, total = _log_shares(theta)
+        return logs - plain_digamma_gap(theta) + plain_digamma_gap(total)
+
+    def kl(self, theta, other):
+        theta, other = jnp.broadcast_arrays(theta, other)
+        total, other_total = (jnp.sum(each, axis=-1, keepdims=True) for each in (theta, other))
+        shares = jnp.sum(other * phi_ratio(theta / total, other / other_total), axis=-1)
+        rests = multigamma_divergence(jnp.concatenate([other, other_total], -1), jnp.concatenate([theta, total], -1), 1)
+        return jnp.maximum(shares + jnp.sum(rests[..., :-1], axis=-1) - rests[..., -1], 0.0)
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
+
+    def entropy(self, theta):
+        total = jnp.sum(theta, axis=-1)
+        relative = jnp.sum(_excess_entropy(theta), axis=-1) - _excess_entropy(total)
+        return relative + jnp.sum(self.to_mean(theta), axis=-1)
 
     def to_natural(self, mu):
         return implicit_inverse(_invert, self, mu)
@@ -58,6 +77,36 @@ class _LogSimplex(ExponentialFamily):
         return f"all {count:g} observations are equal, and the likelihood keeps growing with the concentration"
 
 
+def _log_shares(a):
+    """``log(a_k / sum a)``, accurate relative to itself for a share near one as well, and the sum."""
+    largest = jax.nn.one_hot(jnp.argmax(a, axis=-1), a.shape[-1], dtype=bool)
+    rest = jnp.sum(jnp.where(largest, 0.0, a), axis=-1, keepdims=True)
+    total = jnp.sum(a, axis=-1, keepdims=True)
+    return jnp.where(largest, -jnp.log1p(rest / jnp.where(largest, a, 1.0)), jnp.log(a / total)), total
+
+
+@jax.custom_jvp
+def _log_beta(a):
+    """``sum log Gamma(a_k) - log Gamma(sum a)``: for large ``a_k`` the leading terms are ``a_k log(a_k / sum a)``."""
+    logs, total = _log_shares(a)
+    large = a >= 9
+    far, near = jnp.where(large, a, 9.0), jnp.where(large, 1.0, a)
+    terms = jnp.where(large, log_gamma_rest(far) + far * logs, log_gamma(near) - near * (jnp.log(total) - 1))
+    return jnp.sum(terms, axis=-1) - log_gamma_rest(total[..., 0])
+
+
+@_log_beta.defjvp
+def _log_beta_jvp(primals, tangents):
+    (a,), (change,) = primals, tangents
+    logs, total = _log_shares(a)
+    return _log_beta(a), jnp.sum((logs - plain_digamma_gap(a) + plain_digamma_gap(total)) * change, axis=-1)
+
+
+def _excess_entropy(a):
+    """``log Gamma(a) - a digamma(a) + a``, of terms that do not cancel."""
+    return log_gamma_rest(a) + a * plain_digamma_gap(a)
+
+
 def _invert(family, mu):
     """The inverse of the mean map, for a few points at a time: none waits for the slowest of a million."""
     rows = mu.reshape(-1, family.size)
@@ -75,9 +124,9 @@ def _invert_rows(mu):
 
     def step(state):
         a, _, count = state
-        s = jnp.sum(a, axis=-1, keepdims=True)
-        # log(a / s) rather than two digammas: for a large total these agree in all their digits.
-        residual = jnp.log(a / s) - digamma_gap(a)[0] + digamma_gap(s)[0] - mu
+        # Logarithms of shares rather than two digammas: for a large total these agree in all their digits.
+        logs, s = _log_shares(a)
+        residual = logs - digamma_gap(a)[0] + digamma_gap(s)[0] - mu
         diagonal, corner = digamma_and_slope(a)[1], digamma_and_slope(s)[1]
         # (diag(d) - c 11^T)^-1 g by Sherman and Morrison; 1/c - sum(1/d) > 0 since the Hessian is positive definite.
         room = 1 / corner - jnp.sum(1 / diagonal, axis=-1, keepdims=True)

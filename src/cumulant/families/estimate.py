@@ -89,7 +89,7 @@ class Estimate:
             for index in np.ndindex(batch)
         ]
         value, error = (np.reshape([getattr(r, name) for r in risks], batch) for name in ("value", "standard_error"))
-        return replace(risks[0], value=value, standard_error=error, certificate=None)
+        return replace(risks[0], value=value, standard_error=error, certificate=None, subject=None)
 
     def __str__(self):
         lines = [
@@ -110,10 +110,11 @@ class Estimate:
 def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior | None = None) -> Estimate:
     """Fit `family` to observations on the first axis of `x` by maximum likelihood, or under a conjugate prior."""
     statistics = family.collect(x, weights)
+    fitted = statistics if prior is None else statistics + prior.as_statistics(family)
     theta = np.asarray(statistics.mle() if prior is None else statistics.map(prior), dtype=np.float64)
     total = np.asarray(statistics.count, dtype=np.float64) + (0.0 if prior is None else np.asarray(prior.strength))
     with float64():
-        covariance, usual, errors = to_numpy(_spread(family, theta, total))
+        covariance, usual, errors = to_numpy(_spread(family, np.asarray(fitted.central, np.float64), theta, total))
     logs = np.asarray(family.log_prob(x, theta))
     w = np.ones(logs.shape[:1]) if weights is None else np.asarray(weights, dtype=np.float64)
     log_likelihood = np.sum(w.reshape(w.shape + (1,) * (logs.ndim - w.ndim)) * logs, axis=0)
@@ -121,15 +122,33 @@ def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior |
 
 
 @jax.jit
-def _spread(family, theta, total):
-    covariance = jnp.linalg.inv(family.fisher(theta)) / total[..., None, None]
-    flat, inverse = theta.reshape(-1, family.dim), covariance.reshape(-1, family.dim, family.dim)
+def _spread(family, central, theta, total):
+    """The covariance of the natural parameter, and the usual parameters with their standard errors.
 
-    def delta(t, c):
-        jacobian = jax.jacfwd(family.usual)(t)
-        return jax.tree.map(lambda j: jnp.sqrt(jnp.maximum(jnp.einsum("...i,ij,...j->...", j, c, j), 0.0)), jacobian)
+    The Fisher information is inverted in central coordinates, as the Hessian of the divergence: in natural coordinates
+    it is singular to rounding where a mean is far larger than its spread.
+    """
+    own = type(family)._central_to_natural is not ExponentialFamily._central_to_natural
 
-    errors = jax.vmap(delta)(flat, inverse)
+    def parameter(c):
+        return family._central_to_natural(c) if own else c
+
+    def one(c, t, n):
+        centre = c if own else t
+        information = jax.hessian(lambda at: family.kl(t, parameter(at)))(centre) if own else family.fisher(t)
+        scale = jnp.sqrt(jnp.diagonal(information))
+        inverse = jnp.linalg.inv(information / (scale[:, None] * scale)) / (scale[:, None] * scale) / n
+
+        def spread(j):
+            return jnp.sqrt(jnp.maximum(jnp.einsum("...i,ij,...j->...", j, inverse, j), 0.0))
+
+        jacobian = jax.jacfwd(parameter)(centre)
+        usual_jacobian = jax.jacfwd(lambda at: family.usual(parameter(at)))(centre)
+        return jacobian @ inverse @ jacobian.T, jax.tree.map(spread, usual_jacobian)
+
+    rows = [each.reshape(-1, family.dim) for each in jnp.broadcast_arrays(central, theta)]
+    covariance, errors = jax.vmap(one)(*rows, jnp.broadcast_to(total, theta.shape[:-1]).reshape(-1))
+    covariance = covariance.reshape(*theta.shape, family.dim)
     usual = family.usual(theta)
     return covariance, usual, jax.tree.map(lambda e, u: e.reshape(u.shape), errors, usual)
 

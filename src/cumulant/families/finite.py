@@ -66,8 +66,8 @@ class FiniteFamily(ExponentialFamily):
                 f"got shape {weights.shape}, smallest {np.min(weights, initial=np.inf)}"
             )
         centred = np.asarray(T) - np.mean(np.asarray(T), axis=0)
-        _, r, order = qr(centred, mode="economic", pivoting=True)
-        size = np.abs(np.diag(r))
+        found: Any = qr(centred, mode="r", pivoting=True)
+        size, order = np.abs(np.diag(found[0])), found[1]
         rank = int((size > 1e-10 * max(size[0], 1e-300)).sum()) if size[0] > 0 else 0
         if rank < T.shape[1]:
             kept = sorted(order[:rank].tolist())

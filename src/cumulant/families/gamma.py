@@ -6,10 +6,37 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_kernels import sums_of_excess_and_log
-from cumulant.families.inverses import digamma, implicit_inverse, inverse_digamma_gap, log_gamma
-from cumulant.families.special import phi
+from cumulant.families.inverses import (
+    digamma,
+    implicit_inverse,
+    inverse_digamma_gap,
+    log_gamma,
+    log_gamma_rest,
+    plain_digamma_gap,
+)
+from cumulant.families.multigamma import multigamma_divergence
+from cumulant.families.special import phi, phi_ratio
 
-__all__ = ["Gamma", "InverseGamma"]
+__all__ = ["Gamma", "InverseGamma", "gamma_entropy", "gamma_log_density"]
+
+
+def gamma_log_density(x, shape, rate):
+    """The log density; for a large shape ``-log x - a phi(b x / a) - G(a)``, whose terms do not cancel.
+
+    ``G(a) = log Gamma(a) - a log a + a``, ``phi(z) = z - 1 - log z``; rounding ``z`` is no worse than rounding ``x``.
+    """
+    z = rate * x / shape
+    large = (shape >= 9) & (z > jnp.finfo(z.dtype).tiny)
+    logs = jnp.log(jnp.where(large, z, rate))
+    plain = (shape - 1) * jnp.log(x) - rate * x + shape * logs - log_gamma(shape)
+    far = jnp.where(large, shape, 9.0)
+    return jnp.where(large, -jnp.log(x) - far * ((z - 1) - logs) - log_gamma_rest(far), plain)
+
+
+def gamma_entropy(shape):
+    """The entropy at rate one: ``G(a) + a g(a) + log(a) - g(a)``, ``g(a) = log a - digamma(a) = -G'(a)``."""
+    gap = plain_digamma_gap(shape)
+    return log_gamma_rest(shape) + (shape - 1) * gap + jnp.log(shape)
 
 
 @family
@@ -65,16 +92,18 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, x, theta):
         inside = self.in_support(x)
-        x = jnp.where(inside, x, 1.0)
-        shape, rate = theta[..., 0], -theta[..., 1]
-        value = (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - log_gamma(shape))
+        value = gamma_log_density(jnp.where(inside, x, 1.0), theta[..., 0], -theta[..., 1])
         return jnp.where(inside, value, -jnp.inf)
 
+    def entropy(self, theta):
+        return gamma_entropy(theta[..., 0]) - jnp.log(-theta[..., 1])
+
     def kl(self, theta, other):
-        shape, rate = theta[..., 0], theta[..., 1]
-        other_shape, ratio = other[..., 0], other[..., 1] / rate
-        shapes = log_gamma(other_shape) - log_gamma(shape) - digamma(shape) * (other_shape - shape)
-        return jnp.maximum(shapes + shape * (ratio - 1) - other_shape * jnp.log(ratio), 0.0)
+        theta, other = jnp.broadcast_arrays(theta, other)
+        (shape, rate), (other_shape, other_rate) = (jnp.moveaxis(each, -1, 0) for each in (theta, other))
+        # Rates divided by shapes, so that products neither overflow nor underflow before the quotient does.
+        means = phi_ratio(-other_rate / other_shape, -rate / shape)
+        return multigamma_divergence(other_shape, shape, 1) + other_shape * means
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -176,9 +205,12 @@ class InverseGamma(Gamma):
     def log_prob(self, x, theta):
         inside = self.in_support(x)
         x = jnp.where(inside, x, 1.0)
-        shape, scale = theta[..., 0], -theta[..., 1]
-        value = -(shape + 1) * jnp.log(x) - scale / x + (shape * jnp.log(scale) - log_gamma(shape))
+        value = gamma_log_density(1 / x, theta[..., 0], -theta[..., 1]) - 2 * jnp.log(x)
         return jnp.where(inside, value, -jnp.inf)
+
+    def entropy(self, theta):
+        shape, scale = theta[..., 0], -theta[..., 1]
+        return gamma_entropy(shape) + 2 * (plain_digamma_gap(shape) - jnp.log(shape)) + jnp.log(scale)
 
     def _draw(self, key, theta, shape):
         return 1 / Gamma._draw(self, key, theta, shape)

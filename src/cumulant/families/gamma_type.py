@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.gamma import gamma_entropy, gamma_log_density
 from cumulant.families.inverses import digamma, log_gamma
-from cumulant.families.special import phi
+from cumulant.families.special import phi_ratio
 
 __all__ = [
     "Exponential",
@@ -50,7 +51,7 @@ class GammaType(ExponentialFamily):
         return self.alpha * (np.log(self.alpha) - 1 - jnp.log(mu[..., 0])) - self.offset
 
     def kl(self, theta, other):
-        return self.alpha * phi(other[..., 0] / theta[..., 0])
+        return self.alpha * phi_ratio(-other[..., 0], -theta[..., 0])
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -120,6 +121,14 @@ class GammaKnownShape(GammaType):
 
     def expected_log_base(self, theta):
         return (self.shape - 1) * self._log_statistic(theta) - log_gamma(jnp.asarray(self.shape, dtype=theta.dtype))
+
+    def entropy(self, theta):
+        return gamma_entropy(jnp.full_like(theta[..., 0], self.shape)) - jnp.log(-theta[..., 0])
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        shape = jnp.asarray(self.shape, dtype=theta.dtype)
+        return jnp.where(inside, gamma_log_density(jnp.where(inside, x, 1.0), shape, -theta[..., 0]), -jnp.inf)
 
     def _draw(self, key, theta, shape):
         return self._draw_statistic(key, theta, shape)

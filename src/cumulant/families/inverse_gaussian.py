@@ -6,7 +6,7 @@ import numpy as np
 from jax.scipy.special import exp1
 
 from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.special import phi
+from cumulant.families.special import phi_ratio
 
 __all__ = ["InverseGaussian"]
 
@@ -41,7 +41,7 @@ class InverseGaussian(ExponentialFamily):
         return -0.5 * _LOG_2PI - 1.5 * jnp.log(x)
 
     def log_partition(self, theta):
-        return -2 * jnp.sqrt(theta[..., 0] * theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
+        return -2 * jnp.sqrt(-theta[..., 0]) * jnp.sqrt(-theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
 
     def natural(self, *, mean, shape):
         mean, shape = jnp.broadcast_arrays(mean, shape)
@@ -62,19 +62,25 @@ class InverseGaussian(ExponentialFamily):
 
     def expected_log_base(self, theta):
         mean = jnp.sqrt(theta[..., 1] / theta[..., 0])
-        return -0.5 * _LOG_2PI - 1.5 * (jnp.log(mean) - _scaled_exp1(-4 * theta[..., 1] / mean))
+        log_mean = jnp.log(mean)
+        scaled = _scaled_exp1(-4 * theta[..., 1] / mean, jnp.log(-4 * theta[..., 1]) - log_mean)
+        return -0.5 * _LOG_2PI - 1.5 * (log_mean - scaled)
+
+    def entropy(self, theta):
+        return 0.5 * (1 - jnp.log(-2 * theta[..., 1])) - self.expected_log_base(theta)
 
     def log_prob(self, x, theta):
         inside = self.in_support(x)
         x = jnp.where(inside, x, 1.0)
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
-        value = 0.5 * (jnp.log(shape) - _LOG_2PI - 3 * jnp.log(x) - shape * (x - mean) ** 2 / (mean**2 * x))
+        value = 0.5 * (jnp.log(shape) - _LOG_2PI - 3 * jnp.log(x) - shape / x * ((x - mean) / mean) ** 2)
         return jnp.where(inside, value, -jnp.inf)
 
     def kl(self, theta, other):
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
         centre, weight = jnp.sqrt(other[..., 1] / other[..., 0]), -2 * other[..., 1]
-        return 0.5 * (phi(weight / shape) + weight * (mean - centre) ** 2 / (mean * centre**2))
+        apart = (mean - centre) / centre
+        return 0.5 * (phi_ratio(weight, shape) + weight / mean * apart * apart)
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -129,11 +135,16 @@ class InverseGaussian(ExponentialFamily):
         return f"all {count:g} observations are equal, and the likelihood keeps growing as the shape goes to infinity"
 
 
-def _scaled_exp1(z):
-    """``exp(z) E1(z)``, by its asymptotic series where the factors would overflow and underflow."""
-    small = jnp.where(z < 50, z, 1.0)
-    large = jnp.where(z < 50, 50.0, z)
-    series = jnp.ones_like(z)
+def _scaled_exp1(z, log_z):
+    """``exp(z) E1(z)``: a series below one, an asymptotic one where the factors would overflow and underflow."""
+    middle = jnp.clip(z, 1.0, 50.0)
+    large = jnp.maximum(z, 50.0)
+    asymptotic = jnp.ones_like(z)
     for k in range(20, 0, -1):
-        series = 1 - k / large * series
-    return jnp.where(z < 50, jnp.exp(small) * exp1(small), series / large)
+        asymptotic = 1 - k / large * asymptotic
+    small = jnp.minimum(z, 1.0)
+    series = jnp.zeros_like(z)
+    for k in range(20, 0, -1):  # sum_k (-1)^(k+1) z^k / (k k!)
+        series = small / k * (1 / k - series)
+    below = jnp.exp(small) * (series - np.euler_gamma - log_z)
+    return jnp.where(z < 1, below, jnp.where(z < 50, jnp.exp(middle) * exp1(middle), asymptotic / large))

@@ -12,14 +12,20 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import polygamma
 
+from cumulant.families.special import expm1_excess
+
 __all__ = [
+    "count_deviance",
     "digamma",
     "digamma_and_slope",
     "digamma_gap",
     "implicit_inverse",
     "inverse_digamma",
     "inverse_digamma_gap",
+    "log_factorial_rest",
     "log_gamma",
+    "log_gamma_rest",
+    "plain_digamma_gap",
     "trigamma",
 ]
 
@@ -105,6 +111,53 @@ def _log_gamma(x):
 
 
 log_gamma = jax.custom_jvp(_log_gamma)
+
+
+@jax.custom_jvp
+def log_gamma_rest(x):
+    """``log Gamma(x) - (x log x - x)`` for ``x > 0``: what is left of Stirling's series without its leading terms."""
+    large = x >= _STIRLING_SHIFT
+    far = jnp.where(large, x, 1.0)
+    square = 1 / (far * far)
+    series = jnp.zeros_like(x)
+    for coefficient in reversed(_STIRLING):
+        series = series * square + coefficient
+    small = jnp.where(large, 1.0, x)
+    near = _log_gamma(small) - small * (jnp.log(small) - 1)
+    return jnp.where(large, _HALF_LOG_2PI - 0.5 * jnp.log(far) + series / far, near)
+
+
+@jax.custom_jvp
+def plain_digamma_gap(x):
+    """``log x - digamma(x)``: the value of `digamma_gap`, differentiated by its elasticity."""
+    return digamma_gap(x)[0]
+
+
+@plain_digamma_gap.defjvp
+def _plain_digamma_gap_jvp(primals, tangents):
+    gap, elasticity = digamma_gap(primals[0])
+    return gap, tangents[0] * elasticity * gap / primals[0]
+
+
+log_gamma_rest.defjvps(lambda dx, answer, x: -dx * plain_digamma_gap(x))
+
+
+def log_factorial_rest(x):
+    """``log x! - (x log x - x)`` for ``x >= 0``, zero at zero."""
+    positive = x > 0
+    safe = jnp.where(positive, x, 1.0)
+    return jnp.where(positive, log_gamma_rest(safe) + jnp.log(safe), 0.0)
+
+
+def count_deviance(x, log_mean):
+    """``m - x - x log(m / x) >= 0`` for a count ``x >= 0`` and ``m = exp(log_mean)``.
+
+    ``-count_deviance - log_factorial_rest`` is the log density of a Poisson count, and sums of such terms that of a
+    binomial or multinomial one, without the factorials that cancel (Loader 2000).
+    """
+    positive = x > 0
+    safe = jnp.where(positive, x, 1.0)
+    return jnp.where(positive, safe * expm1_excess(log_mean - jnp.log(safe)), jnp.exp(log_mean))
 
 
 @jax.custom_jvp

@@ -6,8 +6,9 @@ import numpy as np
 from jax.scipy.special import gammaln, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.categorical import Categorical, log_weights, unseen_class, with_last
+from cumulant.families.categorical import Categorical, divergence_of_classes, log_weights, unseen_class, with_last
 from cumulant.families.factorials import expected_log_factorial
+from cumulant.families.inverses import count_deviance, log_factorial_rest
 
 __all__ = ["Multinomial"]
 
@@ -78,6 +79,20 @@ class Multinomial(ExponentialFamily):
     def conjugate(self, mu):
         p = with_last(mu / self.trials)
         return self.trials * jnp.sum(xlogy(p, p), axis=-1)
+
+    def log_prob(self, x, theta):
+        inside = self.in_support(x)
+        safe = self._inside(x, inside)
+        logs = jax.nn.log_softmax(log_weights(theta), axis=-1) + np.log(self.trials)
+        all_trials = jnp.asarray(float(self.trials), dtype=theta.dtype)
+        each = count_deviance(safe, logs) + log_factorial_rest(safe)
+        return jnp.where(inside, log_factorial_rest(all_trials) - jnp.sum(each, axis=-1), -jnp.inf)
+
+    def kl(self, theta, other):
+        return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
 
     def expected_log_base(self, theta):
         p, n = jax.nn.softmax(log_weights(theta), axis=-1), self.trials

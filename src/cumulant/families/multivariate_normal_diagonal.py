@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.multivariate_normal import check_shape, check_size, floats
-from cumulant.families.special import phi
+from cumulant.families.special import phi_ratio
 
 __all__ = ["MultivariateNormalDiagonal", "MultivariateNormalIsotropic"]
 
@@ -56,14 +56,14 @@ class _Independent(ExponentialFamily):
 
     def log_prob(self, x, theta):
         mean, variances = self._moments(theta)
-        distance = jnp.sum((x - mean) ** 2 / variances, axis=-1)
+        distance = jnp.sum(((x - mean) / jnp.sqrt(variances)) ** 2, axis=-1)
         value = -0.5 * (distance + self._total(jnp.log(variances)) + self.size * _LOG_2PI)
         return jnp.where(self.in_support(x), value, -jnp.inf)
 
     def kl(self, theta, other):
         (mean, variances), (other_mean, other_variances) = self._moments(theta), self._moments(other)
-        distance = jnp.sum((mean - other_mean) ** 2 / other_variances, axis=-1)
-        return 0.5 * (distance + self._total(phi(variances / other_variances)))
+        distance = jnp.sum(((mean - other_mean) / jnp.sqrt(other_variances)) ** 2, axis=-1)
+        return 0.5 * (distance + self._total(phi_ratio(variances, other_variances)))
 
     def bregman(self, theta, other):
         return self.kl(other, theta)

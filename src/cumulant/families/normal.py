@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.special import phi
+from cumulant.families.special import phi_ratio
 
 __all__ = ["LogNormal", "Normal", "NormalKnownMean", "NormalKnownVariance"]
 
@@ -44,7 +44,7 @@ class Normal(ExponentialFamily):
         return jnp.full_like(x, -0.5 * _LOG_2PI)
 
     def log_partition(self, theta):
-        return -(theta[..., 0] ** 2) / (4 * theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
+        return -0.25 * theta[..., 0] * (theta[..., 0] / theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
 
     def natural(self, *, mean, variance):
         mean, variance = jnp.broadcast_arrays(mean, variance)
@@ -71,11 +71,11 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, x, theta):
         m, v = jnp.moveaxis(_moments(theta), -1, 0)
-        return jnp.where(jnp.isfinite(x), -0.5 * ((x - m) ** 2 / v + jnp.log(v) + _LOG_2PI), -jnp.inf)
+        return jnp.where(jnp.isfinite(x), -0.5 * (((x - m) / jnp.sqrt(v)) ** 2 + jnp.log(v) + _LOG_2PI), -jnp.inf)
 
     def kl(self, theta, other):
         (m, v), (n, w) = jnp.moveaxis(_moments(theta), -1, 0), jnp.moveaxis(_moments(other), -1, 0)
-        return 0.5 * ((m - n) ** 2 / w + phi(v / w))
+        return 0.5 * (((m - n) / jnp.sqrt(w)) ** 2 + phi_ratio(v, w))
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -159,7 +159,7 @@ class NormalKnownVariance(ExponentialFamily):
         return -0.5 * (x**2 / self.variance + _LOG_2PI + np.log(self.variance))
 
     def log_partition(self, theta):
-        return 0.5 * self.variance * theta[..., 0] ** 2
+        return 0.5 * (np.sqrt(self.variance) * theta[..., 0]) ** 2
 
     def natural(self, *, mean):
         return (mean / self.variance)[..., None]
@@ -180,8 +180,15 @@ class NormalKnownVariance(ExponentialFamily):
         mean = theta[..., 0] * self.variance
         return -0.5 * (mean**2 / self.variance + 1 + _LOG_2PI + np.log(self.variance))
 
+    def entropy(self, theta):
+        return jnp.full_like(theta[..., 0], 0.5 * (1 + _LOG_2PI + np.log(self.variance)))
+
+    def log_prob(self, x, theta):
+        apart = (x - theta[..., 0] * self.variance) / np.sqrt(self.variance)
+        return jnp.where(jnp.isfinite(x), -0.5 * (apart**2 + _LOG_2PI + np.log(self.variance)), -jnp.inf)
+
     def kl(self, theta, other):
-        return 0.5 * self.variance * (theta[..., 0] - other[..., 0]) ** 2
+        return 0.5 * (np.sqrt(self.variance) * (theta[..., 0] - other[..., 0])) ** 2
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -276,7 +283,7 @@ class LogNormal(Normal):
         inside = self.in_support(x)
         logs = jnp.log(jnp.where(inside, x, 1.0))
         m, v = jnp.moveaxis(_moments(theta), -1, 0)
-        return jnp.where(inside, -0.5 * ((logs - m) ** 2 / v + jnp.log(v) + _LOG_2PI) - logs, -jnp.inf)
+        return jnp.where(inside, -0.5 * (((logs - m) / jnp.sqrt(v)) ** 2 + jnp.log(v) + _LOG_2PI) - logs, -jnp.inf)
 
     def in_support(self, x):
         return (x > 0) & jnp.isfinite(x)

@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import FileFormatError
-from cumulant.families.base import ExponentialFamily
+from cumulant.families.base import Learnable
 
 __all__ = ["describe", "restore"]
 
 
-def describe(family: ExponentialFamily, prefix: str = "family") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def describe(family: Learnable, prefix: str = "family") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The settings and the arrays that `restore` makes the family from."""
     settings: dict[str, Any] = {"class": _name(type(family))}
     arrays: dict[str, np.ndarray] = {}
-    for field in dataclasses.fields(family):  # type: ignore[arg-type]
+    if not dataclasses.is_dataclass(family):
+        own, arrays = family.description()
+        return settings | own, {f"{prefix}.{name}": array for name, array in arrays.items()}
+    for field in dataclasses.fields(family):
         value = getattr(family, field.name)
         if field.name == "parts":
             described = [describe(part, f"{prefix}.{i}") for i, part in enumerate(value)]
@@ -32,11 +35,11 @@ def describe(family: ExponentialFamily, prefix: str = "family") -> tuple[dict[st
     return settings, arrays
 
 
-def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str = "family") -> ExponentialFamily:
+def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str = "family") -> Any:
     """The family that `describe` described; `FileFormatError` if there is no such class or it refuses its settings."""
     settings = dict(settings)
     name = settings.pop("class", None)
-    classes = {_name(cls): cls for cls in _subclasses(ExponentialFamily)}
+    classes = {_name(cls): cls for cls in _subclasses(Learnable)}
     if name not in classes:
         raise FileFormatError(f"the file holds statistics of {name}, a family that is not imported here")
     if "parts" in settings:
@@ -45,7 +48,8 @@ def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str
         start = f"{prefix}."
         settings |= {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
     try:
-        return classes[name](**settings)
+        cls = classes[name]
+        return cls(**settings) if dataclasses.is_dataclass(cls) else cls.from_description(**settings)
     except (TypeError, ValueError) as problem:
         raise FileFormatError(f"the file describes a {name} that cannot be: {problem}") from problem
 

@@ -13,7 +13,7 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
 
-__all__ = ["log1p_excess", "log_minus_digamma", "phi"]
+__all__ = ["expm1_excess", "log1p_excess", "log_minus_digamma", "phi", "phi_ratio"]
 
 # B_{2k} / (2k): the coefficients of log x - digamma(x) - 1/(2x) in powers of 1/x^2 (DLMF 5.11.2).
 _DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
@@ -54,6 +54,28 @@ def _phi_jax(z):
 
 
 _phi_jax.defjvps(lambda dz, answer, z: dz * (z - 1.0) / z)
+
+
+@jax.custom_jvp
+def expm1_excess(x):
+    """``exp(x) - 1 - x >= 0`` in plain JAX, accurate relative to itself."""
+    near = jnp.abs(x) < 1.0
+    safe = jnp.where(near, x, 0.0)
+    series = jnp.ones_like(safe)
+    for k in range(19, 2, -1):
+        series = 1.0 + safe / k * series
+    return jnp.where(near, 0.5 * safe * safe * series, jnp.expm1(x) - x)
+
+
+expm1_excess.defjvps(lambda dx, answer, x: dx * jnp.expm1(x))
+
+
+def phi_ratio(numerator, denominator):
+    """`phi` of a quotient of positive numbers, in plain JAX: finite where the quotient underflows."""
+    z = numerator / denominator
+    tiny = z < jnp.finfo(z.dtype).tiny
+    logs = jnp.log(jnp.where(tiny, numerator, 1.0)) - jnp.log(jnp.where(tiny, denominator, 1.0))
+    return jnp.where(tiny, -1.0 - logs, _phi_jax(jnp.where(tiny, 1.0, z)))
 
 
 def _digamma_gap(x, excess, xp):

@@ -6,7 +6,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from cumulant.families.base import ExponentialFamily, family
-from cumulant.families.bessel import inverse_mean_length, log_0f1, mean_length
+from cumulant.families.bessel import inverse_mean_length, log_0f1, log_0f1_excess, mean_complement, mean_length
 from cumulant.families.inverses import implicit_inverse
 
 __all__ = ["VonMises", "VonMisesFisher"]
@@ -40,6 +40,34 @@ class _Directional(ExponentialFamily):
 
     def expected_log_base(self, theta):
         return jnp.full(theta.shape[:-1], -self._log_area(theta.dtype))
+
+    # Differences of log partition functions are of log_0f1 - kappa, which grows like a logarithm.
+
+    def entropy(self, theta):
+        s = jnp.sum(theta**2, axis=-1)
+        rest = log_0f1_excess(self.size / 2 - 1, s) + jnp.sqrt(s) * mean_complement(self.size, s)
+        small = self.log_partition(theta) - s * mean_length(self.size, s)
+        return jnp.where(s > 100.0, rest, small) + self._log_area(theta.dtype)
+
+    def kl(self, theta, other):
+        theta, other = jnp.broadcast_arrays(theta, other)
+        s, t = jnp.sum(theta**2, axis=-1), jnp.sum(other**2, axis=-1)
+        large = s > 100.0
+        kappa, other_kappa = jnp.sqrt(jnp.where(large, s, 1.0)), jnp.sqrt(jnp.where(t > 0, t, 1.0))
+        axis = theta / kappa[..., None]
+        along = jnp.sum(axis * other, axis=-1)
+        across = jnp.sum((other - along[..., None] * axis) ** 2, axis=-1)
+        turned = jnp.where(along > 0, across / (other_kappa + jnp.abs(along)), other_kappa - along)
+        complement = mean_complement(self.size, jnp.where(large, s, 101.0))
+        order = self.size / 2 - 1
+        rests = log_0f1_excess(order, jnp.where(t > 0, t, 1.0)) - log_0f1_excess(order, jnp.where(large, s, 1.0))
+        far = rests + (other_kappa - kappa) * complement + (1 - complement) * turned
+        mean = theta * mean_length(self.size, s)[..., None]
+        near = self.log_partition(other) - self.log_partition(theta) - jnp.sum(mean * (other - theta), axis=-1)
+        return jnp.maximum(jnp.where(large & (t > 0), far, near), 0.0)
+
+    def bregman(self, theta, other):
+        return self.kl(other, theta)
 
     def in_mean_domain(self, mu):
         return jnp.linalg.norm(mu, axis=-1) < 1
@@ -182,6 +210,13 @@ class VonMises(_Directional):
             "direction": jnp.arctan2(theta[..., 1], theta[..., 0]),
             "concentration": jnp.linalg.norm(theta, axis=-1),
         }
+
+    def log_prob(self, x, theta):
+        s = jnp.sum(theta**2, axis=-1)
+        inside = self.in_support(x)
+        angle = jnp.where(inside, x, 0.0) - jnp.arctan2(theta[..., 1], theta[..., 0])
+        value = -2 * jnp.sqrt(s) * jnp.sin(0.5 * angle) ** 2 - log_0f1_excess(0.0, s) - np.log(2 * np.pi)
+        return jnp.where(inside, value, -jnp.inf)
 
     def in_support(self, x):
         return jnp.isfinite(x)

@@ -315,10 +315,10 @@ class FenchelDual:
 def certify_fenchel_gap(given: FenchelDual, answer: tuple[Any, Any]) -> Certificate:
     """How far ``x`` of ``answer = (x, y)`` can be from optimal: ``primal(x) - dual(y)``, by weak duality.
 
-    Refused where either value is infinite. ``A x`` and ``A^T y`` are known within rounding: ``g`` and ``f*`` are bounded
-    over the boxes that contain them. The dual value is that of ``y`` scaled down by a few units of rounding, which
-    is feasible where ``y`` is so within rounding (a ball); where that is of no help (a simplex), that ``y`` is feasible
-    is assumed.
+    Refused where either value is infinite. ``A x`` and ``A^T y`` are known within rounding, and ``g`` and ``f*`` are
+    bounded over the boxes that contain them. The dual value is that of ``y`` scaled down by a few units of rounding,
+    which is feasible where ``y`` is within rounding of a ball. Where the set has no interior (a simplex), that ``y`` is
+    feasible is assumed.
     """
     x, y = (np.asarray(each, dtype=np.float64) for each in answer)
     if x.ndim != 1 or y.ndim != 1:

@@ -62,7 +62,7 @@ class BayesNet:
 
     tables: Mapping[Hashable, Any]
     parents: Mapping[Hashable, Any] = field(default_factory=dict)
-    states: Mapping[Hashable, Any] | None = None
+    states: Mapping[Any, Any] | None = None
 
     def __post_init__(self):
         if not self.tables:

@@ -11,7 +11,7 @@ from cumulant import files
 from cumulant.errors import FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.factor_graph import FactorGraph, structure_of
+from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
@@ -274,7 +274,8 @@ class CausalFactorGraph(DiscreteModel):
         saved = files.load(path, cls.__name__)
         try:
             new = object.__new__(cls)
-            structure, names, states = structure_of(saved.arrays), saved.settings["names"], saved.settings["states"]
+            structure = Structure.checked(*(saved.arrays[name] for name in Structure.PARTS))
+            names, states = saved.settings["names"], saved.settings["states"]
             new._visible = int(saved.settings["visible"])
             if not 0 <= new._visible <= structure.n_variables:
                 raise ValueError(f"{new._visible} variables are said to be visible")

@@ -59,11 +59,14 @@ class DiscreteFamily(Learnable):
     0.0
     """
 
+    domain = "theta finite, or -inf for what is impossible where tables are the parameter"
+    mean_domain = "mu inside the marginal polytope"
+
     def __init__(self, structure: Structure, design: Any = None, labels: Labels | None = None):
         self.structure = structure
         self.labels = Labels.of(structure.cardinalities) if labels is None else labels
-        self.design = None if design is None else csr_array(design)
-        self.dim = int(structure.table_starts[-1]) if self.design is None else int(self.design.shape[1])
+        self.design: Any = None if design is None else csr_array(design)
+        self.dim = int(structure.table_starts[-1]) if design is None else int(self.design.shape[1])
 
     def __repr__(self):
         return f"{type(self).__name__}({self.structure.n_variables} variables, dim={self.dim})"
@@ -88,12 +91,28 @@ class DiscreteFamily(Learnable):
 
     def fingerprint(self) -> str:
         """A digest of all that makes the family, the same in every process: checkpoints know it by that."""
-        digest, structure = hashlib.blake2b(repr(self.labels).encode(), digest_size=16), self.structure
-        parts = [structure.cardinalities, structure.scope_starts, structure.scopes]
-        parts += [] if self.design is None else [self.design.indptr, self.design.indices, self.design.data]
-        for part in parts:
-            digest.update(f"{part.dtype.str}{part.shape}".encode() + part.tobytes())
+        settings, arrays = self.description()
+        digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+        for name, part in arrays.items():
+            digest.update(f"{name}{part.dtype.str}{part.shape}".encode() + part.tobytes())
         return digest.hexdigest()
+
+    def description(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The settings and arrays that `from_description` makes the family from: what files hold."""
+        arrays = {name: getattr(self.structure, name) for name in Structure.PARTS}
+        if self.design is not None:
+            arrays |= {name: getattr(self.design, name) for name in ("data", "indices", "indptr")}
+        return {**self.labels.settings(), "values": self.labels.values, "dim": self.dim}, arrays
+
+    @classmethod
+    def from_description(
+        cls, cardinalities, scope_starts, scopes, dim, names, states, values, data=None, indices=None, indptr=None
+    ) -> "DiscreteFamily":
+        """The inverse of `description`; a ValueError where its parts do not fit together."""
+        structure = Structure.checked(cardinalities, scope_starts, scopes)
+        labels = Labels.of(structure.cardinalities, names, states, None if values is None else tuple(values))
+        size = int(structure.table_starts[-1])
+        return cls(structure, None if data is None else csr_array((data, indices, indptr), (size, dim)), labels)
 
     # Between the parameter and tables --------------------------------------------------------------------------------
 
@@ -155,7 +174,8 @@ class DiscreteFamily(Learnable):
         """``T(x)``, shape ``(..., dim)``."""
         states = self.states(x)
         picked = self.structure.picked(states.reshape(-1, self.structure.n_variables))
-        return (picked if self.design is None else picked @ self.design).toarray().reshape(*states.shape[:-1], -1)
+        T = picked if self.design is None else csr_array(picked @ self.design)
+        return T.toarray().reshape(*states.shape[:-1], -1)
 
     def log_partition(self, theta: Any, **options: Any) -> Any:
         """``A(theta)``; of a JAX array, differentiable (its gradient is `to_mean`)."""
@@ -384,7 +404,7 @@ class DiscreteFamily(Learnable):
                     columns += (there + self.structure.table_starts[f]).tolist()
                     data += change[i, there].tolist()
         C = csr_array((data, (rows, columns)), (len(place), int(self.structure.table_starts[-1])))
-        C = (C if self.design is None else C @ self.design).toarray()
+        C = (C if self.design is None else csr_array(C @ self.design)).toarray()
         if not C.size:
             return np.zeros((self.dim, 0))
         _, singular, right = np.linalg.svd(C, full_matrices=False)

@@ -409,9 +409,7 @@ class DiscreteModel:
         return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
 
     def _description(self) -> tuple[dict, dict]:
-        structure = self.structure
-        names = ("cardinalities", "scope_starts", "scopes")
-        return {}, {name: getattr(structure, name) for name in names}
+        return {}, {name: getattr(self.structure, name) for name in Structure.PARTS}
 
 
 class FactorView(DiscreteModel):

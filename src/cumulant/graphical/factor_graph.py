@@ -16,7 +16,7 @@ from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
-__all__ = ["FactorGraph", "structure_of"]
+__all__ = ["FactorGraph"]
 
 
 class FactorGraph(DiscreteModel):
@@ -171,7 +171,7 @@ class FactorGraph(DiscreteModel):
         """Read what `save` wrote."""
         saved = files.load(path, cls.__name__)
         try:
-            structure = structure_of(saved.arrays)
+            structure = Structure.checked(*(saved.arrays[name] for name in Structure.PARTS))
             labels = Labels.of(structure.cardinalities, **saved.settings)
             new = cls.from_flat(structure, saved.arrays["theta"], labels)
             return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
@@ -194,13 +194,3 @@ def _table_of_frame(f: int, frame: Any, value: str) -> tuple[tuple[int, ...], np
         raise ValueError(f"table {f} must have one column for each variable and one row for each state")
     states = np.stack([frame[column].to_numpy() for column in columns], axis=1) if columns else np.zeros((1, 0), int)
     return tuple(int(column) for column in columns), states, frame[value].to_numpy(dtype=np.float64)
-
-
-def structure_of(arrays: dict[str, np.ndarray]) -> Structure:
-    """The structure that a file describes; a ValueError where its arrays do not fit together."""
-    starts, scopes = arrays["scope_starts"], arrays["scopes"]
-    if starts.ndim != 1 or starts.size < 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
-        raise ValueError("the scopes do not follow one another")
-    if scopes.ndim != 1 or starts[-1] != scopes.size:
-        raise ValueError("the scopes are not complete")
-    return Structure(arrays["cardinalities"], np.split(scopes, starts[1:-1]) if starts.size > 1 else [])

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,6 +29,8 @@ class Structure:
         Its table is ``theta[table_starts[f] : table_starts[f + 1]]``.
     """
 
+    PARTS: ClassVar[tuple[str, ...]] = ("cardinalities", "scope_starts", "scopes")
+
     def __init__(self, cardinalities: Any, scopes: Iterable[Any]):
         each = [np.asarray(scope, dtype=np.int64).reshape(-1) for scope in scopes]
         ends = np.cumsum([0, *map(len, each)])
@@ -41,6 +43,15 @@ class Structure:
         new = object.__new__(cls)
         new._fill(cardinalities, scope_starts, scopes)
         return new
+
+    @classmethod
+    def checked(cls, cardinalities: np.ndarray, scope_starts: np.ndarray, scopes: np.ndarray) -> "Structure":
+        """The same from flat arrays of a file; a ValueError where they do not fit together."""
+        if scope_starts.ndim != 1 or scope_starts.size < 1 or scope_starts[0] != 0 or (np.diff(scope_starts) < 0).any():
+            raise ValueError("the scopes do not follow one another")
+        if scopes.ndim != 1 or scope_starts[-1] != scopes.size:
+            raise ValueError("the scopes are not complete")
+        return cls(cardinalities, np.split(scopes, scope_starts[1:-1]) if scope_starts.size > 1 else [])
 
     def _fill(self, cardinalities, scope_starts, scopes):
         self.cardinalities = np.ascontiguousarray(cardinalities, dtype=np.int64)
@@ -146,8 +157,7 @@ class Structure:
 
     def __eq__(self, other):
         return isinstance(other, Structure) and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("cardinalities", "scope_starts", "scopes")
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in self.PARTS
         )
 
     def __hash__(self):

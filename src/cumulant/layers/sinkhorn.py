@@ -62,7 +62,7 @@ class Sinkhorn:
         return Subject(TransportProblem(self.cost, self.a, self.b, self.epsilon), (self.f, self.g))
 
     def certify(self) -> Certificate:
-        """An interval that contains the regularised value (`certify_entropic_transport`); for one problem, not a batch."""
+        """An interval around the regularised value (`certify_entropic_transport`); for one problem, not for a batch."""
         return certify_entropic_transport(*self.subject)
 
     def certify_transport(self) -> Certificate:

@@ -4,7 +4,7 @@
 bound on how far it can be from the optimum.
 """
 
-from cumulant.optim import interior_point, rates, schedules
+from cumulant.optim import gradients, interior_point, rates, schedules
 from cumulant.optim.analysis import flows
 from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, reparametrised_flow
 from cumulant.optim.analysis.implicit_bias import implicit_bias, small_start_limit
@@ -59,6 +59,7 @@ from cumulant.optim.solvers.mirror_descent import MirrorDescent
 from cumulant.optim.solvers.newton import Newton
 from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
+from cumulant.optim.solvers.robbins_monro import RobbinsMonro
 from cumulant.optim.solvers.stochastic_mirror_descent import StochasticMirrorDescent
 
 __all__ = [
@@ -116,6 +117,7 @@ __all__ = [
     "ResidualSampler",
     "Result",
     "RidgeSolution",
+    "RobbinsMonro",
     "SampleLikelihood",
     "SamplerState",
     "Simplex",
@@ -134,6 +136,7 @@ __all__ = [
     "dual_value",
     "equivalent_entropy",
     "flows",
+    "gradients",
     "implicit_bias",
     "interior_point",
     "is_separable",

@@ -13,7 +13,7 @@ __all__ = ["coefficient_path", "gap_and_truth"]
 def coefficient_path(
     penalties: Any, coefficients: Any, *, names: Sequence[str] | None = None, named: int = 5, ax: Any = None
 ) -> Any:
-    """Each coefficient as a line over the penalty, which falls from left to right, so that features enter as one reads.
+    """Each coefficient as a line over the penalty, which decreases from left to right.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def coefficient_path(
     names : sequence of str, optional
         Of the features; their numbers without it.
     named : int
-        How many features have a colour and a name: those that entered first, the larger before the smaller. The
-        others are grey.
+        How many features have a colour and a name: those with non-zero coefficients at the largest penalties, larger
+        coefficients first. The others are grey.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def coefficient_path(
 
 
 def gap_and_truth(steps: Any, bound: Any, truth: Any, *, ax: Any = None, xlabel: str = "passes over the data") -> Any:
-    """What a run said it had left to gain, and what it had: the bound has to be the upper curve.
+    """The certified gap of a run and its true gap, over its steps: the certified one must be the upper curve.
 
-    Records at which a curve is not positive have no place on the logarithmic axis and are left out. Returns the axes.
+    Records at which a curve is not positive are left out: the axis is logarithmic. Returns the axes.
     """
     steps, bound, truth = (np.asarray(values, dtype=float) for values in (steps, bound, truth))
     if steps.ndim != 1 or steps.size == 0 or not steps.shape == bound.shape == truth.shape:

@@ -7,10 +7,11 @@ import pytest
 from cumulant import optim
 from cumulant.errors import NotConvergedError
 from cumulant.geometry import projections
+from cumulant.optim import RobbinsMonro
+from cumulant.optim.gradients import ByRows
 from cumulant.optim.interior_point import (
     AugmentedLagrangianSGD,
     ProjectedSGD,
-    RobbinsMonro,
     SmoothedL1SGD,
     SubgradientSGD,
     dykstra,
@@ -27,7 +28,7 @@ G = np.array([-4.0, -2.0])
 @pytest.mark.parametrize(
     ("solver", "problem", "x0", "expected"),
     [
-        (RobbinsMonro(0.1), LOSS, [0.5, 0.0], [0.9, 0.2]),
+        (RobbinsMonro(0.1, ByRows()), LOSS, [0.5, 0.0], [0.9, 0.2]),
         (SubgradientSGD(0.1), PENALISED, [0.5, 0.0], [0.85, 0.15]),
         (SubgradientSGD(0.1, truncate=True), PENALISED, [-0.1, 0.0], [0.0, 0.27]),
         (SmoothedL1SGD(0.1), PENALISED, [0.5, 0.0], [0.9 - 0.05 * np.tanh(2.5), 0.2]),

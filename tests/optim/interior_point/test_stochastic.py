@@ -13,20 +13,18 @@ from sklearn.linear_model import Lasso
 from cumulant import optim
 from cumulant.certificates import Subject
 from cumulant.errors import DomainError
+from cumulant.optim.gradients import ByRows, Noisy, Sampled
 from cumulant.optim.interior_point import (
     AbsoluteBounds,
     Bounds,
     ConstantSigma,
     ConstrainedProblem,
-    Gaussian,
     Harmonic,
     InteriorPointSA,
     Intersection,
     MehrotraSigma,
     PowerSigma,
     QuadraticConstraints,
-    Rows,
-    Sampled,
     SimplexConstraints,
     certify_constrained,
     diagnostics,
@@ -168,7 +166,7 @@ def test_no_noise_however_large_leads_outside(problem, x0, runs):
     """Gradients off by 10^-3 to 10^6: every iterate is strictly feasible, and every multiplier positive."""
 
     def worst(seed, scale):
-        solver = InteriorPointSA(Harmonic(1), gradients=Gaussian(scale))
+        solver = InteriorPointSA(Harmonic(1), gradients=Noisy(scale))
 
         def one(_, carry):
             state, low = carry
@@ -202,7 +200,7 @@ def test_convergence_and_the_rate_of_the_gap_under_unit_noise():
     marks = np.array([0, 100, 1000, 5000])
 
     def run(first, power, seed):
-        solver = InteriorPointSA(Harmonic(0), Falling(first, power), Gaussian(1.0))
+        solver = InteriorPointSA(Harmonic(0), Falling(first, power), Noisy(1.0))
 
         def part(state, ends):
             state = jax.lax.fori_loop(*ends, lambda _, s: solver.step(CORNER, s), state)
@@ -285,14 +283,14 @@ def test_gradients_of_rows_are_unbiased_and_those_of_logistic_regression_are_rig
 
             @jax.jit
             def draw(w, problem=problem):
-                rows = jax.vmap(lambda k: Rows()(problem, w, k, None))(jnp.arange(7))
-                return rows, Rows("stream", 7)(problem, w, 3, None)  # a batch of all rows is no noise at all
+                rows = jax.vmap(lambda k: ByRows()(problem, w, k, None))(jnp.arange(7))
+                return rows, ByRows("stream", 7)(problem, w, 3, None)  # a batch of all rows is no noise at all
 
             rows, whole = (np.asarray(each) for each in draw(jnp.asarray(w)))
             np.testing.assert_allclose(rows.mean(axis=0), problem.gradient(w), atol=1e-12)
             np.testing.assert_allclose(whole, problem.gradient(w), atol=1e-12)
         single = optim.Logistic([[1.0, 2.0]], [1.0])
-        gradient = np.asarray(jax.jit(lambda w: Rows()(single, w, 0, None))(np.array([0.3, 0.1])))
+        gradient = np.asarray(jax.jit(lambda w: ByRows()(single, w, 0, None))(np.array([0.3, 0.1])))
     np.testing.assert_allclose(gradient, [-0.37754067, -0.75508134], atol=1e-8)
     np.testing.assert_allclose(gradient, -np.array([1.0, 2.0]) * (1 - expit(0.5)), atol=1e-12)
     assert float(single.value([0.3, 0.1])) == pytest.approx(0.47407698, abs=1e-8)
@@ -336,12 +334,12 @@ def test_bad_settings_are_refused(settings, words):
 
 def test_bad_starts_and_problems_are_refused():
     with pytest.raises(DomainError, match="constraint 1 is 0, must be"):
-        optim.run(InteriorPointSA(gradients=Gaussian()), CORNER, [1.0, 0.0])
+        optim.run(InteriorPointSA(gradients=Noisy()), CORNER, [1.0, 0.0])
     with pytest.raises(DomainError, match="z0 must be positive"):
-        optim.run(InteriorPointSA(gradients=Gaussian(), z0=0.0), CORNER, [1.0, 1.0])
+        optim.run(InteriorPointSA(gradients=Noisy(), z0=0.0), CORNER, [1.0, 1.0])
     with pytest.raises(TypeError, match="takes a ConstrainedProblem"):
         optim.run(InteriorPointSA(), optim.Quadratic(np.eye(2), [1.0, 1.0]), [1.0, 1.0])
-    with pytest.raises(TypeError, match="Rows needs a loss of the rows"):
+    with pytest.raises(TypeError, match="ByRows needs a loss of the rows"):
         optim.run(InteriorPointSA(), CORNER, [1.0, 1.0])
     with pytest.raises(ValueError, match="formulation must be"):
         l1_regularize(None, 1.0, "squared")

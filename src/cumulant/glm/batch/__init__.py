@@ -1,1 +1,1 @@
-"""The estimator `GLM`: objective, dual, certificates, data, standard errors, penalty paths, streams of batches."""
+"""The estimator `GLM`: inputs, fits, predictions, standard errors, penalty paths, streams of batches, files."""

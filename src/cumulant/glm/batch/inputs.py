@@ -4,15 +4,16 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from cumulant import families
 from cumulant.families import ExponentialFamily
-from cumulant.glm.batch.design import design_of
-from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent import SAMPLINGS
 
 __all__ = ["Inputs", "weights_of"]
@@ -21,8 +22,10 @@ _NAMES = ("bernoulli", "binomial", "poisson", "normal", "gamma", "categorical")
 _SOLVERS = ("auto", "newton", "prox-newton", "sdca")
 
 
-class Inputs:
+class Inputs(BaseEstimator):
     """The checks of an estimator with the settings of `GLM`."""
+
+    family: Any
 
     # What kind of estimator this is -----------------------------------------------------------------------------------
 
@@ -35,7 +38,7 @@ class Inputs:
     def _is_classifier(self: Any) -> bool:
         return self._is_binary() or self._is_categorical()
 
-    def __sklearn_tags__(self: Any):
+    def __sklearn_tags__(self):
         from sklearn.utils import ClassifierTags, RegressorTags
 
         tags = super().__sklearn_tags__()

@@ -2,25 +2,26 @@
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from cumulant import optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, NoEstimateError
-from cumulant.glm.batch.duality_gap import PrimalDual
 from cumulant.glm.batch.inputs import Inputs
-from cumulant.glm.batch.losses import Loss
 from cumulant.glm.batch.model_files import load_model, save_model
 from cumulant.glm.batch.partial_fits import PartialFits
 from cumulant.glm.batch.penalty_path import Paths
 from cumulant.glm.batch.prediction import Predictions
-from cumulant.glm.batch.problem import GLMProblem
-from cumulant.glm.batch.separation import separating_direction
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.losses import Loss
+from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.objective.separation import separating_direction
 from cumulant.glm.solvers.dual_ascent import GLMDualAscent
 from cumulant.glm.solvers.newton import GLMNewton, starting_point
 from cumulant.glm.solvers.newton_step import is_small, one_thread_if_small
@@ -30,7 +31,7 @@ from cumulant.glm.solvers.working_set import GLMWorkingSet
 __all__ = ["GLM"]
 
 
-class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
+class GLM(PartialFits, Paths, Predictions, Inputs):
     """Generalised linear model: observations from an exponential family whose parameter is linear in the features.
 
     The weights ``w`` and the intercept ``b`` minimise
@@ -198,6 +199,8 @@ class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
         return 1000 if isinstance(solver, GLMDualAscent) else 100
 
     def _finish(self, problem: GLMProblem, result: optim.Result) -> None:
+        if result.status not in ("converged", "rounding", "stationary"):
+            result = _at_least_the_constant(problem, result)
         self.n_iter_ = max(int(result.work), 1)
         self.objective_, self.status_ = float(result.value), str(result.status)
         self.certificate_, self.refusal_ = result.certificate, result.refusal
@@ -250,6 +253,21 @@ class GLM(PartialFits, Paths, Predictions, Inputs, BaseEstimator):
     def load(cls, path: str | os.PathLike) -> "GLM":
         """Read a model that `save` wrote."""
         return load_model(cls, path)
+
+
+def _at_least_the_constant(problem: GLMProblem, result: optim.Result) -> optim.Result:
+    """The result of a run that ended early, or no weights and a constant score where that is better."""
+    x = min((problem.constant_start(), np.zeros(problem.shape)), key=problem.value)
+    value = problem.value(x)
+    if value >= result.value and result.certificate is not None:
+        return result
+    if value >= result.value:  # the run ended without the state that its certificate needs
+        x, value = np.asarray(result.x), result.value
+    try:
+        found, refusal = certify_glm_gap(problem, x), ""
+    except CertificateError as refused:
+        found, refusal = None, str(refused)
+    return replace(result, x=x, value=value, certificate=found, refusal=refusal, subject=Subject(problem, x))
 
 
 def _refuse_separation(problem: GLMProblem) -> None:

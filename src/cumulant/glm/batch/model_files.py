@@ -11,8 +11,8 @@ from cumulant.certificates import Certificate
 from cumulant.errors import FileFormatError
 from cumulant.families import ExponentialFamily
 from cumulant.families.saving import describe, restore
-from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.streaming import QuadraticSummary
+from cumulant.glm.objective.losses import loss_of
 
 __all__ = ["load_model", "save_model"]
 

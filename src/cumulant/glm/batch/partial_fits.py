@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.glm.batch.design import design_of
 from cumulant.glm.batch.inputs import weights_of
-from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.streaming import QuadraticSummary
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
 
 __all__ = ["PartialFits"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.dual_ascent import fitted_intercept
 from cumulant.glm.solvers.newton import starting_point
@@ -60,7 +60,7 @@ def degrees_of_freedom(problem: GLMProblem, x: np.ndarray) -> float:
     active = np.flatnonzero(weights if weights.ndim == 1 else 0 * weights[:, 0])
     if weights.ndim == 2 or not problem.l2 or not active.size:
         return float(np.count_nonzero(weights))
-    pool = ColumnPool.of(problem.design, active)
+    pool = ColumnPool(problem.design, active)
     bends = problem.weights * problem.loss.terms(problem.scores(x))[2]
     hessian = pool.gram(bends)
     if problem.design.intercept:

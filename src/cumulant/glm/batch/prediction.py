@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cumulant.errors import CertificateError
 from cumulant.glm.batch.inputs import weights_of
-from cumulant.glm.batch.losses import loss_of
 from cumulant.glm.batch.standard_errors import standard_errors
+from cumulant.glm.objective.losses import loss_of
 
 __all__ = ["Predictions"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cumulant.errors import NoEstimateError
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import solve
 
 __all__ = ["standard_errors"]

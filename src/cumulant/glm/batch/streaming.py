@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cumulant.glm.batch.design import Design
-from cumulant.glm.batch.losses import Loss
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import Design
+from cumulant.glm.objective.losses import Loss
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import solve
 
 __all__ = ["QuadraticSummary"]

@@ -1,10 +1,9 @@
-"""What the on-line l1 learners share: passes, streams, certificates, pruning, paths, files."""
+"""What the on-line l1 learners share: settings, fits, streams, certificates, files."""
 
 import os
-import time
 import warnings
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,56 +11,25 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from cumulant import files
-from cumulant.certificates import Certificate
-from cumulant.errors import FileFormatError
-from cumulant.glm.batch.design import design_of
-from cumulant.glm.batch.losses import loss_of
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant import files, optim
+from cumulant.certificates import Certificate, Subject
+from cumulant.errors import CertificateError, FileFormatError
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.design import design_of
+from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.online.passes import OnlinePasses, rows_of_a_step
+from cumulant.glm.online.pruning import PruningAndPaths
 from cumulant.glm.online.state import CURVATURES, FORMULATIONS, OnlineSettings, OnlineState
 from cumulant.randomness import generator
 
 _POSITIVE = ("l1", "x0", "z0", "step", "centring")
-_CHUNK = 2**18  # entries that are learned between two looks at the clock
 _STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that you hold"
 
-__all__ = ["OnlineL1", "Pruning", "RegularizationPath"]
+__all__ = ["OnlineL1"]
 
 
-class Pruning(NamedTuple):
-    """What setting the smallest weights to zero does.
-
-    `threshold` is the largest weight removed in absolute value, `removed` their number; `largest_change` and
-    `mean_change` are of the predictions (probabilities for a classifier) on the rows given, NaN without rows.
-
-    Carbonetto (2009) sets 43 % of the weights of a spam filter to zero.
-
-    >>> Pruning(3, 0.01, 0.02, 0.005).removed
-    3
-    """
-
-    removed: int
-    threshold: float
-    largest_change: float
-    mean_change: float
-
-
-class RegularizationPath(NamedTuple):
-    """Fits at several penalties, in the order given: weights (penalties, features), intercepts, certificates.
-
-    Carbonetto (2009, section 2.5) draws such paths.
-
-    >>> RegularizationPath(np.array([0.1]), np.zeros((1, 3)), np.zeros(1), ()).coef.shape
-    (1, 3)
-    """
-
-    l1: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-    certificates: tuple[Certificate, ...]
-
-
-class OnlineL1(BaseEstimator):
+class OnlineL1(PruningAndPaths, BaseEstimator):
     """What both learners share. The subclass says what a target is, and which loss."""
 
     _family: str
@@ -79,6 +47,7 @@ class OnlineL1(BaseEstimator):
     def __init__(
         self, l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
         separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
+        checkpoint, callback, verbose,
     ):  # fmt: skip
         self.l1 = l1
         self.formulation = formulation
@@ -98,6 +67,9 @@ class OnlineL1(BaseEstimator):
         self.shuffle = shuffle
         self.time_limit = time_limit
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -154,22 +126,24 @@ class OnlineL1(BaseEstimator):
         self._kind = self._settings()[1:3]
 
     def _passes(
-        self, X: Any, targets: np.ndarray, weights: np.ndarray, settings: OnlineSettings, rng: np.random.Generator
-    ) -> str:
-        """All passes, or as many rows as the time allows; the status."""
-        n, end = len(targets), np.inf if self.time_limit is None else time.perf_counter() + float(self.time_limit)
-        chunk = int(np.clip(_CHUNK * n // max(X.nnz, 1), 1, n))
-        weights = weights * (n / weights.sum())
-        try:
-            for _ in range(self.passes):
-                order = rng.permutation(n) if self.shuffle else np.arange(n)
-                for first in range(0, n, chunk):
-                    self._state.learn(settings, X, targets, weights, order[first : first + chunk])
-                    if time.perf_counter() > end:
-                        return "time_limit"
-        except KeyboardInterrupt:
-            return "interrupted"
-        return "completed"
+        self, problem: GLMProblem, weights: np.ndarray, settings: OnlineSettings, rng: np.random.Generator
+    ) -> optim.Result:
+        """All passes, or as many rows as the time allows; `_state` is where they end."""
+        a_pass = -(-problem.n_terms // rows_of_a_step(problem))
+        watched = self.callback is not None or self.verbose
+        return optim.run(
+            OnlinePasses(settings, self._state, weights * (len(weights) / weights.sum()), bool(self.shuffle)),
+            problem,
+            np.zeros(problem.shape),
+            max_steps=self.passes * a_pass,
+            tol=None,
+            every=a_pass if watched else self.passes * a_pass,
+            callback=self.callback,
+            time_limit=self.time_limit,
+            checkpoint=self.checkpoint,
+            rng=rng,
+            progress=bool(self.verbose),
+        )
 
     def _warn_if_stalled(self, before: int = 0) -> None:
         if self._state.stalls > before:
@@ -196,9 +170,11 @@ class OnlineL1(BaseEstimator):
         X, y = self._rows(X, y, reset=True)
         X, targets, weights = _kept(X, self._first_targets(y), sample_weight, self._code == 0)
         self._begin()
-        self.status_ = self._passes(X, targets, weights, self._settings(), self._rng())
+        problem = self._problem(X, targets, weights, float(self.l1))
+        result = self._passes(problem, weights, self._settings(), self._rng())
+        self.status_ = str(result.status)
         self.n_iter_ = max(-(-self._state.rows // len(targets)), 1)
-        self.certificate_, self.refusal_ = self._certificate(X, targets, weights, float(self.l1)), ""
+        self.certificate_, self.refusal_ = certify_glm_gap(problem, self._parameters()), ""
         self._warn_if_stalled()
         return self
 
@@ -217,7 +193,7 @@ class OnlineL1(BaseEstimator):
         stalls = self._state.stalls
         scores = self._state.learn(settings, X, targets, weights, np.arange(len(targets)))
         self._coef = None
-        self.n_iter_, self.status_ = 1, "streamed"
+        self.n_iter_, self.status_ = 1, "max_steps"
         self.certificate_, self.refusal_ = None, _STREAMED
         self._warn_if_stalled(stalls)
         return scores
@@ -275,85 +251,42 @@ class OnlineL1(BaseEstimator):
         check_is_fitted(self, "_state")
         X, y = self._rows(X, y, reset=False)
         X, targets, weights = _kept(X, self._targets(y), sample_weight, False)
-        return self._certificate(X, targets, weights, float(self.l1))
+        return certify_glm_gap(self._problem(X, targets, weights, float(self.l1)), self._parameters())
 
-    def _certificate(self, X: Any, targets: np.ndarray, weights: np.ndarray, l1: float) -> Certificate:
-        problem = self._problem(X, targets, weights, l1)
-        w = self._weights()
-        x = np.append(w, self._state.intercept) if self.fit_intercept else w
-        return certify_glm_gap(problem, x)
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """Issue `certificate_` again from the data of the fit, also after `save` and `load`.
+
+        Returns the fresh certificate. Raises `CertificateError` if there is none, or if it does not hold for these
+        rows and the weights as they are.
+        """
+        check_is_fitted(self, "_state")
+        if self.certificate_ is None:
+            raise CertificateError(self.refusal_, assumption="a fit on rows that are at hand")
+        X, y = self._rows(X, y, reset=False)
+        X, targets, weights = _kept(X, self._targets(y), sample_weight, False)
+        return self.certificate_.verify(Subject(self._problem(X, targets, weights, float(self.l1)), self._parameters()))
+
+    def _parameters(self) -> np.ndarray:
+        return np.append(self._weights(), self._state.intercept) if self.fit_intercept else self._weights()
 
     def _problem(self, X: Any, targets: np.ndarray, weights: np.ndarray, l1: float) -> GLMProblem:
         design, loss = design_of(X, bool(self.fit_intercept), 1), loss_of(self._family, targets)
         return GLMProblem(design, loss, weights / weights.sum(), np.zeros(len(targets)), l1, 0.0)
 
-    def prune(self, fraction: float = 0.43, X: Any = None) -> Pruning:
-        """Set the given share of the weights, the smallest in absolute value, to exactly zero.
-
-        An interior point has no zeros: what the penalty would remove is only small. The report says what the removal
-        does to predictions on `X`. Learning on goes on from the interior point, and forgets the zeros.
-        """
-        if not (isinstance(fraction, Real) and 0 <= float(fraction) <= 1):
-            raise ValueError(f"fraction must be between 0 and 1; got {fraction!r}")
-        before = self._weights()
-        count = int(float(fraction) * len(before))
-        smallest = np.argpartition(np.abs(before), count - 1)[:count] if count else np.empty(0, np.int64)
-        threshold = float(np.abs(before[smallest]).max(initial=0.0))
-        pruned = before.copy()
-        pruned[smallest] = 0.0
-        changes = np.array([np.nan])
-        if X is not None:
-            rows: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-            shift = self._state.intercept
-            old, new = (self._predictions(np.asarray(rows @ w).ravel() + shift) for w in (before, pruned))
-            changes = np.abs(new - old)
-        self._coef = pruned
-        return Pruning(count, threshold, float(changes.max()), float(changes.mean()))
-
-    def regularization_path(self, X: Any, y: Any, l1s: Any = None, warm_start: bool = True) -> RegularizationPath:
-        """Fits at each penalty of `l1s`, by default 20 from the largest useful one to a thousandth of it.
-
-        With `warm_start` each begins where the last ended, slacks and multipliers raised to at least a hundredth of
-        their means, so that nothing is stuck at the boundary. The estimator itself is left as it was.
-        """
-        self._check()
-        model = type(self)(**self.get_params())
-        X, y = model._rows(X, y, reset=True)
-        targets, weights = model._first_targets(y), np.ones(len(y))
-        if l1s is None:
-            null = model._problem(X, targets, weights, 1.0)
-            start = null.loss.start(null.weights)[0] if self.fit_intercept else 0.0
-            slope = null.loss.terms(np.full(len(targets), start))[1]
-            top = float(np.max(np.abs(null.without_intercept(null.loss_gradient(slope)))))
-            l1s = np.geomspace(top, 1e-3 * top, 20)
-        penalties = np.asarray(l1s, dtype=np.float64)
-        if penalties.ndim != 1 or not len(penalties) or not np.all((penalties > 0) & np.isfinite(penalties)):
-            raise ValueError(f"l1s must be a sequence of positive numbers; got {l1s!r}")
-        rng, coefs, intercepts, certificates = self._rng(), [], [], []
-        for number, l1 in enumerate(penalties):
-            if number and warm_start:
-                model._state = model._state.restarted()
-            else:
-                model._begin()
-            settings = model._settings(l1)
-            if model._passes(X, targets, weights, settings, rng) == "interrupted":
-                raise KeyboardInterrupt
-            model._coef = model._state.weights(settings)
-            coefs.append(model._coef)
-            intercepts.append(model._state.intercept)
-            certificates.append(model._certificate(X, targets, weights, l1))
-        return RegularizationPath(penalties, np.array(coefs), np.array(intercepts), tuple(certificates))
-
     # Files ------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike):
-        """Write the model to a file, from which `load` goes on learning as if nothing had happened."""
+        """Write the model to a file. What `load` reads continues to learn from the same state."""
         check_is_fitted(self, "_state")
         settings = self.get_params()
         if not (settings["random_state"] is None or isinstance(settings["random_state"], int)):
             settings["random_state"] = None
+        settings["callback"] = settings["checkpoint"] = None
         settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-        return files.save(path, type(self).__name__, self._state.arrays() | self._labels(), settings)
+        fitted = {"status": self.status_, "refusal": self.refusal_, "n_iter": self.n_iter_}
+        fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
+        header = {"parameters": settings, "fitted": fitted}
+        return files.save(path, type(self).__name__, self._state.arrays() | self._labels(), header)
 
     def _labels(self) -> dict[str, np.ndarray]:
         return {}
@@ -364,16 +297,18 @@ class OnlineL1(BaseEstimator):
         saved = files.load(path, cls.__name__)
         arrays = dict(saved.arrays)
         try:
-            model = cls(**saved.settings)
+            model, fitted = cls(**saved.settings["parameters"]), saved.settings["fitted"]
             if "classes" in arrays:
                 model.classes_ = arrays.pop("classes")
             model._state = OnlineState(**arrays)
             model._check()
-        except (TypeError, ValueError) as problem:
+            certificate = fitted["certificate"]
+            model.certificate_ = None if certificate is None else Certificate.from_json(certificate)
+            model.status_, model.refusal_, model.n_iter_ = fitted["status"], fitted["refusal"], fitted["n_iter"]
+        except (KeyError, TypeError, ValueError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__} of this version: {problem}") from problem
         model._coef, model._kind = None, model._settings()[1:3]
-        model.n_features_in_, model.n_iter_, model.status_ = len(model._state.s0), 1, "streamed"
-        model.certificate_, model.refusal_ = None, _STREAMED
+        model.n_features_in_ = len(model._state.s0)
         return model
 
 

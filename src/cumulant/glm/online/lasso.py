@@ -61,15 +61,23 @@ class OnlineLasso(RegressorMixin, OnlineL1):
     time_limit : float, optional
         Seconds of `fit`, and of each penalty of a path. What was learned so far is kept, with its certificate.
     random_state : int, Generator or None
+    checkpoint : path or optim.Checkpoint, optional
+        Where `fit` is saved as it goes. If the file exists, the fit is resumed; see `optim.run`.
+    callback : callable, optional
+        Called with an `optim.Snapshot` after each pass of `fit`. Returning True ends it.
+    verbose : bool
+        Show a progress bar on a terminal.
 
     Attributes
     ----------
     coef_ : array (features,)
     intercept_ : float
     certificate_ : Certificate or None
-        Of `fit`, on its rows. After `partial_fit` None: `refusal_` says why, and `certify` what can be had.
+        Of `fit`, on its rows; see `verify`. None after `partial_fit` and `prune`: `refusal_` says why, and `certify`
+        issues one for rows that are given.
     status_ : str
-        ``"completed"``, ``"time_limit"``, ``"interrupted"`` or ``"streamed"``.
+        ``"max_steps"`` (all passes, or all rows of a stream), ``"time_limit"``, ``"stopped"`` (by the callback) or
+        ``"interrupted"``.
     n_iter_, n_rows_ : int
         Passes begun, rows learned.
 
@@ -115,10 +123,14 @@ class OnlineLasso(RegressorMixin, OnlineL1):
         shuffle=True,
         time_limit=None,
         random_state=None,
+        checkpoint=None,
+        callback=None,
+        verbose=False,
     ):
         super().__init__(
             l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
             separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
+            checkpoint, callback, verbose,
         )  # fmt: skip
 
     @property

@@ -28,7 +28,7 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
     ----------
     l1, formulation, curvature, x0, z0, step, step_delay, step_power : see `OnlineLasso`
     centring, centring_power, separate_steps, implicit, deferral : see `OnlineLasso`
-    fit_intercept, passes, shuffle, time_limit, random_state : see `OnlineLasso`
+    fit_intercept, passes, shuffle, time_limit, random_state, checkpoint, callback, verbose : see `OnlineLasso`
 
     Attributes
     ----------
@@ -79,10 +79,14 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
         shuffle=True,
         time_limit=None,
         random_state=None,
+        checkpoint=None,
+        callback=None,
+        verbose=False,
     ):
         super().__init__(
             l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
             separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
+            checkpoint, callback, verbose,
         )  # fmt: skip
 
     def __sklearn_tags__(self):

@@ -18,7 +18,7 @@ best.
 
 import numpy as np
 
-from cumulant.glm.batch.loss_kernels import row_terms
+from cumulant.glm.objective.loss_kernels import row_terms
 from cumulant.kernels import kernel
 
 __all__ = ["direction", "implicit_slope", "largest_step", "learn", "scores_of", "weights_of"]

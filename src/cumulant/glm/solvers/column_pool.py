@@ -1,16 +1,20 @@
 """Some columns of a design, one after the other in memory, and their Gram matrix where it is worth having."""
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import numpy as np
 import scipy.sparse as sp
 
-from cumulant.glm.batch import design_kernels as kernels
-from cumulant.glm.batch.design import DenseDesign, Design, SparseDesign, dot, unsigned
+from cumulant.glm.objective import design_kernels as kernels
+from cumulant.glm.objective.design import DenseDesign, Design, SparseDesign, dot, unsigned
 from cumulant.threads import one_blas_thread
 
-__all__ = ["ColumnPool"]
+__all__ = ["NO_GRAM", "ColumnPool"]
+
+NO_GRAM = np.empty((0, 0))
 
 _KEPT, _FORMED = 4000, 1500  # columns up to which a Gram matrix is kept, and formed anew at each step
 _ENTRIES = 4  # a row of the Gram matrix may be this many times as long as a column
@@ -21,35 +25,38 @@ _SWEEPS = 50  # sweeps over sparse columns that forming the Gram matrix may cost
 class ColumnPool:
     """The columns of a design with the numbers `columns`: `rows` is their transpose, a design without intercept.
 
-    `kept` is the Gram matrix for weights that never change, those of a quadratic loss, or None: `grown` adds to it what
-    new columns need and computes nothing twice.
+    `kept` is the Gram matrix for weights that never change, those of a quadratic loss, or empty: `grown` adds to it
+    what new columns need and computes nothing twice. As a pytree it consists of `columns` and `kept`, so that a run
+    can be saved and resumed: `rows` are made from the design when they are missing.
     """
 
+    design: Design
     columns: np.ndarray
-    rows: Design
-    kept: np.ndarray | None = None
+    kept: np.ndarray = field(default_factory=lambda: NO_GRAM)
+    given: Design | None = None
 
-    @classmethod
-    def of(cls, design: Design, columns: np.ndarray) -> "ColumnPool":
-        """The pool of given columns."""
-        return cls(columns, _transposed(design, columns))
+    @functools.cached_property
+    def rows(self) -> Design:
+        """The transpose of the columns."""
+        return _transposed(self.design, self.columns) if self.given is None else self.given
 
-    def grown(self, design: Design, more: np.ndarray, weights: np.ndarray | None) -> "ColumnPool":
+    def grown(self, more: np.ndarray, weights: np.ndarray | None) -> "ColumnPool":
         """With more columns; `weights` are those of the Gram matrix that is kept."""
+        design = self.design
         new, columns = _transposed(design, more), np.concatenate([self.columns, more])
         if isinstance(self.rows, SparseDesign):
             both: Any = sp.vstack([self.rows.X, new.X], format="csr")
-            return ColumnPool(columns, SparseDesign(both, False, design.n_jobs))
+            return ColumnPool(design, columns, given=SparseDesign(both, False, design.n_jobs))
         assert isinstance(new, DenseDesign)
         rows = DenseDesign(np.concatenate([self.rows.X, new.X]), False, design.n_jobs)
-        if self.kept is None or weights is None or len(columns) > _KEPT:
-            return ColumnPool(columns, rows)
+        if not self.kept.size or weights is None or len(columns) > _KEPT:
+            return ColumnPool(design, columns, given=rows)
         old, kept = len(self.columns), np.empty((len(columns), len(columns)))
         kept[:old, :old] = self.kept
         with one_blas_thread():
             kept[old:] = (new.X * weights) @ rows.X.T
         kept[:old, old:] = kept[old:, :old].T
-        return ColumnPool(columns, rows, kept)
+        return ColumnPool(design, columns, kept, rows)
 
     def times(self, v: np.ndarray) -> np.ndarray:
         """``X v`` for weights of these columns, of which zeros cost nothing."""
@@ -83,7 +90,7 @@ class ColumnPool:
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """``X^T diag(weights) X`` of these columns."""
-        if self.kept is not None:
+        if self.kept.size:
             return self.kept
         if isinstance(self.rows, DenseDesign):
             with one_blas_thread():
@@ -95,16 +102,23 @@ class ColumnPool:
         return out
 
     def keeping(self, gram: np.ndarray) -> "ColumnPool":
-        """With this Gram matrix, for good."""
-        return ColumnPool(self.columns, self.rows, gram)
+        """With this Gram matrix, which stays."""
+        return replace(self, kept=gram, given=self.rows)
 
     def part(self, some: np.ndarray) -> "ColumnPool":
         """Some of the columns of the pool."""
-        kept = None if self.kept is None else self.kept[np.ix_(some, some)]
-        return ColumnPool(self.columns[some], self.rows.take(some), kept)
+        kept = self.kept[np.ix_(some, some)] if self.kept.size else NO_GRAM
+        return ColumnPool(self.design, self.columns[some], kept, self.rows.take(some))
 
 
 def _transposed(design: Design, columns: np.ndarray) -> Design:
     if isinstance(design, DenseDesign):
         return DenseDesign(np.ascontiguousarray(np.take(design.X, columns, axis=1).T), False, design.n_jobs)
     return SparseDesign(sp.csr_matrix(design.by_columns()[:, columns].T), False, design.n_jobs)
+
+
+jax.tree_util.register_pytree_node(
+    ColumnPool,
+    lambda pool: ((pool.columns, pool.kept), pool.design),
+    lambda design, leaves: ColumnPool(design, *leaves),
+)

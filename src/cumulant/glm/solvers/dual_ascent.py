@@ -7,11 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from cumulant.certificates import Certificate, Subject
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.design import DenseDesign, dot, unsigned
-from cumulant.glm.batch.duality_gap import PrimalDual
-from cumulant.glm.batch.losses import NamedLoss
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.design import DenseDesign, dot, unsigned
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.losses import NamedLoss
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
 from cumulant.optim.finite_sums.block_sampling import (
     BlockSampler,

@@ -2,7 +2,7 @@
 
 import math
 
-from cumulant.glm.batch.loss_kernels import row_conjugate, row_terms
+from cumulant.glm.objective.loss_kernels import row_conjugate, row_terms
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember, tree_update

@@ -8,10 +8,10 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError
-from cumulant.glm.batch.certify import certify_glm_concordance, certify_glm_gap
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.duality_gap import PrimalDual
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_concordance, certify_glm_gap
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import (
     NO_FACTOR,
     Direction,
@@ -20,7 +20,6 @@ from cumulant.glm.solvers.newton_step import (
     common_factor,
     dual_slopes,
     is_small,
-    one_thread_if_small,
     products_of_a_factor,
 )
 from cumulant.optim.protocol import Solver
@@ -199,5 +198,4 @@ def starting_point(problem: GLMProblem) -> np.ndarray:
         previous, state = state, solver.step(part, state)
         if state.stuck or previous.value - state.value <= 1e-2 * abs(state.value):
             break
-    with one_thread_if_small(problem):
-        return state.x if np.all(np.isfinite(state.x)) and problem.value(state.x) <= problem.value(x) else x
+    return state.x if np.all(np.isfinite(state.x)) else x

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from cumulant.glm.batch.design import DenseDesign, dot
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import DenseDesign, dot
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.threads import one_blas_thread
 
 __all__ = [

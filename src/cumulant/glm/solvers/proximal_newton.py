@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.duality_gap import PrimalDual
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.duality_gap import PrimalDual
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
 from cumulant.glm.solvers.newton_step import is_small
@@ -144,7 +144,7 @@ def _minimise_model(problem, state, gradient, precision):
                 break
         step = step.reshape(problem.shape)
         return step, problem.design.times(step), sweeps
-    pool = ColumnPool.of(problem.design, np.arange(len(problem.without_intercept(state.x))))
+    pool = ColumnPool(problem.design, np.arange(len(problem.without_intercept(state.x))))
     x = problem.without_intercept(state.x)
     enough = max(problem.shape[0] * precision, 1e-30)
     found = minimise_model(problem, pool, x, state.slope, state.curvature, enough, enough)

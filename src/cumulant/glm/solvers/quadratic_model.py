@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.glm.batch.design import DenseDesign, dot, unsigned
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import DenseDesign, dot, unsigned
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_model, descend_sparse
 from cumulant.glm.solvers.newton_step import solve_damped
@@ -50,7 +50,7 @@ def minimise_model(
     residual = slope + curvature * first
     energy = dot(problem.weights, residual**2 / np.maximum(curvature, 1e-300))
     w = x.copy()
-    if pool.is_for_gram(pool.kept is not None):
+    if pool.is_for_gram(bool(pool.kept.size)):
         gram = pool.gram(weights)
         if problem.design.intercept:
             gram = gram - np.outer(sums, sums / total)

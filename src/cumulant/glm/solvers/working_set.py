@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.glm.batch.certify import certify_glm_gap
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.losses import NamedLoss
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.losses import NamedLoss
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.newton_step import SMALL
 from cumulant.glm.solvers.proximal_newton import ByDuality, GLMProximalNewton
@@ -23,6 +23,7 @@ _NEAR = 0.8  # of the penalty: columns that pull less are left out
 _KEPT = 0.75  # of a set: if fewer are still near, the others leave it
 _INNER = 20  # proximal Newton steps on one set, at most
 _ARMIJO = 1e-4
+NO_COLUMNS = np.empty(0, np.int64)
 
 
 class WorkingState(NamedTuple):
@@ -39,7 +40,7 @@ class WorkingState(NamedTuple):
     dual: np.ndarray
     dual_gradient: np.ndarray
     pull: np.ndarray
-    pool: ColumnPool | None
+    pool: ColumnPool  # without columns before the first step
     sweeps: int
     stuck: bool
 
@@ -98,13 +99,15 @@ class GLMWorkingSet(ByDuality):
         eta = problem.scores(x)
         losses, slope, curvature = problem.loss.terms(eta)
         value = dot(problem.weights, losses) + problem.penalty(x)
-        return WorkingState(x, value, eta, slope, curvature, *_look(problem, slope), None, 0, False)
+        return WorkingState(
+            x, value, eta, slope, curvature, *_look(problem, slope), ColumnPool(problem.design, NO_COLUMNS), 0, False
+        )
 
     def step(self, problem: GLMProblem, state: WorkingState) -> WorkingState:
         """Minimise over one working set."""
         if problem.loss.outputs > 1:
             x, found = self._several_outputs(problem, state)
-            grown, pool = False, None
+            grown, pool = False, state.pool
         else:
             pool, grown = _grown(problem, state)
             x, found = self._one_output(problem, state, pool, grown)
@@ -174,9 +177,9 @@ def _grown(problem: GLMProblem, state: WorkingState) -> tuple[ColumnPool, bool]:
     count = max(len(used), max(_LEAST, int(_PER_ROOT * np.sqrt(len(weights)))))
     quadratic = isinstance(problem.loss, NamedLoss) and problem.loss.code == 2
     constant = problem.weights * state.curvature if quadratic else None
-    if pool is None:
+    if not len(pool.columns):
         pull[used] = np.inf
-        pool = ColumnPool.of(problem.design, _hardest(pull, count + len(used), _NEAR * problem.l1))
+        pool = ColumnPool(problem.design, _hardest(pull, count + len(used), _NEAR * problem.l1))
     else:
         near = (weights[pool.columns] != 0) | (pull[pool.columns] > _NEAR * problem.l1)
         pull[pool.columns] = 0.0
@@ -185,10 +188,10 @@ def _grown(problem: GLMProblem, state: WorkingState) -> tuple[ColumnPool, bool]:
         if np.count_nonzero(near) < _KEPT * len(near):
             pull[pool.columns[~near]] = np.abs(state.pull)[pool.columns[~near]]
             pool = pool.part(np.flatnonzero(near))
-        pool = pool.grown(problem.design, _hardest(pull, count, _NEAR * problem.l1), constant)
-    if constant is not None and pool.kept is None and pool.is_for_gram(True):
+        pool = pool.grown(_hardest(pull, count, _NEAR * problem.l1), constant)
+    if constant is not None and not pool.kept.size and pool.is_for_gram(True):
         pool = pool.keeping(pool.gram(constant))
-    return pool, True
+    return pool, len(pool.columns) > 0
 
 
 def _hardest(pull: np.ndarray, count: int, least: float) -> np.ndarray:
@@ -199,7 +202,7 @@ def _hardest(pull: np.ndarray, count: int, least: float) -> np.ndarray:
 
 def _newton(problem: GLMProblem, pool: ColumnPool, at: _Part, enough: float, wanted: float) -> _Part:
     """One proximal Newton step with a line search, and what it says of the minimum over the set."""
-    if pool.kept is None:  # the Gram matrix is for this step only: leave out what the step will not move
+    if not pool.kept.size:  # the Gram matrix is for this step only: leave out what the step will not move
         pull = pool.transposed(problem.weights * at.slope)
         some = np.flatnonzero((at.w != 0) | (np.abs(pull) > _NEAR * problem.l1))
         model = minimise_model(problem, pool.part(some), at.w[some], at.slope, at.curvature, 0.5 * enough, wanted)

@@ -10,7 +10,7 @@ from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.messages.incidence import ranges
 from cumulant.graphical.structure import Structure
 
-__all__ = ["BlockCombination", "Moved"]
+__all__ = ["BlockCombination"]
 
 
 class BlockCombination(Combination):
@@ -75,17 +75,6 @@ class BlockCombination(Combination):
             else:
                 out[self.ends[-1] + k] = -np.log(self.n_copies)
         return out
-
-
-class Moved:
-    """A bound as seen from a point: what `tighten` begins at."""
-
-    def __init__(self, combination: Combination, point: np.ndarray):
-        self.combination, self.point, self.dim = combination, point, combination.dim
-
-    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """The bound at `x` from the point."""
-        return self.combination.bound(self.point + x)
 
 
 def _places(part: Structure, cut: Partition, block: Block) -> np.ndarray:

@@ -1,5 +1,6 @@
 """An interval that contains ``log Z``, whatever the model: exact where it fits, else the best bounds time allows."""
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of, rounding
-from cumulant.errors import CertificateError, DomainError
+from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
+from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
 from cumulant.graphical.bounds.ledger import Ledger
 from cumulant.graphical.bounds.search import Settings, search
@@ -97,12 +98,14 @@ def _interval(context: Context, settings: Settings) -> Interval:
     if guess is None:
         guess = 0.5 * (lower + upper) if np.isfinite(lower) else upper
     guess = min(max(guess, lower), upper)
-    assumptions = [by_construction("the shares of the copies add up to theta and their weights to one")]
-    if bracket.exact:
-        assumptions = [by_construction("every state is in exactly one term of the sum")]
-    elif bracket.likely:
-        assumptions.append(by_construction("the annealed estimates are independent and unbiased", "Neal 2001"))
-    assumptions += [
+    grounds = {
+        "elimination": "every state is in exactly one term of the sum",
+        "copies": "the shares of the copies add up to theta and their weights to one",
+        "mini-buckets": "the weights of each bucket add up to one and its shifts to zero",
+        "annealed": "the annealed estimates are independent and unbiased",
+    }
+    assumptions = [
+        *(by_construction(text) for word, text in grounds.items() if word in theorem),
         by_construction("rounding stays within the allowance", f"{bracket.slack:.2g}, included"),
         check_simple_bounds(context.structure, context.theta, lower, upper),
     ]
@@ -113,6 +116,7 @@ def _interval(context: Context, settings: Settings) -> Interval:
         "seed": context.seed,
         "exact": settings.exact,
         "sampling": settings.sampling,
+        "delta": settings.delta,
         "time_limit": math.inf if limit is None else limit,
     }
     certificate = Certificate(
@@ -138,7 +142,8 @@ def _check(time_limit, max_memory, max_work, delta) -> None:
 def certify_interval(model: Any, interval: Interval) -> Certificate:
     """The certificate of an interval for ``log Z`` again, by the same work on the model.
 
-    What the work gives is compared, at both ends, with `simple_bounds`, which share no arithmetic with it.
+    What the work gives is compared, at both ends, with `simple_bounds`, which share no arithmetic with it; an exact
+    value also with elimination in another order, where that fits into the same memory.
     """
     certificate = interval.certificate
     if certificate is None:
@@ -152,10 +157,16 @@ def certify_interval(model: Any, interval: Interval) -> Certificate:
         max_work=int(settings["work"]),
         exact=bool(settings["exact"]),
         sampling=bool(settings["sampling"]),
-        delta=certificate.delta or 1e-6,
+        delta=settings["delta"],
         rng=int(settings["seed"]),
     )
     assert again.certificate is not None
+    assert again.estimate is not None
+    if again.certificate.theorem == "elimination":
+        with contextlib.suppress(TooWide):
+            other = model.log_partition(method="elimination", max_memory=int(settings["max_memory"]))
+            same = other == again.estimate or abs(other - again.estimate) <= again.width
+            check(same, "elimination in another order gives the same value", f"{other:.17g}")
     return again.certificate
 
 
@@ -235,8 +246,7 @@ def bound_marginals(
         first, memory.q = bracket_of(tables, delta)
         quick = first.exact
     # even a search without time looks at all tables once: too long for each of thousands of variables
-    clocked = not quick and max_work is None and time_limit is not None
-    limit = 1.1 * time_limit + _GRACE if clocked else math.inf
+    limit = math.inf if quick or max_work is not None or time_limit is None else 1.1 * time_limit + _GRACE
     for k, (at, size) in enumerate(zip((theta.size + np.cumsum(sizes) - sizes).tolist(), sizes, strict=True)):
         if time.monotonic() - begin + size * quickest > limit:
             break

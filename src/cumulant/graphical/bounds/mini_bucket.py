@@ -2,19 +2,20 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer
+from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.bounds.reweighted import Tables, tighten
+from cumulant.graphical.bounds.reweighted import Best, Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
+from cumulant.graphical.structure import Structure
 
 __all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
 
@@ -69,7 +70,7 @@ class MiniBucket:
     def interval(self) -> Interval:
         """What is known of ``log Z``: one end is the bound, the other infinite."""
         ends = (-np.inf, self.bound) if self.sense == "upper" else (self.bound, np.inf)
-        return Interval(*ends, certificate=self.certificate)
+        return Interval(*ends)
 
     def __str__(self):
         return (
@@ -143,20 +144,24 @@ def mini_bucket_bound(
     found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
     made, limit = fitting(tables, found.order, sign, int(max_memory), i_bound)
-    search = _Search(made)
+    search = Best(made)
 
     def report(_value, _slack):
         out_of_time = time_limit is not None and time.monotonic() - begin >= time_limit
         return len(search.trace) < max_steps and not out_of_time
 
-    if search.first() and report(None, None):
+    if math.isfinite(search.bound(search.point)[0]) and made.dim > 0 and report(None, None):
         search.trace.clear()
         tighten(search, report, max_steps)
-    bound = sign * float(np.nextafter(search.value, np.inf)) if search.value > -np.inf else sign * search.value
-    result = MiniBucket(
-        bound, sense, made.exact, len(made.splits), np.array(search.trace), found.order, limit, search.point, model
+    bound = search.value + search.slack
+    bound = sign * (float(np.nextafter(bound, np.inf)) if bound > -np.inf else bound)
+    certificate = None
+    if sense == "upper" or bound > -np.inf:
+        certificate = _certificate(structure, theta, made, search.value, search.slack)
+    trace = sign * np.array(search.trace)
+    return MiniBucket(
+        bound, sense, made.exact, len(made.splits), trace, found.order, limit, search.point, model, certificate
     )
-    return result if sense == "lower" and bound == -np.inf else replace(result, certificate=certify(model, result))
 
 
 def fitting(
@@ -199,27 +204,6 @@ def _covering(tables: Tables, order: np.ndarray, sign: int, limit: tuple[int, fl
     return covering(tables, order, fits, sign)
 
 
-class _Search:
-    """Points that were tried: what `tighten` sees of a covering, and the best of them."""
-
-    def __init__(self, made: Covering):
-        self.made, self.dim = made, made.dim
-        self.value, self.slack, self.point = np.inf, 0.0, np.zeros(made.dim)
-        self.trace: list[float] = []
-
-    def first(self) -> bool:
-        """The bound at the start; whether there is something to improve."""
-        value = self.bound(self.point)[0]
-        return self.dim > 0 and math.isfinite(value)
-
-    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
-        value, gradient, slack = self.made.bound(x)
-        if value + slack < self.value:
-            self.value, self.slack, self.point = value + slack, slack, x.copy()
-        self.trace.append(self.made.sign * self.value)
-        return value, gradient, slack
-
-
 @issuer
 def certify(model: Any, result: MiniBucket) -> Certificate:
     """The bound at ``result.point`` from the tables of the model; of minus ``log Z`` for one from below."""
@@ -228,11 +212,15 @@ def certify(model: Any, result: MiniBucket) -> Certificate:
         raise CertificateError(
             f"the bound is about {len(result.order)} variables, the model has {structure.n_variables} free ones"
         )
-    upper = result.sense == "upper"
-    made = _covering(Tables.of(structure, theta), result.order, 1 if upper else -1, result.limit)
+    made = _covering(Tables.of(structure, theta), result.order, 1 if result.sense == "upper" else -1, result.limit)
     if made.dim != result.point.size:
         raise CertificateError("the mini-buckets of this model are not those of the bound")
     value, _, slack = made.bound(result.point)
+    return _certificate(structure, theta, made, value, slack)
+
+
+def _certificate(structure: Structure, theta: np.ndarray, made: Covering, value: float, slack: float) -> Certificate:
+    upper = made.sign > 0
     ends = (-np.inf, value + slack) if upper else (-value - slack, np.inf)
     weights = "are positive and add up to one" if upper else "add up to one, and one of them is positive"
     return Certificate(
@@ -245,7 +233,8 @@ def certify(model: Any, result: MiniBucket) -> Certificate:
             check_simple_bounds(structure, theta, *ends),
         ),
         slack=slack,
-        details={"splits": len(made.splits), "evaluations": len(result.trace)},
+        recipe=recipe_of(certify),
+        details={"splits": len(made.splits)},
     )
 
 

@@ -26,7 +26,7 @@ from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_a
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
 
-__all__ = ["Bound", "Combination", "Tables", "tighten"]
+__all__ = ["Best", "Bound", "Combination", "Tables", "tighten"]
 
 LANES = 2  # copies that are worked on at once, each with its share of the memory, whatever the number of threads
 _LEAST = 1e-12  # a weight is kept away from zero, where shares divided by it would be infinite
@@ -185,6 +185,24 @@ class Bound(Protocol):
     def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
         """Its value at `x`, the derivative, and what rounding may have taken from it."""
         ...
+
+
+class Best:
+    """A bound as seen from a `start`; remembers the best point of those tried, and the best bound after each."""
+
+    def __init__(self, inner: Bound, start: np.ndarray | None = None):
+        self.inner, self.dim = inner, inner.dim
+        self.point = self.start = np.zeros(inner.dim) if start is None else start
+        self.value, self.slack = np.inf, 0.0
+        self.trace: list[float] = []
+
+    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """The bound at `x` from the start."""
+        value, gradient, slack = self.inner.bound(self.start + x)
+        if value + slack < self.value + self.slack:
+            self.point, self.value, self.slack = self.start + x, value, slack
+        self.trace.append(self.value + self.slack)
+        return value, gradient, slack
 
 
 def tighten(

@@ -13,7 +13,7 @@ from cumulant.graphical.bounds.ledger import Expired, Stopped
 from cumulant.graphical.bounds.lower import ROUNDS, LowerBounds, anneal
 from cumulant.graphical.bounds.mini_bucket import fitting
 from cumulant.graphical.bounds.partition import Partition, good_order
-from cumulant.graphical.bounds.reweighted import tighten
+from cumulant.graphical.bounds.reweighted import Best, tighten
 from cumulant.graphical.bounds.upper import (
     COPIES,
     combination_of,
@@ -161,15 +161,14 @@ def _mini_buckets(context: Context) -> None:
     for sign in (1, -1):
         context.ledger.more()
         made, _ = fitting(tables, order, sign, memory)
-        reason, best = f"Hölder's inequality in mini-buckets ({len(made.splits)} buckets split)", [np.inf]
+        reason, watched = f"Hölder's inequality in mini-buckets ({len(made.splits)} buckets split)", Best(made)
 
-        def report(value, slack, sign=sign, reason=reason, best=best):
+        def report(value, slack, sign=sign, reason=reason, watched=watched):
             if sign > 0:
                 bracket.offer_upper(value, reason, slack)
             else:
                 bracket.offer_lower(-value, reason, slack)
-            best.append(min(best[-1], value + slack))
-            going = math.isfinite(value) and not (len(best) > 11 and stalled(best, context))
+            going = math.isfinite(value) and not stalled(watched.trace, context)
             if going:
                 context.ledger.more()
             return going
@@ -178,4 +177,4 @@ def _mini_buckets(context: Context) -> None:
             value, _, slack = made.bound(np.zeros(0))
             report(value, slack)
         else:
-            tighten(made, report)
+            tighten(watched, report)

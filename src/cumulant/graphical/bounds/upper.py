@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from cumulant.graphical.bounds.blocks import BlockCombination, Moved
+from cumulant.graphical.bounds.blocks import BlockCombination
 from cumulant.graphical.bounds.context import Context
 from cumulant.graphical.bounds.partition import Limits, Partition, partitions, with_fields
-from cumulant.graphical.bounds.reweighted import LANES, Combination, tighten
+from cumulant.graphical.bounds.reweighted import LANES, Best, tighten
 from cumulant.graphical.bounds.spanning import cover
 
 __all__ = ["COPIES", "combination_of", "cuts_of", "evaluate", "improve", "spanning_trees", "stalled"]
@@ -85,14 +85,15 @@ def improve(
     where these copies have to `catch_up` with another bound first, to their own. Returns the best point, and may `keep`
     it for other searches.
     """
-    reason, best = _reason(combination), []
-    watched = _Watched(combination, np.zeros(combination.dim) if start is None else start)
+    reason, watched = _reason(combination), Best(combination, start)
+    best = watched.trace if catch_up else []
 
     def report(value, slack):
         context.bracket.offer_upper(value, reason, slack)
         if keep:
-            context.memory.point = watched.best
-        best.append(min([value + slack, *best[-1:]]) if catch_up else context.bracket.upper)
+            context.memory.point = watched.point
+        if not catch_up:
+            best.append(context.bracket.upper)
         if stalled(best, context):
             return False
         context.ledger.more()
@@ -100,7 +101,7 @@ def improve(
 
     context.ledger.more()
     tighten(watched, report)
-    return watched.best
+    return watched.point
 
 
 def stalled(best: list[float], context: Context) -> bool:
@@ -114,17 +115,3 @@ def _reason(combination: BlockCombination) -> str:
     words = [f"{len(cuts)} cut into {cuts[0].n_blocks} blocks"] if cuts else []
     words += [f"{trees} trees of clusters"] if trees else []
     return f"Hölder's inequality over {combination.n_copies} copies ({', '.join(words)})"
-
-
-class _Watched(Moved):
-    """A bound that remembers the best point."""
-
-    def __init__(self, combination: Combination, point: np.ndarray):
-        super().__init__(combination, point)
-        self.best, self.value = point, np.inf
-
-    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
-        value, gradient, slack = super().bound(x)
-        if value + slack < self.value:
-            self.best, self.value = self.point + x, value + slack
-        return value, gradient, slack

@@ -23,7 +23,7 @@ def covariance(structure: Structure, tables: np.ndarray, design: Any, evidence: 
     """
     smaller, some, _ = structure.restrict(tables, evidence)
     place = structure.restrict(np.arange(tables.size, dtype=np.float64), evidence)[1].astype(np.int64)
-    rows = csr_array((np.ones(place.size), place, np.arange(place.size + 1)), (place.size, tables.size))
+    rows: Any = csr_array((np.ones(place.size), place, np.arange(place.size + 1)), (place.size, tables.size))
     rows = rows if design is None else csr_array(rows @ design)
     if smaller.n_states() <= _FEW_STATES and smaller.n_states() * rows.shape[1] <= _FEW_ENTRIES:
         return _by_enumeration(smaller, some, rows)
@@ -48,8 +48,7 @@ def _by_enumeration(structure: Structure, tables: np.ndarray, rows: csr_array) -
     _require_possible(scores.max())
     p = np.exp(scores - scores.max())
     p /= p.sum()
-    T = structure.picked(states_of(structure)) @ rows
-    T = np.asarray(T.todense())
+    T = csr_array(structure.picked(states_of(structure)) @ rows).toarray()
     centred = T - p @ T
     return centred.T @ (p[:, None] * centred)
 

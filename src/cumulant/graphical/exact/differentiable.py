@@ -84,7 +84,7 @@ def _on_the_host(function, parameter, event):
             found = np.asarray(function(value), dtype=kind)
         except DomainError:
             found = np.full((*value.shape[:-1], *event), np.nan, dtype=kind)
-        return np.ascontiguousarray(found)[..., None].view(np.uint32) if wide else found
+        return np.ascontiguousarray(found[..., None]).view(np.uint32) if wide else found
 
     out = jax.ShapeDtypeStruct((*shape, 2) if wide else shape, jnp.uint32 if wide else kind)
     found = jax.pure_callback(call, out, words, vmap_method="broadcast_all")

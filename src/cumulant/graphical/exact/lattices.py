@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, identity
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import splu
 
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.pairwise import Ising
@@ -102,30 +102,32 @@ def kac_ward(model: Ising, positions: Any) -> float:
     e, f = np.array(pairs).T
     turn = (angle[f] - angle[e] + np.pi) % (2 * np.pi) - np.pi
     matrix = csc_array(identity(2 * m)) - csc_array((weights[e] * np.exp(0.5j * turn), (e, f)), (2 * m, 2 * m))
-    try:
-        factors = splu(csc_array(matrix))
-        error = _error_of_determinant(matrix, factors)
-    except RuntimeError:  # exactly singular
-        error = np.inf
+    logs, error = _log_determinant(csc_array(matrix), 2 * m)
     if not error <= _LARGEST_ERROR:
         raise DomainError(
             f"couplings of up to {np.abs(model.couplings).max():.3g} with frustration leave too few digits of the "
             f"determinant (an error of {error:.1g} in log Z): ask log_partition, or bound_log_partition for an interval"
         )
-    return float(total + 0.5 * np.log(np.abs(factors.U.diagonal())).sum())
+    return float(total + 0.5 * logs)
 
 
-def _error_of_determinant(matrix: csc_array, factors: SuperLU) -> float:
-    """What rounding may have done to ``log det / 2``: ``|d log det M| <= |M^-1|_F |dM|_F``, where ``|dM|`` is at most
-    ``c eps |L||U|`` for an elimination with at most ``c`` entries in a row (Higham 2002, theorem 9.3). Above some size both
-    norms are estimated by random signs, and twice the product is taken.
+def _log_determinant(matrix: csc_array, n: int) -> tuple[float, float]:
+    """``log |det M|`` of a matrix of `n` rows, and what rounding may have done to half of it.
+
+    ``|d log det M| <= |M^-1|_F |dM|_F``, where ``|dM| <= c eps |L||U|`` for an elimination with at most ``c`` entries
+    in a row (Higham 2002, theorem 9.3). Above some size both norms are estimated by random signs, and twice their
+    product is taken.
     """
-    n = matrix.shape[0]
+    try:
+        factors = splu(matrix)
+    except RuntimeError:  # exactly singular
+        return -np.inf, np.inf
     probes = np.eye(n) if n <= _DENSE else generator(0).choice([-1.0, 1.0], (n, _PROBES)) / np.sqrt(_PROBES)
     inverse = float(np.linalg.norm(factors.solve(probes.astype(complex))))
     lower, upper = factors.L.tocsr(), factors.U
     product = float(np.linalg.norm(abs(lower) @ (abs(upper) @ probes))) + float(np.linalg.norm(matrix.data))
-    return 4.0 * 2.0**-53 * (np.diff(lower.indptr).max() + 8.0) * inverse * product
+    error = 4.0 * 2.0**-53 * (np.diff(lower.indptr).max() + 8.0) * inverse * product
+    return float(np.log(np.abs(upper.diagonal())).sum()), error
 
 
 def torus_log_partition(rows: int, columns: int, coupling: float) -> float:

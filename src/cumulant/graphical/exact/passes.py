@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cumulant.errors import TooWide
+from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.exact import elimination_kernels as kernels
 from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import FORWARD, plan
@@ -204,7 +204,14 @@ class Pass:
             ends = np.append(np.log(ends), math.log(2.0) * self.power[program.n_factors :].sum())
         if self.shift.min(initial=0.0) == -np.inf:
             return -np.inf
-        return math.fsum(ends.tolist() + self.shift.tolist())
+        try:
+            total = math.fsum(ends.tolist() + self.shift.tolist())
+        except OverflowError:
+            total = np.inf
+        if not total < np.inf:
+            largest = np.abs(self.theta[np.isfinite(self.theta)]).max(initial=0.0)
+            raise DomainError(f"tables with entries of up to {largest:.3g} are too large to be added up")
+        return total
 
     def marginals(self) -> list[np.ndarray]:
         """The distribution of each variable."""

@@ -27,8 +27,8 @@ def chow_liu(
     cardinalities : sequence of int, optional
         How many states each variable has; as many as occur without it. Not for spins.
     smoothing : float
-        So many observations, spread evenly over all states, are added to the data. Without any, a pair of states that
-        never occurs on an edge of the tree has probability zero, which is refused.
+        The number of observations, spread evenly over all states, that are added to the data. Without any, a pair of
+        states that never occurs on an edge of the tree has probability zero, which is refused.
     spins : bool, optional
         Whether the data are spins; without it, whether -1 is among them.
 

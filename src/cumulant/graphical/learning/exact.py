@@ -7,9 +7,12 @@ import numpy as np
 
 from cumulant.certificates import Certificate, by_construction, check, issuer, rounding
 from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.optim.protocol import Solver
 from cumulant.optim.solvers.lbfgs import LBFGS
 
 __all__ = ["AcceleratedProjectedGradient", "QuasiNewton", "certify_gap"]
+
+_STATIONARY = 1e-10
 
 
 @issuer
@@ -52,14 +55,6 @@ def certify_gap(problem: LearningProblem, answer: Any) -> Certificate:
 class QuasiNewton(LBFGS):
     """L-BFGS on a learning problem without a set."""
 
-    descends: ClassVar[bool] = True
-
-    def measure(self, problem: LearningProblem, state: Any) -> dict[str, float]:
-        """The value, the bound from strong convexity, and the norm of the gradient."""
-        squared = float(state.gradient @ state.gradient)
-        bound = squared / (2.0 * problem.l2) if problem.l2 > 0 else np.inf
-        return {"value": state.value, "bound": bound, "gradient_norm": squared**0.5}
-
     def certify(self, problem: LearningProblem, state: Any) -> Certificate:
         """See `certify_gap`."""
         return certify_gap(problem, state.x)
@@ -73,11 +68,11 @@ class AcceleratedState(NamedTuple):
     momentum: float
     value: float
     bound: float
-    gradient_norm: float
+    residual: float
 
 
 @dataclass(frozen=True)
-class AcceleratedProjectedGradient:
+class AcceleratedProjectedGradient(Solver):
     """Nesterov's method in a set, ``x_next = project(y - grad f(y) / L)``, restarted where the momentum points uphill.
 
     With ``G = L (y - x_next)`` and ``l2 > 0``: ``f(x_next) - f* <= |G|^2 (1 / (2 l2) - 1 / (2 L))`` (Nesterov 2018,
@@ -86,7 +81,6 @@ class AcceleratedProjectedGradient:
     """
 
     backend: ClassVar[str] = "host"
-    descends: ClassVar[bool] = False
 
     def init(self, problem: LearningProblem, x0: np.ndarray, rng: Any) -> AcceleratedState:
         """At the projection of `x0`."""
@@ -111,8 +105,12 @@ class AcceleratedProjectedGradient:
         return AcceleratedState(x, ahead, float(following), value, bound, size)
 
     def measure(self, problem: LearningProblem, state: AcceleratedState) -> dict[str, float]:
-        """The value, the bound of the last step, and the norm of its gradient mapping."""
-        return {"value": state.value, "bound": state.bound, "gradient_norm": state.gradient_norm}
+        """The value, the bound of the last step, and the norm of its gradient mapping.
+
+        Statistics are of the order of one, and so are their differences: below `_STATIONARY` no step makes progress.
+        """
+        stuck = float(state.residual <= _STATIONARY)
+        return {"value": state.value, "bound": state.bound, "residual": state.residual, "stuck": stuck}
 
     def certify(self, problem: LearningProblem, state: AcceleratedState) -> Certificate:
         """See `certify_gap`."""

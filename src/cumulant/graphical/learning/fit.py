@@ -5,11 +5,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.conditional_problem import ConditionalProblem
 from cumulant.graphical.learning.fast_set import fast_set
-from cumulant.graphical.learning.methods import Method, RunLimits, method_named
+from cumulant.graphical.learning.methods import MCMC, Method, RunSettings, method_named
 from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.graphical.learning.sampled_family import sampled_family_problem
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
@@ -29,7 +31,7 @@ def fit(
     fields: bool = True,
     rng: Any = None,
     n_jobs: int | None = None,
-    **limits: Unpack[RunLimits],
+    **running: Unpack[RunSettings],
 ) -> Fit:
     """Maximise the mean log-likelihood minus ``l2/2 |theta|^2``, over a fast-mixing set where one is given.
 
@@ -41,9 +43,9 @@ def fit(
     data : array of shape (observations, variables), or of shape (parameters,)
         Observations, or the mean of their statistics in the order of ``theta`` (of those that are learnt, if
         ``fields=False``).
-    structure : DiscreteModel or pairs of variables
+    structure : DiscreteModel, pairs of variables, or families.SampledFamily
         A model whose family is fitted, its own parameters ignored: spins, colours, units or tables of any order. Pairs
-        are the edges of an `Ising` model.
+        are the edges of an `Ising` model. A family with a statistic and a sampler of its own is learnt by `MCMC`.
     method : str or settings
         An object of settings, or its name for the default settings:
 
@@ -79,8 +81,14 @@ def fit(
     True
     """
     chosen = method_named(method)
+    if isinstance(structure, SampledFamily):
+        if not isinstance(chosen, MCMC):
+            raise ValueError(f"a family with a sampler of its own is learnt by method='mcmc'; got {chosen.name!r}")
+        if mixing is not None or not fields:
+            raise ValueError("mixing and fields are about discrete models: a family with its own sampler has neither")
+        return chosen.fit(sampled_family_problem(data, structure, l2), rng=rng, n_jobs=n_jobs, **running)
     problem = learning_problem(data, structure, mixing=mixing, l2=l2, fields=fields, objective=chosen.objective)
-    return chosen.fit(problem, rng=rng, n_jobs=n_jobs, **limits)
+    return chosen.fit(problem, rng=rng, n_jobs=n_jobs, **running)
 
 
 def learning_problem(

@@ -149,8 +149,11 @@ class MarkovNetworkEstimator(PairwiseDensity):
         if self._binned:
             self._bin_edges = [arrays[f"bins/{v}"] for v in range(self.n_features_in_)]
             return
-        one = np.array([[values[0] for values in self.categories_]], dtype=object)
-        self._encoder = OrdinalEncoder(categories=self.categories_).fit(one)
+        # The encoder compares values of the type it was fitted with: numbers with numbers.
+        kinds = {"n" if values.dtype.kind in "biuf" else values.dtype.kind for values in self.categories_}
+        one = np.array([[values[0] for values in self.categories_]], dtype=None if kinds in ({"n"}, {"U"}) else object)
+        categories: Any = self.categories_
+        self._encoder = OrdinalEncoder(categories=categories).fit(one)
 
     def _tree(self, x: np.ndarray) -> Any:
         return chow_liu(x, smoothing=self.l2, cardinalities=[len(values) for values in self.categories_])

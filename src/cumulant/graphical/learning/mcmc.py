@@ -10,12 +10,15 @@ from cumulant.certificates import Assumption, Certificate, assume, by_constructi
 from cumulant.errors import CertificateError
 from cumulant.graphical.learning.planner import bound_convex, bound_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem
+from cumulant.graphical.learning.sampled_family import SampledFamilyProblem
+
+SampledProblem = LearningProblem | SampledFamilyProblem
 
 __all__ = ["answer_of", "certify_sampled_fit", "constants", "replay"]
 
 
 @issuer
-def certify_sampled_fit(problem: LearningProblem, fit: Fit) -> Certificate:
+def certify_sampled_fit(problem: SampledProblem, fit: Fit) -> Certificate:
     """What a fit by ``"mcmc"`` proves: ``|theta - theta*|`` with ``l2 > 0``, else ``f(theta) - f*``.
 
     The constants (``R``, ``L``, the distance to the optimum, the rate of mixing) and the bound of the plan come from
@@ -32,37 +35,28 @@ def certify_sampled_fit(problem: LearningProblem, fit: Fit) -> Certificate:
         "the path is one of the plan",
         f"{done} of {plan.iterations} iterations",
     )
-    assert problem.fast_set is not None
-    assert problem.mixing is not None
-    largest, radius = max(problem.fast_set.size(theta) for theta in path), problem.mixing.radius
-    inside = check(largest <= radius * (1.0 + 1e-9), "every iterate lies in the set", f"largest norm {largest:.9g}")
     check((path[0] == problem.project(np.zeros(problem.shape))[0]).all(), "the run starts at zero")
     answer = np.array_equal(problem.full(answer_of(problem, path)), fit.model.theta)
     check(answer, "the model is what the path ends in")
-    known = constants(problem, run.smoothness, largest)
-    strong, errors, kappa = problem.l2 > 0, run.errors, known["mixing"].kappa
+    mixing, grounds = problem.sampling(path)
+    known = {**constants(problem, run.smoothness), "mixing": mixing}
+    strong, errors = problem.l2 > 0, run.errors
     if strong:
         bound = bound_strongly_convex(plan, l2=problem.l2, delta=run.delta, done=done, **known)
-        bound += float(errors.max(initial=0.0)) * known["L"] / problem.l2
+        bound += (float(errors.max(initial=0.0)) * known["L"] + problem.bias) / problem.l2
     else:
         farther = known["distance"] + 2.0 * float(errors.sum()) + float(np.linalg.norm(errors))
         bound = bound_convex(plan, delta=run.delta, done=done, **{**known, "distance": farther})
     return Certificate(
         "|theta - theta*|" if strong else "f(theta) - f*",
         bound,
-        "projected gradient with Gibbs sampling in a fast-mixing set: Domke 2015, "
-        + ("theorem 6, corrected" if strong else "theorem 2"),
-        (
-            check(kappa < 1, "the set mixes fast", f"kappa = {kappa:.6g}"),
-            inside,
-            by_construction("fresh independent chains in every iteration, one uniformly chosen site a step"),
-            _smooth(problem, known["L"], run.smoothness),
-        ),
+        "projected gradient with sampled gradients: Domke 2015, " + ("theorem 6, corrected" if strong else "theorem 2"),
+        (*grounds, _smooth(problem, known["L"], run.smoothness)),
         kind="with probability",
         delta=run.delta,
         slack=rounding(bound, known["distance"], terms=64.0 + done),
         details={
-            "kappa": kappa,
+            **({} if mixing is None or mixing.kappa is None else {"kappa": mixing.kappa}),
             "L": known["L"],
             "R": known["R"],
             "distance from start at most": known["distance"],
@@ -70,7 +64,7 @@ def certify_sampled_fit(problem: LearningProblem, fit: Fit) -> Certificate:
     )
 
 
-def replay(fit: Fit, *, problem: LearningProblem | None = None, n_jobs: int | None = None) -> Fit:
+def replay(fit: Fit, *, problem: SampledProblem | None = None, n_jobs: int | None = None) -> Fit:
     """Do a fit by ``"mcmc"`` again from its seed; `CertificateError` where anything comes out differently.
 
     The chains are the same bit for bit, whatever `n_jobs`; projections pass through BLAS, and the path may differ by
@@ -101,21 +95,16 @@ def replay(fit: Fit, *, problem: LearningProblem | None = None, n_jobs: int | No
     return replace(again, status=fit.status)
 
 
-def constants(problem: LearningProblem, smoothness: float | None, largest: float = 0.0) -> dict[str, Any]:
+def constants(problem: SampledProblem, smoothness: float | None) -> dict[str, Any]:
     """``R``, ``L``, a bound on ``|theta*|`` and the mixing of the set: what the theorems are about.
 
-    A given `smoothness` below what the Hessian at zero shows is refused. Members of the set may be as large as
-    `largest`.
+    A given `smoothness` below what the Hessian at zero shows is refused.
     """
-    if problem.fast_set is None:
-        raise ValueError(
-            "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
-        )
-    mixing, distance = problem.mixing_of(largest), problem.distance_from_zero()
+    mixing, distance = problem.sampling(np.zeros((0, *problem.shape)))[0], problem.distance_from_zero()
     if not math.isfinite(distance):
         raise CertificateError(
             "no certificate: without l2 a bound on |theta*| is needed, and fields are not bounded: give l2 > 0, or "
-            "fields=False",
+            "fields=False where there is a set",
             "a bound on |theta_0 - theta*|",
         )
     least = problem.least_smoothness
@@ -128,12 +117,12 @@ def constants(problem: LearningProblem, smoothness: float | None, largest: float
     return {"R": problem.R, "L": L, "distance": distance, "mixing": mixing}
 
 
-def answer_of(problem: LearningProblem, path: np.ndarray) -> np.ndarray:
+def answer_of(problem: SampledProblem, path: np.ndarray) -> np.ndarray:
     """The last iterate with ``l2 > 0``, else their mean."""
     return path[-1] if problem.l2 > 0 else path[1:].mean(axis=0)
 
 
-def _smooth(problem: LearningProblem, L: float, given: float | None) -> Assumption:
+def _smooth(problem: SampledProblem, L: float, given: float | None) -> Assumption:
     proved = problem.smoothness
     if proved <= L:
         return by_construction("the gradient is L-Lipschitz", f"L = {L:g} >= R^2 + l2 = {proved:g}")

@@ -1,6 +1,5 @@
 """The methods of `graphical.fit`, each an object of settings."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,7 +10,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import CertificateError
 from cumulant.graphical.learning.exact import AcceleratedProjectedGradient, QuasiNewton
-from cumulant.graphical.learning.mcmc import answer_of, certify_sampled_fit, constants
+from cumulant.graphical.learning.mcmc import SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
 from cumulant.graphical.learning.sampled_gradient import SampledGradient
@@ -28,15 +27,14 @@ __all__ = [
     "Method",
     "PersistentChains",
     "PseudoLikelihood",
-    "RunLimits",
+    "RunSettings",
     "method_named",
 ]
 
-_STATIONARY = 1e-10  # of a gradient whose entries are differences of probabilities, or of numbers of that order
 _BLOCK = 100  # iterations of L-BFGS in one step
 
 
-class RunLimits(TypedDict):
+class RunSettings(TypedDict):
     """What ends or shows a run, as `optim.run` names it."""
 
     callback: NotRequired[Callable[[Snapshot], Any] | None]
@@ -66,20 +64,16 @@ class MaximumLikelihood:
     name: ClassVar[str] = "exact"
     objective: ClassVar[str] = "likelihood"
 
-    def fit(self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]):
+    def fit(
+        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
+    ):
         """Minimise; nothing is drawn."""
         if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int | np.integer) or self.max_steps < 1:
             raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
         solver = AcceleratedProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
-        still = _Still(solver.descends, limits.get("callback"))
-        result = run(
-            solver, problem, np.zeros(problem.shape), max_steps=-(-self.max_steps // block), tol=self.tol,
-            **{**limits, "callback": still},
-        )  # fmt: skip
-        status = still.status or result.status
-        if result.relative_bound <= self.tol and status in ("stationary", "rounding"):
-            status = "converged"
+        steps = -(-int(self.max_steps) // block)
+        result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **running)
         certificate, refusal = result.certificate, result.refusal
         if certificate is None:
             value, gradient = problem.value_and_gradient(result.x)
@@ -91,7 +85,7 @@ class MaximumLikelihood:
         else:
             value = certificate.details["value"]
         return Fit(
-            problem.bind(result.x), certificate, self.name, refusal, status, value=value, seconds=result.seconds,
+            problem.bind(result.x), certificate, self.name, refusal, result.status, value=value, seconds=result.seconds,
             trace=result.trace, problem=problem,
         )  # fmt: skip
 
@@ -126,7 +120,8 @@ class MCMC:
     iterate is the answer and ``|theta - theta*| <= eps`` is certified; without (and ``fields=False``), the mean of the
     iterates and ``f(theta) - f* <= eps``; each with probability ``1 - delta``, by as many iterations, chains and
     updates as that needs. A run that ends early is certified for the iterations it made. For models whose tables have
-    at most two variables.
+    at most two variables, in a set; and, with ``l2 > 0``, for a `families.SampledFamily`, whose own sampler takes the
+    place of chains.
 
     Parameters
     ----------
@@ -151,13 +146,20 @@ class MCMC:
     objective: ClassVar[str] = "likelihood"
 
     def fit(
-        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
+        self, problem: SampledProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ) -> Fit:
         """Plan, run, and certify."""
         known = constants(problem, self.smoothness)
         plan, strong = self.plan, problem.l2 > 0
         if plan is None and strong:
-            plan = plan_strongly_convex(self.eps, self.delta, l2=problem.l2, **known)
+            room = self.eps - problem.bias / problem.l2
+            if not room > 0:
+                raise CertificateError(
+                    f"eps = {self.eps:g} cannot be reached: the bias of the sampler alone can move theta by "
+                    f"{problem.bias / problem.l2:.3g}",
+                    "draws are near enough to the model",
+                )
+            plan = plan_strongly_convex(room, self.delta, l2=problem.l2, **known)
         elif plan is None:
             plan = plan_convex(self.eps, self.delta, **known)
         if plan.work > self.max_work:
@@ -169,7 +171,7 @@ class MCMC:
             )
         seed = randomness.seed(rng)
         solver = SampledGradient(plan, "uniform", 1.0 / known["L"], "last" if strong else "all", n_jobs)
-        result = _sampled(solver, problem, seed, limits)
+        result = _sampled(solver, problem, seed, running)
         path, errors = _path(result)
         record = SampledRun(seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors)
         found = Fit(
@@ -210,14 +212,14 @@ class ContrastiveDivergence:
     )
 
     def fit(
-        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **limits: Unpack[RunLimits]
+        self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ) -> Fit:
         """Run all iterations."""
         if self.starts == "data" and problem.data is None:
             raise ValueError(f"method={self.name!r} needs the data themselves: chains start at them")
         plan = SamplingPlan(self.iterations, self.chains, self.sweeps * problem.n, "no guarantee")
         solver = SampledGradient(plan, self.starts, self.step_size, "second half", n_jobs)
-        result = _sampled(solver, problem, rng, limits)
+        result = _sampled(solver, problem, rng, running)
         return Fit(
             problem.bind(result.x), None, self.name, self.refusal, result.status, plan, _path(result)[0],
             seconds=result.seconds, trace=result.trace, problem=problem,
@@ -262,27 +264,12 @@ def method_named(method: str | Method) -> Method:
     return METHODS[method]()
 
 
-class _Still:
-    """A callback that ends a run whose gradient is numerically zero, or whose steps no longer lower the objective."""
-
-    def __init__(self, descends: bool, callback: Callable[[Snapshot], Any] | None):
-        self.descends, self.callback, self.value, self.status = descends, callback, math.inf, ""
-
-    def __call__(self, snapshot: Snapshot) -> bool:
-        if self.callback is not None and self.callback(snapshot) is True:
-            return True
-        if snapshot.measures["gradient_norm"] <= _STATIONARY:
-            self.status = "stationary"
-        elif self.descends and snapshot.value >= self.value:
-            self.status = "rounding"
-        self.value = snapshot.value
-        return bool(self.status)
-
-
-def _sampled(solver: SampledGradient, problem: LearningProblem, rng: Any, limits: RunLimits) -> Result:
+def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, running: RunSettings) -> Result:
     K = int(solver.plan.iterations)
-    steps = {} if "max_work" in limits else {"max_steps": K}
-    return run(solver, problem, np.zeros(problem.shape), tol=None, rng=rng, every=max(1, K // 1000), **steps, **limits)
+    steps = None if "max_work" in running else K
+    return run(
+        solver, problem, np.zeros(problem.shape), max_steps=steps, tol=None, rng=rng, every=max(1, K // 1000), **running
+    )
 
 
 def _path(result: Result) -> tuple[np.ndarray, np.ndarray]:

@@ -33,6 +33,8 @@ __all__ = [
 
 Mode = Literal["corrected", "published"]
 
+_EXACT = Mixing(1.0, -1e6)  # of a sampler whose first update is a draw from the model
+
 
 @dataclass(frozen=True)
 class SamplingPlan:
@@ -83,8 +85,8 @@ def lipschitz(R: float, l2: float = 0.0, kind: str = "tight") -> float:
 
 
 def gradient_error_bound(M: int, delta: float, R: float, mixing: Mixing | None = None, v: float = math.inf) -> float:
-    """With probability ``1 - delta`` the estimated gradient is so near: ``(R / sqrt M)(1 + sqrt(2 log(1 / delta)))
-    + 2 R C alpha^v``.
+    """With probability ``1 - delta`` the error of the estimated gradient is at most
+    ``(R / sqrt M)(1 + sqrt(2 log(1 / delta))) + 2 R C alpha^v``.
 
     The first term is bounded differences on the norm of the mean of ``M`` independent vectors, the second the bias of
     chains that ran ``v`` steps (Domke 2015, lemma 29).
@@ -185,7 +187,7 @@ def plan_convex(
     R: float,
     L: float,
     distance: float,
-    mixing: Mixing,
+    mixing: Mixing | None,
     betas: tuple[float, float, float] = (0.66, 0.33, 0.01),
 ) -> SamplingPlan:
     """A plan after which ``f(mean of the iterates) - f* <= eps`` with probability ``1 - delta``.
@@ -201,6 +203,7 @@ def plan_convex(
     (232, 4261, 795)
     """
     _positive(eps=eps, R=R, L=L)
+    mixing = mixing or _EXACT
     _not_negative(distance=distance)
     b1, b2, b3 = _betas(betas)
     log = math.log(1.0 / _probability(delta))
@@ -227,7 +230,7 @@ def plan_strongly_convex(
     L: float,
     l2: float,
     distance: float,
-    mixing: Mixing,
+    mixing: Mixing | None,
     betas: tuple[float, float, float] | None = None,
     mode: Mode = "corrected",
     updates: Literal["log", "gap"] = "log",
@@ -240,6 +243,8 @@ def plan_strongly_convex(
 
     Parameters
     ----------
+    mixing : Mixing or None
+        None where draws are exact.
     betas : three positive numbers that add up to 1, optional
         How the error is shared between distance, noise and bias; ``(0.146, 0.707, 0.146)`` without it.
     mode : str
@@ -257,6 +262,7 @@ def plan_strongly_convex(
     (46, 151, 515)
     """
     _positive(eps=eps, R=R, L=L, l2=l2)
+    mixing = mixing or _EXACT
     _not_negative(distance=distance)
     _consistent(L, l2)
     _mode(mode)

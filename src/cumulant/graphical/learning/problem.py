@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Subject
+from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.chains import SpinChains, TableChains
 from cumulant.graphical.learning.fast_set import CouplingSet, TableSet, fast_set
@@ -18,6 +18,7 @@ from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
+from cumulant.optim.protocol import Problem
 
 __all__ = ["Fit", "LearningProblem", "SampledRun"]
 
@@ -106,7 +107,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class LearningProblem:
+class LearningProblem(Problem):
     """Minimise ``f(theta) = A(theta) - <theta, mean> + l2/2 |theta|^2`` over ``theta`` in a set.
 
     `model` gives the family; `free` are the parameters that are learnt (not those of single variables, where there are
@@ -122,6 +123,7 @@ class LearningProblem:
 
     convex: ClassVar[bool] = True
     constants_are: ClassVar[str] = "checked"
+    bias: ClassVar[float] = 0.0
 
     @property
     def objective(self) -> str:
@@ -172,7 +174,8 @@ class LearningProblem:
     @cached_property
     def chains(self) -> SpinChains | TableChains:
         """What gives sampled gradients."""
-        return (SpinChains if isinstance(self.model, Ising) else TableChains)(self.model, self.free)
+        model = self.model
+        return SpinChains(model, self.free) if isinstance(model, Ising) else TableChains(model, self.free)
 
     def full(self, theta: np.ndarray) -> np.ndarray:
         """All parameters from the free ones."""
@@ -234,10 +237,20 @@ class LearningProblem:
         value = float(np.log(self.model.structure.cardinalities).sum())
         return value, self.model.family.mean_of(uniform)[self.free] - self.mean
 
-    def mixing_of(self, largest: float) -> Mixing | None:
-        """How fast chains mix in the set, widened to members of the size `largest`."""
-        assert self.fast_set is not None
-        return self.fast_set.widened(largest).mixing()
+    def sampling(self, path: np.ndarray) -> tuple[Mixing | None, tuple[Assumption, ...]]:
+        """How fast chains mix at every iterate, and what that rests on; `CertificateError` where one left the set."""
+        if self.fast_set is None or self.mixing is None:
+            raise ValueError(
+                "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
+            )
+        largest, radius = max((self.fast_set.size(theta) for theta in path), default=0.0), self.mixing.radius
+        inside = check(largest <= radius * (1.0 + 1e-9), "every iterate lies in the set", f"largest norm {largest:.9g}")
+        mixing = self.fast_set.widened(largest).mixing()
+        return mixing, (
+            check((mixing.kappa or 0.0) < 1, "the set mixes fast", f"kappa = {mixing.kappa:.6g}"),
+            inside,
+            by_construction("fresh independent chains in every iteration, one uniformly chosen site a step"),
+        )
 
     def distance_from_zero(self) -> float:
         """A bound on ``|theta*|``: ``|grad f(0)| / l2`` by strong convexity, or the reach of the set; infinite where

@@ -9,7 +9,7 @@ from cumulant import randomness
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.graphical.learning.planner import SamplingPlan
-from cumulant.graphical.learning.problem import LearningProblem
+from cumulant.optim.protocol import Solver
 
 __all__ = ["SampledGradient", "SampledState"]
 
@@ -27,7 +27,7 @@ class SampledState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SampledGradient:
+class SampledGradient(Solver):
     """``theta_k = project(theta_{k-1} - s_k g_k)`` with ``g_k`` from chains of Gibbs sampling: `plan.chains` of them,
     `plan.updates` updates each.
 
@@ -56,7 +56,7 @@ class SampledGradient:
 
     backend: ClassVar[str] = "host"
 
-    def init(self, problem: LearningProblem, x0: np.ndarray, rng: Any) -> SampledState:
+    def init(self, problem: Any, x0: np.ndarray, rng: Any) -> SampledState:
         """At the projection of `x0`."""
         draw, K = randomness.generator(rng), self.plan.iterations
         path, errors = np.zeros((K + 1, x0.size)), np.zeros(K + 1)
@@ -65,7 +65,7 @@ class SampledGradient:
         value, gradient = problem.at_zero()
         return SampledState(path, errors, 0, chains, value, gradient, draw)
 
-    def step(self, problem: LearningProblem, state: SampledState) -> SampledState:
+    def step(self, problem: Any, state: SampledState) -> SampledState:
         """One gradient, one projection."""
         path, errors, k, x, value, before, draw = state
         if self.starts == "uniform":
@@ -82,7 +82,7 @@ class SampledGradient:
         path[k + 1], errors[k + 1] = problem.project(theta - size * gradient)
         return SampledState(path, errors, k + 1, x, value, gradient, draw)
 
-    def solution(self, problem: LearningProblem, state: SampledState) -> np.ndarray:
+    def solution(self, problem: Any, state: SampledState) -> np.ndarray:
         """The answer."""
         path, k = state.path, state.count
         if self.average == "last" or k == 0:
@@ -91,7 +91,7 @@ class SampledGradient:
             return path[1 : k + 1].mean(axis=0)
         return problem.project(path[(k + 1) // 2 : k + 1].mean(axis=0))[0]
 
-    def measure(self, problem: LearningProblem, state: SampledState) -> dict[str, float]:
+    def measure(self, problem: Any, state: SampledState) -> dict[str, float]:
         """An estimate of the objective at the last iterate, and the norm of the sampled gradient."""
         k = state.count
         move = state.path[k] - state.path[k - 1] if k else np.zeros(state.path.shape[1])
@@ -100,6 +100,6 @@ class SampledGradient:
             "gradient_norm": float(np.linalg.norm(state.gradient)),
         }
 
-    def certify(self, problem: LearningProblem, state: SampledState) -> Certificate:
+    def certify(self, problem: Any, state: SampledState) -> Certificate:
         """The certificate is about the whole run, and `fit` issues it."""
         raise CertificateError("no certificate: it is issued for the whole run", "the run has ended")

@@ -10,7 +10,9 @@ from cumulant.graphical.structure import Structure
 
 __all__ = ["Incidence", "is_forest", "normalise", "ranges", "require_addable", "tables_of"]
 
-LARGEST_SUM = 1e290  # of the absolute values of all entries: far enough below the largest number to be divided by 1e-12
+LARGEST_SUM = (
+    1e140  # of the absolute values of all entries, so that squares, and quotients by weights of 1e-12, are finite
+)
 
 
 class Incidence(NamedTuple):

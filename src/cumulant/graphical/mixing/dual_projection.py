@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cumulant.certificates import Certificate, by_construction
 from cumulant.errors import NotConvergedError
 from cumulant.optim.driver.run import run
+from cumulant.optim.protocol import Problem, Solver
 
 __all__ = ["DualProjection", "Nearest", "ProjectionProblem", "nearest_point"]
 
@@ -33,21 +34,21 @@ class Nearest:
         return max(self.value - self.lower, 0.0)
 
 
-class ProjectionProblem(Protocol):
-    """Half the squared distance to a set, as a concave function of multipliers."""
+class ProjectionProblem(Problem):
+    """Half the squared distance to a set, as a concave function of multipliers.
 
-    @property
-    def floor(self) -> float:
-        """A gap that rounding alone makes: always small enough."""
-        ...
+    `floor` is a gap that rounding alone makes: always small enough.
+    """
+
+    floor: Any = 0.0
 
     def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """Better multipliers, and the increase of the dual that was promised."""
-        ...
+        raise NotImplementedError
 
     def certified(self, multipliers: np.ndarray) -> Nearest:
         """The point of these multipliers, made feasible, and the dual there."""
-        ...
+        raise NotImplementedError
 
 
 class ProjectionState(NamedTuple):
@@ -62,7 +63,7 @@ class ProjectionState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DualProjection:
+class DualProjection(Solver):
     """Improve the multipliers; once little is promised, certify, and keep the point of the smallest duality gap.
 
     Steps are those of the problem: Newton's, or many of L-BFGS. `tol` is the gap that is aimed at, relative to the
@@ -79,9 +80,7 @@ class DualProjection:
         return ProjectionState(x0, found.point, found.value, found.lower, x0, 0)
 
     def step(self, problem: ProjectionProblem, state: ProjectionState) -> ProjectionState:
-        """One improvement; nothing where rounding is all that is left."""
-        if state.in_vain >= _IN_VAIN:
-            return state
+        """One improvement."""
         x, promised = problem.improve(state.x)
         if promised > 0.1 * max(self.tol * max(state.lower, 0.0), problem.floor):
             return state._replace(x=x)
@@ -99,7 +98,11 @@ class DualProjection:
         """The dual, to which `floor / tol` is added, and the duality gap: the rule of `run` is then
         ``gap <= tol * dual + floor``.
         """
-        return {"value": max(state.lower, 0.0) + problem.floor / self.tol, "bound": max(state.value - state.lower, 0.0)}
+        return {
+            "value": max(state.lower, 0.0) + problem.floor / self.tol,
+            "bound": max(state.value - state.lower, 0.0),
+            "stuck": float(state.in_vain >= _IN_VAIN),
+        }
 
     def certify(self, problem: ProjectionProblem, state: ProjectionState) -> Certificate:
         """The duality gap. `certify_projection` issues the certificate of a model."""

@@ -21,9 +21,9 @@ class FastMixing:
     """The models with ``norm(R) <= radius``, ``R`` a matrix of influences; for ``norm="box"``, ``|J_ij| <= radius``.
 
     ``R_ij`` is ``|J_ij|`` for spins, ``|J_ij| / 2`` for a Potts model, ``|W_ij| / 4`` for units 0 and 1, and for tables
-    half of ``max_a range_b theta_ij(a, b)``: each bounds how far ``x_j`` can move the law of ``x_i``, and is convex in
-    the parameters. Every member mixes as ``d(v) <= N exp(-v (1 - kappa) / N)`` with ``kappa = radius``, for the box
-    ``kappa = degree * tanh(R)``. Fields are free.
+    half of ``max_a range_b theta_ij(a, b)``: each bounds how far ``x_j`` can move the distribution of ``x_i``, and
+    is convex in the parameters. Every member mixes as ``d(v) <= N exp(-v (1 - kappa) / N)`` with ``kappa = radius``,
+    for the box ``kappa = degree * tanh(R)``. Fields are free.
 
     `influence` in the methods is ``R_ij / |J_ij|``: 1, 1/2 or 1/4.
 

@@ -1,13 +1,16 @@
 """The model of a fast-mixing set that is nearest in Kullback-Leibler divergence, for models that can be enumerated."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant.errors import DomainError, NotConvergedError, TooWide
+from cumulant.certificates import Certificate
+from cumulant.errors import CertificateError, DomainError, NotConvergedError, TooWide
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising
+from cumulant.optim.driver.run import run
+from cumulant.optim.protocol import Problem, Solver
 
 __all__ = ["KLProjection", "project_kl"]
 
@@ -99,13 +102,13 @@ def project_kl(
         )
     problem = _Enumerated(model, mixing, divergence)
     starts = [np.asarray(model.theta), np.concatenate([model.fields, np.zeros(len(model.edges))])]
-    runs = [_descend(problem, start, tol, max_steps) for start in starts[: 1 if divergence == "kl" else 2]]
-    theta, value, residual, steps = min(runs, key=lambda run: run[1])
+    states = [_descend(problem, start, tol, max_steps) for start in starts[: 1 if divergence == "kl" else 2]]
+    theta, value, _, residual, _, _, steps = min(states, key=lambda state: state.value)
     n = model.n_variables
     return KLProjection(Ising(model.edges, theta[n:], theta[:n]), max(value, 0.0), residual, divergence, steps)
 
 
-class _Enumerated:
+class _Enumerated(Problem):
     """The divergence as a function of ``theta``, by the statistics of every state."""
 
     def __init__(self, model: Ising, mixing: FastMixing, divergence: str):
@@ -114,17 +117,17 @@ class _Enumerated:
         self.statistics = np.concatenate([x, x[:, model.edges[:, 0]] * x[:, model.edges[:, 1]]], axis=1)
         self.n, self.edges, self.mixing, self.divergence = n, model.edges, mixing, divergence
         self.given = np.asarray(model.theta)
-        self.log_z, self.p = self._law(self.given)
+        self.log_z, self.p = self._distribution(self.given)
         self.mean = self.p @ self.statistics
 
-    def _law(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def _distribution(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         score = self.statistics @ theta
         top = score.max()
         weight = np.exp(score - top)
         return float(top + np.log(weight.sum())), weight / weight.sum()
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        log_z, p = self._law(theta)
+        log_z, p = self._distribution(theta)
         if self.divergence == "kl":
             return log_z - self.log_z - float((theta - self.given) @ self.mean), p @ self.statistics - self.mean
         mean = p @ self.statistics
@@ -136,30 +139,74 @@ class _Enumerated:
         return np.concatenate([theta[: self.n], couplings])
 
 
-def _descend(problem: _Enumerated, start: np.ndarray, tol: float, max_steps: int):
-    theta = problem.project(start)
-    value, gradient = problem.value_and_gradient(theta)
-    if not np.isfinite(value):
-        raise DomainError("the divergence is not a finite number: the couplings or fields of model are too large")
-    length, recent, residual = 1.0, [value], np.inf
-    for step in range(max_steps):
-        residual = float(np.linalg.norm(problem.project(theta - gradient) - theta))
-        if residual <= tol:
-            return theta, value, residual, step
+class SpectralState(NamedTuple):
+    """The iterate with its value, gradient and residual, the values of the last few, and the length of a step."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+    residual: float
+    recent: np.ndarray
+    length: float
+    count: int
+
+
+@dataclass(frozen=True)
+class SpectralProjectedGradient(Solver):
+    """Projected gradient steps of the length ``|s|^2 / <s, y>`` of Barzilai and Borwein, accepted against the worst of
+    the last few values (Birgin, Martínez and Raydan 2000). For any problem with `value_and_gradient` and `project`.
+
+    The run ends where a projected gradient step of length 1 moves by no more than `tol`.
+    """
+
+    tol: float
+
+    backend: ClassVar[str] = "host"
+
+    def init(self, problem: Any, x0: np.ndarray, rng: Any) -> SpectralState:
+        """At the projection of `x0`."""
+        theta = problem.project(x0)
+        value, gradient = problem.value_and_gradient(theta)
+        return self._state(problem, theta, value, gradient, np.full(_MEMORY, value), 1.0, 0)
+
+    def step(self, problem: Any, state: SpectralState) -> SpectralState:
+        """One step."""
+        theta, value, gradient, _, recent, length, count = state
         direction = problem.project(theta - length * gradient) - theta
         slope, share = float(gradient @ direction), 1.0
-        while True:  # against the worst of the last few values: the steps are not monotone
+        while True:
             new = theta + share * direction
             new_value, new_gradient = problem.value_and_gradient(new)
-            if new_value <= max(recent) + _DECREASE * share * slope or share < 1e-12:
+            if new_value <= max(recent.max(), value) + _DECREASE * share * slope or share < 1e-12:
                 break
             share *= _SHRINK
         moved, turned = new - theta, new_gradient - gradient
         curved = float(moved @ turned)
         length = float(np.clip(moved @ moved / curved, 1e-3, 1e3)) if curved > 0 else 1e3
-        theta, value, gradient = new, new_value, new_gradient
-        recent = [*recent[-_MEMORY + 1 :], value]
-    raise NotConvergedError(
-        f"project_kl took {max_steps} steps and a projected gradient step still moves by {residual:.2g}: raise "
-        "max_steps or tol"
-    )
+        return self._state(problem, new, new_value, new_gradient, np.append(recent[1:], value), length, count + 1)
+
+    def measure(self, problem: Any, state: SpectralState) -> dict[str, float]:
+        """The value, and how far a projected gradient step of length 1 moves."""
+        return {"value": state.value, "residual": state.residual, "stuck": float(state.residual <= self.tol)}
+
+    def certify(self, problem: Any, state: SpectralState) -> Certificate:
+        """Nothing is certified."""
+        raise CertificateError(
+            "no certificate: the divergence is not strongly convex", "the objective is strongly convex"
+        )
+
+    def _state(self, problem, theta, value, gradient, recent, length, count) -> SpectralState:
+        residual = float(np.linalg.norm(problem.project(theta - gradient) - theta))
+        return SpectralState(theta, value, gradient, residual, recent, length, count)
+
+
+def _descend(problem: _Enumerated, start: np.ndarray, tol: float, max_steps: int) -> SpectralState:
+    if not np.isfinite(problem.value_and_gradient(problem.project(start))[0]):
+        raise DomainError("the divergence is not a finite number: the couplings or fields of model are too large")
+    state = run(SpectralProjectedGradient(tol), problem, start, max_steps=max_steps, tol=0.0).state
+    if state.residual > tol:
+        raise NotConvergedError(
+            f"project_kl took {state.count} steps and a projected gradient step still moves by {state.residual:.2g}: "
+            "raise max_steps or tol"
+        )
+    return state

@@ -1,13 +1,12 @@
 """The nearest non-negative weights on the edges of a graph whose sum around each node is at most `radius`."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import eye_array
 from scipy.sparse.linalg import cg
 
-from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.spectral_projection import weight_matrix
 
 __all__ = ["RowSumProjection", "nearest_row_sums", "row_sum_dual"]
@@ -46,7 +45,7 @@ def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipli
 
 
 @dataclass(frozen=True)
-class RowSumProjection:
+class RowSumProjection(ProjectionProblem):
     """The dual of `nearest_row_sums` in the multipliers of the nodes."""
 
     edges: np.ndarray
@@ -54,7 +53,7 @@ class RowSumProjection:
     n: int
     radius: float
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """What rounding leaves of a point that is almost inside."""
         return 1e-16 * float(self.weights @ self.weights)

@@ -10,7 +10,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
-from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.perron import perron_root, perron_vector
 
 __all__ = ["SpectralProjection", "dual_value", "nearest_weights", "weight_matrix"]
@@ -105,7 +105,7 @@ def _start(problem: "SpectralProjection") -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SpectralProjection:
+class SpectralProjection(ProjectionProblem):
     """The dual of `nearest_weights` in ``s``, with relative Newton steps on ``-dual(s)``."""
 
     edges: np.ndarray
@@ -123,7 +123,7 @@ class SpectralProjection:
         """Second nodes of the edges."""
         return np.ascontiguousarray(self.edges[:, 1])
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """What rounding leaves of a point that is almost inside."""
         return 1e-15 * float(self.weights @ self.weights)

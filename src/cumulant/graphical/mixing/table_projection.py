@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.sparse import coo_array, csr_array
 
 from cumulant.errors import NotConvergedError
-from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.perron import spectral_norm
 from cumulant.graphical.mixing.table_projection_kernels import shrink_edges
 
@@ -68,7 +68,7 @@ def table_influences(tables: Tables) -> csr_array:
     return dual._matrix()
 
 
-class TableProjection:
+class TableProjection(ProjectionProblem):
     """The dual of `nearest_tables` as a function to be minimised, with the state of its inner problems."""
 
     def __init__(self, tables: Tables, radius: float, norm: str, floor: float = 0.0, max_steps: int = 2000):

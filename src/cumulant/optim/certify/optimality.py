@@ -55,6 +55,10 @@ def knowledge(problem: Any) -> Knowledge:
     )
 
 
+def _has_dual(smooth: Any) -> bool:
+    return isinstance(smooth, RowSums)
+
+
 def _bounds(problem, x, mu, convex):
     """``F(x)`` and the three bounds, in JAX and without their rounding; infinite where one does not apply."""
     smooth, penalty = parts(problem)
@@ -72,7 +76,7 @@ def _bounds(problem, x, mu, convex):
     conjugate = -scale * jnp.vdot(g, corner) - penalty.value(corner)
     linear = jnp.where(convex & (scale == 1), jnp.vdot(g, x) + here + conjugate, jnp.inf)
     dual = jnp.inf
-    if isinstance(smooth, RowSums):
+    if _has_dual(smooth):
         theta = scale * smooth.slopes(x)
         dual = jnp.where(smooth.l2 == 0, value + here + smooth.conjugate(theta) + conjugate, jnp.inf)
     return value + here, jnp.stack([strong, jnp.maximum(linear, 0.0), jnp.maximum(dual, 0.0)])
@@ -125,8 +129,10 @@ def _strong(smooth: Any, penalty: Any, prox: Any, x: np.ndarray, g: Enclosure) -
     mu = certain_strong_convexity(smooth)
     if not mu > 0:
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.asarray(prox(x - g.value / mu, 1 / mu), dtype=np.float64)
+    if not 1 / mu < np.inf:
+        return None
+    step = x - g.value / mu
+    z = np.asarray(prox(step, 1 / mu) if np.all(np.isfinite(step)) else step, dtype=np.float64)
     if not np.all(np.isfinite(z)):
         return None
     move = enclose(z) - x
@@ -156,7 +162,7 @@ def _linear(smooth: Any, penalty: Any, x: np.ndarray, g: Enclosure) -> _Bound | 
 
 def _dual(smooth: Any, penalty: Any, scale_of: Any, x: np.ndarray) -> _Bound | None:
     """``F(A x) + R(x) + F*(theta) + R*(-A^T theta)`` at the slopes of ``x``, scaled until they are feasible."""
-    if not isinstance(smooth, RowSums) or float(smooth.l2) != 0:
+    if not _has_dual(smooth) or float(smooth.l2) != 0:
         return None
     slopes = smooth.dual_slopes(smooth.slopes(x))
     conjugate, pulled = smooth.enclosed_dual(slopes)

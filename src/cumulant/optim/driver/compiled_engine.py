@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,64 +12,55 @@ import numpy as np
 from cumulant import precision
 from cumulant.certificates import Certificate
 from cumulant.optim.driver.stepping import Program, healthy, join, measure, one_step, split, typed
-from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
+from cumulant.optim.driver.window import Advance, Window, certified_bound, judge
 from cumulant.optim.protocol import Solver
 
 __all__ = ["CompiledEngine"]
 
-_CAPACITY = 256  # rows one compiled call can bring home
-_GOING, _REACHED, _DIVERGED, _STILL = 0, 1, 2, 3
-
-
-class _Best(NamedTuple):
-    """The recorded state of smallest value."""
-
-    state: Any
-    value: Any
+_CAPACITY = 8192  # rows one compiled call can return
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def _advance(program: Program, data: list, state: Any, best: _Best, window: Window):
-    """The steps of a window, in one compiled call.
+def _records(program: Program, data: list, state: Any, count: Any, every: Any, window: Window):
+    """The steps up to `count` records, each after `every` steps, in one compiled call.
 
-    Numbers in `window` are data: one program serves every cut of a run. The loop ends early when the target is
-    reached, when something is no longer finite, or when the table of rows is full.
+    All numbers are data: one program serves every cut of a run. The loop ends early when a record says so. Each pass
+    makes one row, after a number of steps that does not change: a pass that decides anything else, or keeps a copy of
+    the best state, costs several times what a cheap step does.
     """
     solver, problem = join(program, data)
-    names = sorted(jax.eval_shape(functools.partial(measure, solver, problem), state))
-    rows = jnp.zeros((_CAPACITY, 1 + len(names)), dtype=float)
+    names = ["healthy", *sorted(jax.eval_shape(functools.partial(measure, solver, problem), state))]
 
     def going(carry):
-        done, _, _, _, filled, verdict = carry
-        todo = (done < window.length) | (window.fresh & (filled == 0))
-        return todo & (filled < _CAPACITY) & (verdict == _GOING)
-
-    def record(done, state, best, rows, filled):
-        found = measure(solver, problem, state)
-        value, bound = found["value"], found["bound"]
-        fine = healthy(state) & ~jnp.isnan(value) & ~jnp.isnan(bound)
-        best = jax.lax.cond(fine & (value < best.value), lambda: _Best(state, value), lambda: best)
-        row = jnp.stack([jnp.asarray(done, dtype=rows.dtype), *(found[name] for name in names)])
-        rows = jax.lax.dynamic_update_slice(rows, row[None], (filled, 0))
-        reached = (window.tol >= 0) & (bound <= window.tol * jnp.maximum(jnp.abs(value), window.scale))
-        still = jnp.where(is_still(found, window.still), _STILL, _GOING)
-        verdict = jnp.where(fine, jnp.where(reached, _REACHED, still), _DIVERGED)
-        return best, rows, filled + fine, verdict  # the row of a diverged state is not kept
+        _, _, row, filled = carry
+        fine, reached, still = judge(dict(zip(names, row, strict=True)), window)
+        return (filled < count) & fine & ~reached & ~still
 
     def body(carry):
-        done, state, best, rows, filled, _ = carry
-        jump = jnp.minimum(window.every - (window.first + done) % window.every, window.length - done)
-        state = jax.lax.fori_loop(0, jump, lambda _, s: one_step(solver, problem, s), state)
-        done = done + jump
-        due = (window.first + done) % window.every == 0
-        best, rows, filled, verdict = jax.lax.cond(
-            due, record, lambda _, __, *rest: (*rest, jnp.asarray(_GOING)), done, state, best, rows, filled
-        )
-        return done, state, best, rows, filled, verdict
+        state, rows, _, filled = carry
+        state = _walk(solver, problem, state, every)
+        found = {"healthy": healthy(state)} | measure(solver, problem, state)
+        row = jnp.stack([jnp.asarray(found[name], dtype=rows.dtype) for name in names])
+        rows = jax.lax.dynamic_update_slice(rows, row[None], (filled, 0))
+        return state, rows, row, filled + 1
 
-    done, state, best, rows, filled, verdict = jax.lax.while_loop(going, body, (0, state, best, rows, 0, _GOING))
-    # Steps are counted from the start of the window: small enough to be exact as floats of any width.
-    return state, best, {name: rows[:, i] for i, name in enumerate(["offset", *names])}, filled, done, verdict
+    rows = jnp.zeros((_CAPACITY, len(names)), dtype=float)
+    nothing = jnp.asarray([_NOTHING.get(name, 0.0) for name in names], dtype=rows.dtype)
+    state, rows, _, filled = jax.lax.while_loop(going, body, (state, rows, nothing, 0))
+    return state, {tuple(names): rows}, filled  # names are part of the structure, so that they are returned too
+
+
+_NOTHING = {"healthy": 1.0, "bound": np.inf, "residual": np.inf}  # a row that ends no loop
+
+
+def _walk(solver: Any, problem: Any, state: Any, steps: Any) -> Any:
+    return jax.lax.fori_loop(0, steps, lambda _, s: one_step(solver, problem, s), state)
+
+
+@functools.partial(jax.jit, static_argnames=("program",))
+def _steps(program: Program, data: list, state: Any, steps: Any):
+    """Steps without a record."""
+    return _walk(*join(program, data), state, steps)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -92,7 +83,7 @@ class CompiledEngine:
             data, self.program = split((solver, problem))
             self.data = [None if leaf is None else jnp.asarray(self._widened(leaf)) for leaf in data]
         self.state: Any = None
-        self.best: Any = None
+        self.origin: Any = None  # the state of step 0, from which any other can be computed again
         # Without `measure` the bound comes from `certify`, on the host: one record a call.
         self.one_record = type(solver).measure is Solver.measure
 
@@ -113,32 +104,34 @@ class CompiledEngine:
         with self._precision():
             x0 = jnp.asarray(x0, dtype=None if isinstance(x0, jax.Array) else float)
             state = self.solver.init(self.problem, x0, rng)
-            self.state = typed(state)
-            self.best = _Best(self.state, jnp.asarray(jnp.inf, dtype=float))
+            self.state = self.origin = typed(state)
 
     def advance(self, window: Window, halted: Callable[[], bool]) -> Advance:
         """Take the steps of a window. `halted` is not asked: a compiled call is short and runs to its end."""
-        if self.one_record:
-            window = window._replace(length=min(window.length, window.every - window.first % window.every))
+        lead = 0 if window.fresh else window.to_next_record(window.first)
         with self._precision():
-            state, best, rows, filled, done, verdict = _advance(self.program, self.data, self.state, self.best, window)
-            rows, filled, done, verdict = jax.device_get((rows, filled, done, verdict))
-        self.state, self.best = state, best
-        rows: dict[str, Any] = {name: np.array(column[:filled], dtype=np.float64) for name, column in rows.items()}
-        rows["steps"] = window.first + rows.pop("offset").astype(np.int64)
-        reached = verdict == _REACHED
-        if self.one_record and filled:
+            if window.length < lead:
+                self.state = jax.block_until_ready(_steps(self.program, self.data, self.state, window.length))
+                return Advance({"steps": np.zeros(0, np.int64)}, window.length, False, False)
+            every, same = window.interval(window.first)
+            count = min((min(window.length, same)) // every, _CAPACITY)
+            if self.one_record or lead < every:  # a record at x0, or the first one after a call that ended between two
+                every, count = lead, 1
+            self.state, rows, filled = _records(self.program, self.data, self.state, count, every, window)
+            ((names, table),), filled = jax.device_get(rows).items(), int(filled)
+        rows: dict[str, Any] = dict(zip(names, np.array(table[:filled].T, dtype=np.float64), strict=True))
+        if self.one_record:
             rows["bound"][-1] = certified_bound(lambda: self.certify(self.state))
-            reached = window.tol >= 0 and rows["bound"][-1] <= window.tol * max(abs(rows["value"][-1]), window.scale)
-        return Advance(rows, int(done), bool(reached), bool(verdict == _DIVERGED), bool(verdict == _STILL))
+        fine, reached, still = judge({name: column[-1] for name, column in rows.items()}, window)
+        rows["steps"] = window.first + every * np.arange(1, filled + 1, dtype=np.int64)
+        del rows["healthy"]
+        if not fine:  # the row of a diverged state is not kept
+            rows = {name: column[:-1] for name, column in rows.items()}
+        return Advance(rows, every * filled, bool(fine and reached), not fine, bool(fine and still))
 
     def measure_now(self) -> dict[str, np.ndarray]:
         """One row for the state as it is."""
-        window = Window(0, 0, 1, -1.0, 0.0, fresh=True)
-        best = self.best
-        rows = self.advance(window, lambda: False).rows
-        self.best = best
-        return rows
+        return self.advance(Window(0, 0, 1, -1.0, 0.0, fresh=True), lambda: False).rows
 
     def solution(self, state: Any) -> Any:
         """The answer in a state: NumPy if the run is wide."""
@@ -153,9 +146,12 @@ class CompiledEngine:
             state = precision.to_numpy(state)
         return self.solver.certify(self.problem, state)
 
-    def best_record(self) -> tuple[Any, Any, float]:
-        """The recorded state of smallest value, the answer in it, and the value."""
-        return self.best.state, self.solution(self.best.state), float(self.best.value)
+    def best_record(self, steps: np.ndarray, values: np.ndarray) -> tuple[Any, Any, float]:
+        """The recorded state of smallest value, the answer in it, and the value: the steps up to it, taken again."""
+        best = int(np.argmin(values))
+        with self._precision():
+            state = _steps(self.program, self.data, self.origin, int(steps[best]))
+        return state, self.solution(state), float(values[best])
 
     def public(self, state: Any) -> Any:
         """A state to hand out, by the rule of precision."""
@@ -163,15 +159,14 @@ class CompiledEngine:
             return precision.to_numpy(state) if self.wide else state
 
     def export(self) -> tuple[list, list]:
-        """Leaves of the state and of the best state, as NumPy."""
+        """Leaves of the state and of the state of step 0, as NumPy."""
         with self._precision():
-            return jax.device_get((jax.tree.leaves(self.state), jax.tree.leaves(self.best)))
+            return jax.device_get((jax.tree.leaves(self.state), jax.tree.leaves(self.origin)))
 
-    def restore(self, state: Sequence, best: Sequence) -> None:
+    def restore(self, state: Sequence, origin: Sequence) -> None:
         """Put back what `export` gave; the engine must have been started."""
         with self._precision():
-            self.state = _like(self.state, state)
-            self.best = _like(self.best, best)
+            self.state, self.origin = _like(self.state, state), _like(self.state, origin)
 
 
 def _like(template: Any, leaves: Sequence) -> Any:

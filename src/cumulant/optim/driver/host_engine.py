@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from cumulant.certificates import Certificate
-from cumulant.optim.driver.window import Advance, Window, certified_bound, is_still
+from cumulant.optim.driver.window import Advance, Window, certified_bound, judge
 from cumulant.optim.protocol import Solver
 
 __all__ = ["HostEngine"]
@@ -35,13 +35,16 @@ class HostEngine:
         done, reached, diverged, still = 0, False, False, False
         if window.fresh:
             reached, diverged, still = self._record(0, window, rows)
+        due = window.to_next_record(window.first)
         while done < window.length and not (reached or diverged or still or (done and halted())):
             state, self.state = self.state, None  # consumed: if the step is torn, the state is gone and known to be
             self.state = self.solver.step(self.problem, state)
             done += 1
-            here = window.first + done
-            if here % window.every == 0:
+            due -= 1
+            if due == 0:
+                here = window.first + done
                 reached, diverged, still = self._record(here, window, rows)
+                due = window.to_next_record(here)
         names = rows[0].keys() if rows else ("steps", "value", "bound")
         columns = {name: np.array([row[name] for row in rows]) for name in names}
         columns["steps"] = columns["steps"].astype(np.int64)
@@ -49,14 +52,13 @@ class HostEngine:
 
     def _record(self, here: int, window: Window, rows: list) -> tuple[bool, bool, bool]:
         row, x = self._measure()
-        value, bound = row["value"], row["bound"]
-        if np.isnan(value) or np.isnan(bound) or not np.all(np.isfinite(x)):
+        fine, reached, still = judge(row | {"healthy": np.all(np.isfinite(x))}, window)
+        if not fine:
             return False, True, False
-        if value < self.best[0]:
-            self.best = (value, np.array(x))
+        if row["value"] < self.best[0]:
+            self.best = (row["value"], np.array(x))
         rows.append({"steps": here} | row)
-        reached = window.tol >= 0 and bound <= window.tol * max(abs(value), window.scale)
-        return bool(reached), False, bool(is_still(row, window.still))
+        return bool(reached), False, bool(still)
 
     def _measure(self) -> tuple[dict[str, float], Any]:
         x = self.solution(self.state)
@@ -81,7 +83,7 @@ class HostEngine:
         """The certificate of a state."""
         return self.solver.certify(self.problem, state)
 
-    def best_record(self) -> tuple[Any, Any, float]:
+    def best_record(self, steps: np.ndarray, values: np.ndarray) -> tuple[Any, Any, float]:
         """The best answer and its value. States are consumed step by step, so its state was not kept."""
         value, x = self.best
         return None, x, value

@@ -29,6 +29,7 @@ __all__ = ["run"]
 
 _CALL = 0.1  # seconds one compiled call should last: short enough for Ctrl-C, the clock and the progress bar
 _DEFAULT_STEPS = 1000
+_GROWS = 512  # records until, by default, the interval between them begins to double
 
 
 def run(
@@ -84,7 +85,9 @@ def run(
     rng : int, numpy.random.Generator or None
         For solvers that draw.
     every : int, optional
-        Steps between two records of the trace; what the solver suggests, else 1.
+        Steps between two records of the trace. By default what the solver suggests, else 1, for the first 1024 records,
+        and then twice as many each time that the number of steps has doubled: long runs of cheap steps are not slowed
+        down by their records. What is computed does not depend on it, but when it is looked at does.
     max_work : int, optional
         Take exactly this many steps, whatever `tol` says: `Result.work` of a run that the clock, Ctrl-C or a callback
         ended gives its answer again.
@@ -118,6 +121,7 @@ def run(
     x0 = _starting_point(x0)
     if problem.shape is not None and x0.shape != problem.shape:
         raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
+    grows = _GROWS if every is None else 0
     every = _positive_int("every", every if every is not None else solver.every or 1)
     if tol is not None and not (math.isfinite(tol) and tol >= 0):
         raise ValueError(f"tol must be a finite number, not negative, or None; got {tol}")
@@ -127,7 +131,9 @@ def run(
         checkpoint = Checkpoint(checkpoint)
     tol = None if max_work is not None else tol
     limits = {} if limits is None or max_work is not None else dict(limits)
-    loop = _Loop(engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits)
+    loop = _Loop(
+        engine, name, x0, restore, rng, (every, grows), tol, budget, time_limit, callback, checkpoint, scale, limits
+    )
     with Interruption() as interruption, Display(progress, loop.name, budget) as display:
         try:
             loop.start()
@@ -145,17 +151,18 @@ class _Loop:
     """The position of a run and the settings it goes by."""
 
     def __init__(
-        self, engine, name, x0, restore, rng, every, tol, budget, time_limit, callback, checkpoint, scale, limits
+        self, engine, name, x0, restore, rng, records, tol, budget, time_limit, callback, checkpoint, scale, limits
     ):
         self.engine, self.solver, self.problem, self.name = engine, engine.solver, engine.problem, name
         self.restore = restore  # the vector that solvers see as what `x0` was
-        self.x0, self.rng, self.every, self.tol, self.limits = x0, rng, every, tol, limits
+        self.x0, self.rng, self.tol, self.limits = x0, rng, tol, limits
+        self.every, self.grows = records
         self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
         self.identity = {} if checkpoint is None else self._identity(self.problem)
         self.recorder = Recorder()
         self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
         self.measures: dict[str, float] = {}  # all of that record
-        self.before_call: tuple | None = None  # what to go back to if a call is torn
+        self.before_call: Any = None  # what to go back to if a call is torn
         self.steps = 0
         self.given_scale, self.scale = scale, 0.0
         self.patience = 1.0  # the factor by which the measured bound must undercut `tol` before it is certified again
@@ -172,7 +179,11 @@ class _Loop:
         seed = str(int(self.rng)) if isinstance(self.rng, int | np.integer) else "left open"
         parts = {"solver": self.solver, "problem": problem, "starting point": self.x0}
         digests = {name: fingerprint(part) for name, part in parts.items()}
-        return digests | {"seed": seed, "precision": self.engine.precision_name, "interval of records": str(self.every)}
+        return digests | {
+            "seed": seed,
+            "precision": self.engine.precision_name,
+            "interval of records": f"{self.every} {self.grows}",
+        }
 
     # Going ------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +192,7 @@ class _Loop:
         self.engine.start(self.x0, self.rng)
         position = None if self.checkpoint is None else checkpoints.load(self.checkpoint, self.identity)
         if position is None:
-            out = self.engine.advance(Window(0, 0, self.every, -1.0, 0.0, fresh=True), lambda: False)
+            out = self.engine.advance(Window(0, 0, self.every, -1.0, 0.0, fresh=True, grows=self.grows), lambda: False)
             if out.diverged or not np.isfinite(out.rows["value"][0]):
                 raise DomainError(
                     f"the objective or its gradient is not finite at x0 = {_short(self.x0)}: start inside the domain"
@@ -221,8 +232,9 @@ class _Loop:
             first = False
             deadline = time.perf_counter() + min(_CALL, self._time_left())
             before = self.seconds
-            self.before_call = (self.engine.state, self.engine.best)
-            window = Window(self.steps, self._call_size(), self.every, self._target(), self.scale, self.still)
+            self.before_call = self.engine.state
+            window = Window(self.steps, 0, self.every, self._target(), self.scale, self.still, grows=self.grows)
+            window = window._replace(length=self._call_size(window))
             out = self.engine.advance(window, lambda at=deadline: interruption.requested or time.perf_counter() > at)
             self._keep(out.rows, before, out.done)
             self._pace(out.done, self.seconds - before)
@@ -250,12 +262,12 @@ class _Loop:
     def _target(self) -> float:
         return -1.0 if self.tol is None else self.tol * self.patience
 
-    def _call_size(self) -> int:
+    def _call_size(self, window: Window) -> int:
         size = int(self.call_steps)
         if self.budget is not None:
             size = min(size, self.budget - self.steps)
         if self.callback is not None or self.limits:  # which want to see each record
-            size = min(size, self.every - self.steps % self.every)
+            size = min(size, window.to_next_record(self.steps))
         return max(size, 1)
 
     def _pace(self, done: int, seconds: float) -> None:
@@ -275,8 +287,7 @@ class _Loop:
     def roll_back(self) -> None:
         """After a Ctrl-C that tore a call: to where the run stood before it, or to nothing if that was consumed."""
         if self.before_call is not None:
-            state, best = self.before_call
-            self.engine.state, self.engine.best = (None if self.engine.consumes else state), best
+            self.engine.state = None if self.engine.consumes else self.before_call
             self.recorder.forget_after(self.steps)
 
     def _called_back(self) -> bool:
@@ -390,7 +401,7 @@ class _Loop:
         # An answer that ended the run is certified.
         wants_best = self.solver.returns == "best" and status not in ("converged", "rounding", "stationary")
         if status == "diverged" or x is None or wants_best:
-            state, x, value = engine.best_record()
+            state, x, value = engine.best_record(table["steps"], table["value"])
         certificate, refusal = self._certificate(state)
         scale = max(abs(value), self.scale)
         if (

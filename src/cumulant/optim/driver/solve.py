@@ -44,8 +44,9 @@ def solve(
     """Minimise inside a compiled program: no trace, no clock, no certificate, but `jit`, `vmap` and `grad`.
 
     The answer ``x*(problem)`` is differentiable in the arrays of the problem: ``dx* = -H^-1 d(grad f)`` with the
-    Hessian ``H`` at the answer, which must be invertible (for a `Composite`, the same of ``x - prox(x - tau grad f(x))``). The
-    derivative in `x0` and in the settings of the solver is zero. Nothing of the iteration is stored.
+    Hessian ``H`` at the answer, which must be invertible (for a `Composite`, the same of
+    ``x - prox(x - tau grad f(x))``). The derivative in `x0` and in the settings of the solver
+    is zero. Nothing of the iteration is stored.
 
     Parameters
     ----------

@@ -54,8 +54,12 @@ def join(program: Program, data: Sequence) -> Any:
 
 def healthy(state: Any) -> jax.Array:
     """Whether all floating-point numbers of a state are finite."""
-    floats = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
-    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in floats], jnp.asarray(True))
+    by_shape: dict[tuple, list] = {}  # leaves of one shape are looked at in one pass
+    for leaf in jax.tree.leaves(state):
+        if jnp.issubdtype(leaf.dtype, jnp.inexact):
+            by_shape.setdefault(leaf.shape, []).append(jnp.isfinite(leaf))
+    every = [jnp.all(functools.reduce(jnp.logical_and, flags)) for flags in by_shape.values()]
+    return functools.reduce(jnp.logical_and, every, jnp.asarray(True))
 
 
 def measure(solver: Any, problem: Any, state: Any) -> dict[str, jax.Array]:

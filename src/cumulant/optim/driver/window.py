@@ -1,5 +1,6 @@
 """What `run` asks of an engine and what it gets back."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -8,16 +9,17 @@ import numpy as np
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 
-__all__ = ["Advance", "Window", "certified_bound", "is_still"]
+__all__ = ["Advance", "Window", "certified_bound", "is_still", "judge"]
 
 
 class Window(NamedTuple):
     """Which steps to take, and what to watch for.
 
-    Steps ``first`` to ``first + length``, recording at multiples of ``every``. The run has reached its target when
-    ``bound <= tol * max(|value|, scale)``; a negative ``tol`` is never reached. It makes no further progress when the
-    solver says so (``stuck``) or when the ``residual`` is at most ``still``, which is negative where that is not to be
-    looked at. ``fresh`` asks for the row of step 0.
+    At most the steps ``first`` to ``first + length``, recording at multiples of ``every``; where ``grows`` is not 0, of
+    twice as many steps each time that the number of steps has doubled, from ``2 * grows`` records on. The run has
+    reached its target when ``bound <= tol * max(|value|, scale)``; a negative ``tol`` is never reached. It makes no
+    further progress when the solver says so (``stuck``) or when the ``residual`` is at most ``still``, which is
+    negative where that is not to be looked at. ``fresh`` asks for the row of step 0.
     """
 
     first: int
@@ -27,6 +29,19 @@ class Window(NamedTuple):
     scale: float
     still: float = -1.0
     fresh: bool = False
+    grows: int = 0
+
+    def interval(self, step: int) -> tuple[int, float]:
+        """The steps between records after `step`, and for how many more steps they stay the same."""
+        if not self.grows:
+            return self.every, math.inf
+        doublings = max((step // (self.grows * self.every)).bit_length() - 1, 0)
+        return self.every << doublings, 2 * (self.grows * self.every << doublings) - step
+
+    def to_next_record(self, step: int) -> int:
+        """How many steps after `step` the next record is due."""
+        every, _ = self.interval(step)
+        return every - step % every
 
 
 class Advance(NamedTuple):
@@ -37,6 +52,14 @@ class Advance(NamedTuple):
     reached: bool
     diverged: bool
     still: bool = False
+
+
+def judge(row: Mapping[str, Any], window: Window) -> tuple[Any, Any, Any]:
+    """Whether a record is finite, reaches the target, and says that no further step makes progress; also if traced."""
+    value, bound = row["value"], row["bound"]
+    fine = (row["healthy"] > 0) & (value == value) & (bound == bound)
+    enough = (bound <= window.tol * abs(value)) | (bound <= window.tol * window.scale)
+    return fine, (window.tol >= 0) & enough, is_still(row, window.still)
 
 
 def is_still(row: Mapping[str, Any], still: float) -> Any:

@@ -9,7 +9,6 @@ from cumulant.optim.interior_point.barrier import CentralPath, LogBarrier, centr
 from cumulant.optim.interior_point.baselines import (
     AugmentedLagrangianSGD,
     ProjectedSGD,
-    RobbinsMonro,
     SmoothedL1SGD,
     SubgradientSGD,
     dykstra,
@@ -35,7 +34,6 @@ from cumulant.optim.interior_point.diagnostics import (
     rm_budget,
 )
 from cumulant.optim.interior_point.linear_algebra import PrimalDualStep, inertia, solve_primal_dual
-from cumulant.optim.interior_point.oracles import Exact, Gaussian, Rows, Sampled
 from cumulant.optim.interior_point.problem import ConstrainedProblem, l1_regularize, on_simplex
 from cumulant.optim.interior_point.rank_updates import rank_two_determinant, sherman_morrison
 from cumulant.optim.interior_point.step_sizes import Harmonic, RobbinsMonroReport, check_robbins_monro
@@ -53,8 +51,6 @@ __all__ = [
     "Constraints",
     "DampedBFGS",
     "Diagnostics",
-    "Exact",
-    "Gaussian",
     "Harmonic",
     "InteriorPoint",
     "InteriorPointSA",
@@ -67,10 +63,7 @@ __all__ = [
     "ProjectedSGD",
     "QuadraticConstraints",
     "Qualification",
-    "RobbinsMonro",
     "RobbinsMonroReport",
-    "Rows",
-    "Sampled",
     "SimplexConstraints",
     "SmoothConstraints",
     "SmoothedL1SGD",

@@ -11,8 +11,8 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import NotConvergedError
 from cumulant.optim.certify.optimality import certify_optimality
+from cumulant.optim.gradients import ByRows, check_oracle
 from cumulant.optim.interior_point.certify import certify_constrained
-from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.step_sizes import Harmonic
 from cumulant.optim.problems.composite import Composite
@@ -21,7 +21,7 @@ from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
-__all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "RobbinsMonro", "SmoothedL1SGD", "SubgradientSGD", "dykstra"]
+__all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "SmoothedL1SGD", "SubgradientSGD", "dykstra"]
 
 
 class NoisyState(NamedTuple):
@@ -64,48 +64,21 @@ class _Noisy(Solver):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class RobbinsMonro(_Noisy):
-    """``x - a_k g_k`` (Robbins and Monro 1951). On `LeastSquares` row by row it is the delta rule, ``w + a_k a_i (y_i -
-    <a_i, w>)`` (Widrow and Hoff 1960).
-
-    Examples
-    --------
-    >>> from cumulant import optim
-    >>> solver = RobbinsMonro(0.5)
-    >>> optim.run(solver, optim.LeastSquares([[2.0]], [3.0]), [1.0], max_steps=1, tol=None).x
-    array([2.])
-    """
-
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=Rows)
-
-    def step(self, problem, state):
-        """One gradient step."""
-        key, new, a = self._draw(state)
-        return new._replace(x=state.x - a * self.gradients(problem, state.x, state.step, key))
-
-    def certify(self, problem, state):
-        """What the problem allows."""
-        return certify_optimality(problem, state.x)
-
-
-@pytree
-@dataclasses.dataclass(frozen=True)
 class ProjectedSGD(_Noisy):
     """``P(x - a_k g_k)`` with the Euclidean projection onto the constraints of a `ConstrainedProblem`.
 
     Goldstein (1964); for noisy gradients, Kushner and Clark (1978).
 
     >>> from cumulant import optim
-    >>> from cumulant.optim.interior_point import Bounds, Exact
+    >>> from cumulant.optim.interior_point import Bounds
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
-    >>> solver = ProjectedSGD(1.0, Exact())
+    >>> solver = ProjectedSGD(1.0, optim.gradients.Exact())
     >>> optim.run(solver, problem, [1.0, 1.0], max_steps=1, tol=None).x
     array([0., 1.])
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=Rows)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
 
     takes: ClassVar[type] = ConstrainedProblem
 
@@ -153,7 +126,7 @@ class SubgradientSGD(_OnL1):
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=Rows)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
     truncate: bool = dataclasses.field(default=False, metadata={"static": True})
 
     def step(self, problem, state):
@@ -181,7 +154,7 @@ class SmoothedL1SGD(_OnL1):
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=Rows)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
     sharpness: Any = 10.0
 
     def step(self, problem, state):
@@ -202,7 +175,7 @@ class AugmentedLagrangianSGD(_Noisy):
     leaves open which of the two multiplies the constraints.
 
     >>> from cumulant import optim
-    >>> from cumulant.optim.interior_point import Bounds, Exact
+    >>> from cumulant.optim.interior_point import Bounds
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
     >>> solver = AugmentedLagrangianSGD(0.1, Exact(), penalty=2.0)
     >>> optim.run(solver, problem, [1.0, 1.0], max_steps=500, tol=None).x.round(3) + 0.0
@@ -210,7 +183,7 @@ class AugmentedLagrangianSGD(_Noisy):
     """
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=Rows)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
     penalty: Any = 50.0
     k0: Any = 50.0
     inverted: bool = dataclasses.field(default=False, metadata={"static": True})

@@ -153,8 +153,8 @@ def _certify_lagrangian(problem: ConstrainedProblem, x: Any) -> Certificate:
     r = gradient + constraints.enclosed_pull(x, z)
     # In the coordinates of the simplex without its last, curvature is larger by at most 1 + n.
     bent = bent * (1.0 if isinstance(wide.objective, Plain) else 1.0 + x.size) + constraints.negative_curvature(x, z)
-    mu = certain_strong_convexity(loss) - bent if isinstance(wide.objective, Plain) else 0.0
-    diameter = float(constraints.diameter(x.size))
+    mu = (certain_strong_convexity(loss) - bent) * (1 - 1e-15) if isinstance(wide.objective, Plain) else 0.0
+    diameter = float(constraints.diameter(x.size)) * (1 + 1e-12)
     radius = np.inf if wide.radius is None else float(wide.radius)
     norm = r.square().sum().sqrt()
     ways: list[tuple[Enclosure, Callable[[], Assumption]]] = [

@@ -404,6 +404,7 @@ class LinearConstraints(Constraints):
 
     A: Any
     b: Any
+    sizes: Any = dataclasses.field(default=None, init=False)  # of the rows: the sums of their absolute values
 
     affine: ClassVar[bool] = True
     convexity: ClassVar[str] = "by construction"
@@ -416,15 +417,16 @@ class LinearConstraints(Constraints):
             raise ValueError(f"A must have one row for each entry of b; got shapes {A.shape} and {b.shape}")
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "b", b)
+        object.__setattr__(self, "sizes", abs(A).sum(axis=1))
 
     def value(self, x):
         """``A x - b``."""
         return self.A @ x - self.b
 
     def value_rounding(self, x):
-        """In proportion to ``|A| |x| + |b|``."""
-        size = jnp.abs(jnp.asarray(self.A)) @ jnp.abs(x) + jnp.abs(jnp.asarray(self.b))
-        return (x.size + 4) * jnp.finfo(x.dtype).eps * size
+        """In proportion to the sum of the absolute values in a row times the largest of ``x``, plus ``|b|``."""
+        sizes = jnp.sum(jnp.abs(self.A), axis=1) if self.sizes is None else jnp.asarray(self.sizes)
+        return (x.size + 4) * jnp.finfo(x.dtype).eps * (sizes * jnp.max(jnp.abs(x)) + jnp.abs(jnp.asarray(self.b)))
 
     def enclosed_value(self, x):
         """``A x - b`` with a bound on its error."""

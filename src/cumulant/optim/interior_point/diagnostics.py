@@ -108,9 +108,10 @@ def rm_budget(state: InteriorPointSAState) -> Budget:
     2.24 and 2.40). Conditions on the schedule do not give the first: steps that are cut for ever may have a finite sum.
 
     >>> from cumulant import optim
-    >>> from cumulant.optim.interior_point import Bounds, Exact, InteriorPointSA
+    >>> from cumulant.optim.interior_point import Bounds, InteriorPointSA
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
-    >>> state = optim.run(InteriorPointSA(0.5, gradients=Exact()), problem, [1.0, 1.0], max_steps=100, tol=None).state
+    >>> solver = InteriorPointSA(0.5, gradients=optim.gradients.Exact())
+    >>> state = optim.run(solver, problem, [1.0, 1.0], max_steps=100, tol=None).state
     >>> budget = rm_budget(state)
     >>> budget.steps <= budget.allowed, round(budget.allowed, 6)
     (True, 50.0)
@@ -171,9 +172,10 @@ def diagnostics(problem: ConstrainedProblem, state: InteriorPointSAState) -> Dia
     """How central the iterate of a stochastic run is, how far from stationary, and how many of its steps were cut.
 
     >>> from cumulant import optim
-    >>> from cumulant.optim.interior_point import Bounds, Exact, InteriorPointSA
+    >>> from cumulant.optim.interior_point import Bounds, InteriorPointSA
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
-    >>> state = optim.run(InteriorPointSA(0.5, gradients=Exact()), problem, [1.0, 1.0], max_steps=100, tol=None).state
+    >>> solver = InteriorPointSA(0.5, gradients=optim.gradients.Exact())
+    >>> state = optim.run(solver, problem, [1.0, 1.0], max_steps=100, tol=None).state
     >>> found = diagnostics(problem, state)
     >>> found.steps, found.warnings, found.gap < 0.1
     (100, (), True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import DomainError
+from cumulant.optim.gradients import ByRows, check_oracle
 from cumulant.optim.interior_point.centring import PowerSigma
 from cumulant.optim.interior_point.certify import certify_constrained, known, running_gap
 from cumulant.optim.interior_point.curvature import damped_bb, damped_bfgs
 from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follow
-from cumulant.optim.interior_point.oracles import Rows, check_oracle
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.interior_point.step_sizes import Harmonic
 from cumulant.optim.protocol import Solver
@@ -81,7 +81,7 @@ class InteriorPointSA(Solver):
         The longest steps allowed, `Harmonic(50)` by default.
     centring : ConstantSigma, PowerSigma or MehrotraSigma
         ``sigma_k``, which must tend to zero for the solution to be reached: `PowerSigma(0.9)` by default.
-    gradients : Exact, Gaussian, Rows or Sampled
+    gradients : oracle of `optim.gradients`
         Where noisy gradients come from: one row of the data a step by default.
     curvature : str, number or array
         What is used for the Hessian of the loss: ``"identity"``, a positive number, a positive diagonal, a matrix, or
@@ -104,9 +104,9 @@ class InteriorPointSA(Solver):
     Examples
     --------
     >>> from cumulant import optim
-    >>> from cumulant.optim.interior_point import Bounds, Gaussian
+    >>> from cumulant.optim.interior_point import Bounds
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
-    >>> solver = InteriorPointSA(Harmonic(1), gradients=Gaussian(1.0))
+    >>> solver = InteriorPointSA(Harmonic(1), gradients=optim.gradients.Noisy(1.0))
     >>> result = optim.run(solver, problem, [1.0, 1.0], max_steps=2000, tol=None, rng=0)
     >>> bool(np.all(np.abs(result.x - [0.0, 1.0]) < 0.1))
     True
@@ -114,7 +114,7 @@ class InteriorPointSA(Solver):
 
     schedule: Any = dataclasses.field(default_factory=Harmonic)
     centring: Any = dataclasses.field(default_factory=PowerSigma)
-    gradients: Any = dataclasses.field(default_factory=Rows)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
     curvature: Any = "identity"
     z0: Any = 1.0
     separate_steps: bool = dataclasses.field(default=False, metadata={"static": True})

@@ -46,7 +46,7 @@ class CumulantEntropy(Entropy):
     array([0.5])
     """
 
-    family: ExponentialFamily
+    family: Any
 
     @property
     def closure(self) -> str:

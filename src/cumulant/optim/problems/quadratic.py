@@ -67,7 +67,8 @@ class Quadratic(Problem):
     @property
     def constant_rounding(self) -> float:
         """How far the computed smallest eigenvalue may be above the exact one."""
-        return max(float(self.spectrum[0]) - self._least, 0.0)
+        above = max(float(self.spectrum[0]) - self._least, 0.0)
+        return above if above == 0 else above + 2 * UNIT * abs(float(self.spectrum[0]))
 
     @property
     def negative_curvature(self) -> float:

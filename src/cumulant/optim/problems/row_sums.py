@@ -25,6 +25,7 @@ class RowSums(Problem):
     l2: Any
     reduction: str
 
+    constants_are: Any = "assumed"
     constant_rounding: Any = 0.0  # how far the computed strong convexity may be from the exact one
 
     def _checked(self) -> bool:

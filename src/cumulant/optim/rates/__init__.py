@@ -2,8 +2,9 @@
 
 `optim.compare_with_rate(trace, bound)` compares a run with one. All accept arrays of steps. The rates of gradient
 descent are in `gradient_descent`, those of methods with momentum in `accelerated`, those of proximal methods and of
-penalties in `proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in `stochastic`, those
-of stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in `dual_ascent`.
+penalties in `proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in
+`stochastic`, those of stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in
+`dual_ascent`.
 """
 
 from cumulant.optim.rates.accelerated import (
@@ -51,6 +52,7 @@ from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
 from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
 from cumulant.optim.rates.stochastic_gradient import (
+    noisy_gradient,
     sag,
     sag_start,
     saga,
@@ -95,6 +97,7 @@ __all__ = [
     "nesterov_flow",
     "nesterov_quadratic_factor",
     "nesterov_strongly_convex",
+    "noisy_gradient",
     "nonuniformity",
     "penalised_residual",
     "primal_smoothness",

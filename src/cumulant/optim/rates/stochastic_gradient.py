@@ -10,7 +10,18 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, steps
 
-__all__ = ["sag", "sag_start", "saga", "sga", "sgd", "sgd_decreasing", "sgd_recursion", "svrg", "svrg_contraction"]
+__all__ = [
+    "noisy_gradient",
+    "sag",
+    "sag_start",
+    "saga",
+    "sga",
+    "sgd",
+    "sgd_decreasing",
+    "sgd_recursion",
+    "svrg",
+    "svrg_contraction",
+]
 
 
 def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
@@ -165,6 +176,26 @@ def svrg(L: float, mu: float, tau: float, inner: int, stage: Any, gap: float = 1
     """
     constants(gap=gap)
     return (svrg_contraction(L, mu, tau, inner) ** steps(stage) * gap)[()]
+
+
+def noisy_gradient(
+    step_sizes: Any, L: float, mu: float, noise: tuple[float, float], distance_squared: float
+) -> np.ndarray:
+    """A bound on ``E |x_k - x*|^2`` for ``k = 0, 1, ...`` of (projected, proximal) steps along unbiased gradients.
+
+    With ``f`` ``mu``-strongly convex and ``L``-smooth and ``E |g - grad f(x)|^2 <= a |x - x*|^2 + b``
+    (`optim.gradients`; independent draws): ``E |x_{k+1} - x*|^2 <= (1 - 2 tau mu + tau^2 (L^2 + a)) E |x_k - x*|^2 +
+    tau^2 b``. Proximal maps do not expand, so ``|x_{k+1} - x*|`` is at most the distance of ``x_k - tau g`` from
+    ``x* - tau grad f(x*)``; expand the square (Robbins and Monro 1951; Nemirovski et al. 2009, section 2.1).
+
+    >>> noisy_gradient([0.5, 0.5], L=1.0, mu=1.0, noise=(0.0, 1.0), distance_squared=4.0)
+    array([4.    , 1.25  , 0.5625])
+    """
+    constants(L, mu, distance_squared=distance_squared, noise=noise)
+    bounds = [float(distance_squared)]
+    for tau in _step_sizes(step_sizes):
+        bounds.append((1 - 2 * tau * mu + tau**2 * (L**2 + noise[0])) * bounds[-1] + tau**2 * noise[1])
+    return np.array(bounds)
 
 
 def _step_sizes(values: Any) -> np.ndarray:

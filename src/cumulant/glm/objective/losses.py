@@ -14,8 +14,8 @@ from scipy.special import expit, xlog1py, xlogy
 from cumulant import families
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.loss_kernels import (
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.loss_kernels import (
     bend_softmax,
     conjugates,
     fenchel_young,

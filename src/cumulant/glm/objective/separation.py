@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from cumulant import optim
 from cumulant.errors import NotConvergedError
-from cumulant.glm.batch.losses import NamedLoss, SoftmaxLoss
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.losses import NamedLoss, SoftmaxLoss
+from cumulant.glm.objective.problem import GLMProblem
 
 __all__ = ["separating_direction"]
 

@@ -142,7 +142,7 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
             size[i] = abs(x) + abs(mean) / scale
         elif code == 0:
             many, few = slope[i] + y[i], _failures(scale, slope[i], y[i])
-            e = math.exp(-abs(x))
+            e = fast_exp(-abs(x))
             curvature[i] = scale * e / ((1.0 + e) * (1.0 + e))
             if few < many:  # count failures as successes
                 many, few, x = few, many, -x
@@ -155,8 +155,9 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
                 d = x - odds
                 size[i] += abs(odds)
                 if d < 600.0:
-                    value[i] = scale * (math.log1p(share * math.expm1(d)) - share * d)
-                    rise = math.expm1(d) * (few / scale) * many / (1.0 + share * math.expm1(d))
+                    lift = math.expm1(d)
+                    value[i] = scale * (math.log1p(share * lift) - share * d)
+                    rise = lift * (few / scale) * many / (1.0 + share * lift)
                 else:
                     value[i] = scale * ((few / scale) * d + math.log(share))
                     rise = few
@@ -167,16 +168,18 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
             if mean <= 0.0:
                 value[i], change[i] = image if mean == 0.0 else np.inf, image
             else:
-                size[i] += abs(math.log(mean))
-                value[i], change[i] = _excess(mean, image, x - math.log(mean))
+                score = math.log(mean)
+                size[i] += abs(score)
+                value[i], change[i] = _excess(mean, image, x - score)
         else:
             ratio, image = 1.0 - slope[i], y[i] * math.exp(-x)
             curvature[i] = image
             if ratio <= 0.0:
                 value[i], change[i] = image if ratio == 0.0 else np.inf, image
             else:
-                size[i] += abs(math.log(y[i])) + abs(math.log(ratio))
-                value[i], change[i] = _excess(ratio, image, math.log(y[i]) - math.log(ratio) - x)
+                top, bottom = math.log(y[i]), math.log(ratio)
+                size[i] += abs(top) + abs(bottom)
+                value[i], change[i] = _excess(ratio, image, top - bottom - x)
         value[i] = max(value[i], 0.0)
 
 
@@ -194,19 +197,20 @@ def fenchel_young_softmax(eta, slope, y, value, change, size):
         for j in range(1, k):
             top, bottom = max(top, eta[i, j]), min(bottom, eta[i, j])
         for j in range(k):
-            total += math.exp(eta[i, j] - top)
+            change[i, j] = math.exp(eta[i, j] - top)
+            total += change[i, j]
         log_total, value[i] = math.log(total), 0.0
         size[i] = 1.0 + top - bottom + max(abs(top), abs(bottom)) + log_total
         longest = 0.0
         for j in range(k):
             mean = slope[i, j] + (1.0 if y[i] == j else 0.0)
-            log_image = (eta[i, j] - top) - log_total
-            image = math.exp(log_image)
+            image = change[i, j] / total
             if mean <= 0.0:
                 excess, change[i, j] = image if mean == 0.0 else np.inf, image
             else:
-                excess, change[i, j] = _excess(mean, image, log_image - math.log(mean))
-                longest = max(longest, abs(math.log(mean)))
+                score = math.log(mean)
+                excess, change[i, j] = _excess(mean, image, (eta[i, j] - top) - log_total - score)
+                longest = max(longest, abs(score))
             value[i] += max(excess, 0.0)
             sum_ += mean
         size[i] += longest

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.glm.batch.design import Design, dot
-from cumulant.glm.batch.losses import Loss, SoftmaxLoss
+from cumulant.glm.objective.design import Design, dot
+from cumulant.glm.objective.losses import Loss, SoftmaxLoss
 from cumulant.optim.protocol import Problem
 
 __all__ = ["GLMProblem"]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.glm.batch.design import dot
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.design import dot
+from cumulant.glm.objective.problem import GLMProblem
 
 __all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error", "value_error"]
 

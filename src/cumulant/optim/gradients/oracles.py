@@ -1,17 +1,25 @@
-"""Where noisy gradients come from: ``gradients(loss, w, step, key)`` is an unbiased estimate of ``grad loss(w)``."""
+"""Gradient oracles: ``oracle(problem, x, step, key)`` is an estimate of ``grad f(x)``."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
 
-__all__ = ["Exact", "Gaussian", "Rows", "Sampled"]
+__all__ = ["ByRows", "Exact", "Noise", "Noisy", "Sampled", "check_oracle"]
+
+
+class Noise(NamedTuple):
+    """The constants of ``E |g - grad f(x)|^2 <= a |x - x*|^2 + b``, for every ``x``."""
+
+    a: float
+    b: float
 
 
 @pytree
@@ -29,17 +37,21 @@ class Exact:
         """``grad loss(w)``."""
         return loss.gradient(w)
 
+    def noise(self, problem: Any, x_star: Any) -> Noise:
+        """None at all."""
+        return Noise(0.0, 0.0)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Gaussian:
+class Noisy:
     """The gradient plus independent normal errors of standard deviation `scale`.
 
     A gradient observed with error, as in Robbins and Monro (1951).
 
     >>> from cumulant import optim
     >>> loss = optim.Quadratic([[2.0]], [1.0])
-    >>> print(Gaussian(0.0)(loss, jnp.array([3.0]), 0, jax.random.key(0)))
+    >>> print(Noisy(0.0)(loss, jnp.array([3.0]), 0, jax.random.key(0)))
     [5.]
     """
 
@@ -47,16 +59,20 @@ class Gaussian:
 
     def __post_init__(self):
         if isinstance(self.scale, int | float) and not self.scale >= 0:
-            raise ValueError(f"scale of Gaussian must not be negative; got {self.scale}")
+            raise ValueError(f"scale of Noisy must not be negative; got {self.scale}")
 
     def __call__(self, loss, w, step, key):
         """``grad loss(w) + scale N(0, I)``."""
         return loss.gradient(w) + self.scale * jax.random.normal(key, w.shape, w.dtype)
 
+    def noise(self, problem: Any, x_star: Any) -> Noise:
+        """``scale^2`` in each coordinate."""
+        return Noise(0.0, float(self.scale) ** 2 * np.size(x_star))
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class ByRows:
     """The gradient on some rows of `LeastSquares`, `Logistic` or `MarginLoss`, scaled to be unbiased.
 
     Robbins and Monro (1951).
@@ -72,7 +88,7 @@ class Rows:
     --------
     >>> from cumulant import optim
     >>> loss = optim.LeastSquares([[1.0], [2.0]], [0.0, 0.0])
-    >>> print(Rows()(loss, jnp.array([1.0]), 0, None), Rows()(loss, jnp.array([1.0]), 1, None))
+    >>> print(ByRows()(loss, jnp.array([1.0]), 0, None), ByRows()(loss, jnp.array([1.0]), 1, None))
     [1.] [4.]
     """
 
@@ -89,10 +105,10 @@ class Rows:
         """The gradient on the rows of this step."""
         if not issubclass(type(loss), RowSums):
             raise TypeError(
-                f"Rows needs a loss of the rows of a matrix, such as LeastSquares; got {type(loss).__name__}"
+                f"ByRows needs a loss of the rows of a matrix, such as LeastSquares; got {type(loss).__name__}"
             )
         if isinstance(loss.A, SparseMatrix):
-            raise TypeError("Rows needs a dense matrix: rows of a sparse one have no fixed size")
+            raise TypeError("ByRows needs a dense matrix: rows of a sparse one have no fixed size")
         n = loss.A.shape[0]
         if self.order == "random":
             rows = jax.random.randint(key, (self.batch,), 0, n)
@@ -102,13 +118,30 @@ class Rows:
         few: Any = dataclasses.replace(loss, A=A, y=y, l2=0.0)  # pyright: ignore[reportArgumentType]
         return n * loss.weight / (self.batch * few.weight) * few.gradient(w) + loss.l2 * w
 
+    def noise(self, problem: Any, x_star: Any) -> Noise:
+        """``a = 2 (n weight)^2 mean L_i^2 / batch``, ``b = 2 Var_i(n weight grad f_i(x*)) / batch``, rows at random.
+
+        ``L_i`` is the smoothness of the loss of row ``i``; the penalty `l2` has no noise. From ``Var(u) <=
+        2 E |u - v|^2 + 2 Var(v)`` with the gradients at ``x`` and ``x*``. Refused for ``order="stream"``, whose
+        gradients are not independent.
+        """
+        if self.order != "random":
+            raise ValueError("the noise of ByRows is known for order='random': rows in their given order are not drawn")
+        n, share = problem.n_terms, float(problem.l2) / (problem.weight * problem.n_terms)
+        factor = n * problem.weight
+        smoothness = factor * (np.asarray(problem.term_smoothness) - share)
+        x_star = np.asarray(x_star, dtype=np.float64)
+        terms = factor * np.asarray(problem.term_gradient(x_star, np.arange(n)), dtype=np.float64).reshape(n, -1)
+        spread = float(np.mean(np.sum((terms - terms.mean(axis=0)) ** 2, axis=1)))
+        return Noise(2 * float(np.mean(smoothness**2)) / self.batch, 2 * spread / self.batch)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
 class Sampled:
     """Your own: a module-level function of ``(w, data, step, key)`` that returns an unbiased gradient.
 
-    Robbins and Monro (1951).
+    Robbins and Monro (1951). `constants` are those of its noise, ``(a, b)``, if you know them.
 
     >>> def pull(w, data, step, key):
     ...     return w - data
@@ -118,6 +151,7 @@ class Sampled:
 
     function: Callable[[Any, Any, Any, Any], Any] = dataclasses.field(metadata={"static": True})
     data: Any = ()
+    constants: tuple[float, float] | None = dataclasses.field(default=None, metadata={"static": True})
 
     def __post_init__(self):
         if not callable(self.function):
@@ -127,8 +161,14 @@ class Sampled:
         """``function(w, data, step, key)``."""
         return self.function(w, self.data, step, key)
 
+    def noise(self, problem: Any, x_star: Any) -> Noise:
+        """The constants that were given."""
+        if self.constants is None:
+            raise ValueError("the noise of Sampled gradients is known only to you: give constants=(a, b)")
+        return Noise(*map(float, self.constants))
+
 
 def check_oracle(gradients: Any) -> None:
     """Refuse what cannot be called."""
     if not callable(gradients):
-        raise TypeError(f"gradients must be Exact(), Gaussian(), Rows() or Sampled(); got {type(gradients).__name__}")
+        raise TypeError(f"gradients must be Exact(), Noisy(), ByRows() or Sampled(); got {type(gradients).__name__}")

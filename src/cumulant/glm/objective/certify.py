@@ -7,8 +7,8 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
-from cumulant.glm.batch.duality_gap import PrimalDual, duality_gap, gradient_error, score_error, value_error
-from cumulant.glm.batch.problem import GLMProblem
+from cumulant.glm.objective.duality_gap import PrimalDual, duality_gap, gradient_error, score_error, value_error
+from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import newton_slopes
 
 __all__ = ["certify_glm_concordance", "certify_glm_gap"]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 
-from cumulant.glm.batch import design_kernels as kernels
+from cumulant.glm.objective import design_kernels as kernels
 from cumulant.threads import cores, one_blas_thread, side_by_side
 
 __all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigned"]

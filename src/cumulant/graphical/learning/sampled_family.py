@@ -1,0 +1,146 @@
+"""Learning a family of which only the statistic and a sampler are known."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cumulant.certificates import Assumption, assume, check
+from cumulant.errors import CertificateError
+from cumulant.families.finite import SampledFamily
+from cumulant.graphical.learning.planner import lipschitz
+from cumulant.graphical.mixing.certificates import Mixing
+from cumulant.optim.protocol import Problem
+
+__all__ = ["SampledFamilyProblem", "SampledModel", "sampled_family_problem"]
+
+
+@dataclass(frozen=True)
+class SampledModel:
+    """A `SampledFamily` bound to a parameter: one can draw from it."""
+
+    family: SampledFamily
+    theta: np.ndarray
+
+    def sample(self, n: int = 1, *, rng: Any = None) -> Any:
+        """`n` draws by the sampler of the family."""
+        return self.family.sampler(self.theta, n, np.random.default_rng(rng))
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Independent draws in the place of chains."""
+
+    problem: "SampledFamilyProblem"
+
+    def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
+        return np.zeros((chains, 0))
+
+    def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
+        family = self.problem.family
+        mean = family.mean_estimate(theta, len(x), np.random.default_rng(seed))
+        apart = float(np.linalg.norm(mean - self.problem.mean))
+        check(apart <= 2.0 * family.radius, "|T(x) - c| <= radius", f"means are {apart:.6g} apart")
+        return mean
+
+
+@dataclass(frozen=True)
+class SampledFamilyProblem(Problem):
+    """Minimise ``A(theta) - <theta, mean> + l2/2 |theta|^2`` where ``A`` is unknown and ``grad A = E T`` is sampled.
+
+    The value of the objective is counted from ``A(0)``, which is unknown.
+    """
+
+    family: SampledFamily
+    mean: np.ndarray
+    l2: float
+
+    convex: ClassVar[bool] = True
+    data: ClassVar[None] = None
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Of ``theta``."""
+        return (self.family.dim,)
+
+    @property
+    def R(self) -> float:
+        """The radius of the statistics, as given."""
+        return float(self.family.radius)
+
+    @property
+    def smoothness(self) -> float:
+        """``R^2 + l2``."""
+        return lipschitz(self.R, self.l2)
+
+    @property
+    def strong_convexity(self) -> float:
+        """``l2``."""
+        return self.l2
+
+    @property
+    def least_smoothness(self) -> float:
+        """No Lipschitz constant of the gradient is below this."""
+        return self.l2
+
+    @property
+    def bias(self) -> float:
+        """How far the mean of draws is from ``E T``, at most: ``2 R total_variation``."""
+        return 2.0 * self.R * float(self.family.total_variation)
+
+    @cached_property
+    def chains(self) -> _Draws:
+        """What gives sampled gradients."""
+        return _Draws(self)
+
+    def full(self, theta: np.ndarray) -> np.ndarray:
+        """All parameters are learnt."""
+        return theta
+
+    def bind(self, theta: np.ndarray) -> SampledModel:
+        """The model with this parameter."""
+        return SampledModel(self.family, theta)
+
+    def project(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """There is no set to stay in."""
+        return theta, 0.0
+
+    def at_zero(self) -> tuple[float, np.ndarray]:
+        """Nothing is known at zero; the first sampled gradient takes its place."""
+        return 0.0, np.zeros(self.shape)
+
+    def distance_from_zero(self) -> float:
+        """``|theta*| <= |grad f(0)| / l2 <= 2 R / l2``, as both means are within ``R`` of the centre."""
+        return 2.0 * self.R / self.l2 if self.l2 > 0 else np.inf
+
+    def sampling(self, path: np.ndarray) -> tuple[Mixing | None, tuple[Assumption, ...]]:
+        """What sampled gradients rest on: the user's word, all of it."""
+        far = f"total variation at most {self.family.total_variation:g}"
+        return None, (
+            assume("draws of the sampler are independent and near to the model", far),
+            assume("|T(x) - c| <= radius for every x", f"radius = {self.R:g}"),
+        )
+
+
+def sampled_family_problem(data: Any, family: SampledFamily, l2: float) -> SampledFamilyProblem:
+    """From observations, or from their mean statistic; observations that contradict the radius are refused."""
+    if not (np.isfinite(l2) and l2 >= 0):
+        raise ValueError(f"l2 must be finite and not negative; got {l2}")
+    x = np.asarray(data)
+    if x.ndim == 1 and x.shape == (family.dim,) and x.dtype.kind in "iuf":
+        mean = x.astype(np.float64)
+    else:
+        statistics = np.asarray(family.statistics(data), dtype=np.float64)
+        if statistics.ndim != 2 or statistics.shape[1] != family.dim or not len(statistics):
+            raise ValueError(f"statistics must give shape (observations, {family.dim}); got {statistics.shape}")
+        mean = statistics.mean(axis=0)
+        widest = float(np.linalg.norm(statistics - statistics[0], axis=1).max())
+        if widest > 2.0 * family.radius:
+            raise CertificateError(
+                f"radius = {family.radius:g} is too small: statistics of the data are {widest:.6g} apart",
+                "|T(x) - c| <= radius",
+            )
+    if not np.isfinite(mean).all():
+        raise ValueError("the mean statistic of the data must be finite")
+    return SampledFamilyProblem(family, mean, float(l2))
