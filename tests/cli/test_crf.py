@@ -11,7 +11,7 @@ import pytest
 
 from cumulant import files
 from cumulant.cli import main
-from cumulant.sequences import ChainCRF, DualAscent
+from cumulant.sequences import ChainCRF, SequenceDualAscent
 from cumulant.sequences.data.conll import read_conll, write_conll
 from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
 from cumulant.sequences.data.templates import template
@@ -194,7 +194,7 @@ def test_attributes_that_are_written_out_need_no_template(folder, tmp_path, caps
 
 
 def test_ctrl_c_keeps_the_model(folder, tmp_path, monkeypatch, capsys):
-    step = DualAscent.step
+    step = SequenceDualAscent.step
 
     def interrupted(self, problem, state):
         signal.raise_signal(signal.SIGINT)
@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_the_model(folder, tmp_path, monkeypatch, capsys):
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(DualAscent, "step", interrupted)
+        monkeypatch.setattr(SequenceDualAscent, "step", interrupted)
         code = run("crf", "train", folder / "train.conll", "-t", folder / "words.tpl", "-m", tmp_path / "m.npz",
                    "--tol", 1e-14)  # fmt: skip
     finally:

@@ -71,11 +71,12 @@ def train(
 
 _ENDINGS = {
     "converged": "Converged",
-    "max_epochs": "Stopped by --max-epochs",
+    "max_steps": "Stopped by --max-epochs",
     "time_limit": "Stopped by --time-limit",
     "interrupted": "[yellow]Interrupted[/]",
     "stopped": "Stopped by the held-out sequences",
-    "rounding": "Stopped at the rounding of --float32",
+    "stationary": "Stationary",
+    "rounding": "Stopped by rounding",
     "diverged": "[red]Diverged[/]",
 }
 

@@ -177,16 +177,15 @@ def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
     for k in range(labels):
         unary[length - 1, k] = np.exp(forward[length - 1, k])
     for t in range(length - 2, -1, -1):
-        total = 0.0
         for j in range(labels):
             for k in range(labels):
                 terms[k] = transitions[j, k] + ahead[t + 1, k]
             after = _normalise(terms)
-            unary[t, j] = np.exp(forward[t, j] + after)
-            total += unary[t, j]
+            unary[t, j] = forward[t, j] + after
             ahead[t, j] += after
+        _normalise(unary[t])  # where scores are huge, rounding may leave all of them far below zero
         for j in range(labels):
-            unary[t, j] /= total
+            unary[t, j] = np.exp(unary[t, j])
     return log_z
 
 
