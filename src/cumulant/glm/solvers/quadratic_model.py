@@ -7,7 +7,7 @@ import numpy as np
 from cumulant.glm.objective.design import DenseDesign, dot, unsigned
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
-from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_model, descend_sparse
+from cumulant.glm.solvers.coordinate_kernels import descend_columns, descend_model
 from cumulant.glm.solvers.newton_step import solve_damped
 
 __all__ = ["ModelStep", "minimise_model", "polish"]
@@ -97,12 +97,10 @@ def _by_columns(problem, pool, model, x, w, enough, wanted) -> tuple[int, np.nda
     diagonal = np.maximum(pool.squares(weights) - sums**2 / total, 0.0)
     image, slopes, sweeps = np.zeros(problem.n_terms), np.zeros(len(w)), 0
     spare = problem.design.size // (1 + pool.rows.size)
-    if isinstance(pool.rows, DenseDesign):
-        descend, columns = descend_dense, (pool.rows.X,)
-    else:
-        descend, columns = descend_sparse, unsigned(pool.rows.X)
+    dense = isinstance(pool.rows, DenseDesign)
+    columns = (pool.rows.X, None, None, None) if dense else (None, *unsigned(pool.rows.X))
     for _ in range(_ROUNDS):
-        made, gap = descend(
+        made, gap = descend_columns(
             *columns, weights, sums, total, diagonal, gradient, x, problem.l1, problem.l2, energy, enough, wanted,
             spare - sweeps, _BY_COLUMNS, w, image, slopes,
         )  # fmt: skip
