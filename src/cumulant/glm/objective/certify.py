@@ -24,8 +24,8 @@ def certify_glm_gap(problem: GLMProblem, answer: Any, gradient: np.ndarray | Non
     """The duality gap ``P(x) - D(s)`` of weights `x`, or of a pair `PrimalDual` of weights and dual slopes.
 
     Without slopes they are those of the losses at `x`, or for ``l1 = 0`` those of one Newton step at `x`, whichever
-    say more. With `gradient`, slopes and ``X^T (p s)`` are what `GLMProblem.feasible` gave; else they are made
-    feasible here. Raises `CertificateError` where there is no penalty or no slopes are feasible.
+    give the smaller gap. With `gradient`, slopes and ``X^T (p s)`` are what `GLMProblem.feasible` gave; else they are
+    made feasible here. Raises `CertificateError` where there is no penalty or no slopes are feasible.
 
     Rockafellar (1970, theorem 31.1); rounding as in `duality_gap`.
 

@@ -127,7 +127,7 @@ class DenseDesign:
                 out = _syrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
             return out
 
-        # Threads of our own, so that scaling is shared too; BLAS on top of them would only be in the way.
+        # Threads of our own, so that scaling is shared too; threads of BLAS on top of them would slow them down.
         with one_blas_thread():
             out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
         return _bordered(self, out + np.triu(out, 1).T, weights)
@@ -350,8 +350,8 @@ def _bordered(design: Design, gram: np.ndarray, weights: np.ndarray) -> np.ndarr
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """``<a, b>`` on one thread, in a fixed order. BLAS would wake all of its threads for vectors of this size, and wait
-    for them, which on a busy machine takes longer than the sum.
+    """``<a, b>`` on one thread, in a fixed order. BLAS would start all of its threads for vectors of this size, and
+    wait for them, which on a busy machine takes longer than the sum.
     """
     return kernels.dot_products(a.ravel(), b.ravel())
 

@@ -25,13 +25,13 @@ from cumulant.glm.online.state import CURVATURES, FORMULATIONS, OnlineSettings, 
 from cumulant.randomness import generator
 
 _POSITIVE = ("l1", "x0", "z0", "step", "centring")
-_STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that you hold"
+_STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that are given"
 
 __all__ = ["OnlineL1"]
 
 
 class OnlineL1(PruningAndPaths, BaseEstimator):
-    """What both learners share. The subclass says what a target is, and which loss."""
+    """What both learners share. The subclass defines the targets and the loss."""
 
     _family: str
     _code: int
@@ -162,7 +162,7 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
         return generator(self.random_state)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start afresh and go over the rows `passes` times, in a random order each time unless ``shuffle=False``.
+        """Forget earlier rows and learn from these `passes` times, in a random order unless ``shuffle=False``.
 
         `certificate_` bounds how far the objective on these rows is above its minimum, also where the clock or Ctrl-C
         ended the fit early. With `sample_weight` the mean loss is the weighted mean; a row of weight 0 is left out.
