@@ -206,7 +206,8 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         if result.status not in ("converged", "rounding", "stationary"):
             result = _at_least_the_constant(problem, result)
         self.n_iter_ = max(int(result.work), 1)
-        self.objective_, self.status_ = float(result.value), str(result.status)
+        self.status_ = str(result.status)
+        self.objective_ = problem.accurate_value(float(result.value), result.x)
         self.certificate_, self.refusal_ = result.certificate, result.refusal
         answer = None if result.subject is None else result.subject.answer
         self.dual_ = np.array(answer.slopes) if isinstance(answer, PrimalDual) else None
