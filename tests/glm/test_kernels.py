@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from cumulant.glm.objective.design import dot, unsigned
 from cumulant.glm.objective.loss_kernels import row_conjugate, row_terms
 from cumulant.glm.objective.losses import loss_of
-from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_gram, descend_model, descend_sparse
+from cumulant.glm.solvers.coordinate_kernels import descend_columns, descend_gram, descend_model
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
 from cumulant.glm.solvers.quadratic_model import polish
 from cumulant.randomness_kernels import uniform_pair
@@ -98,12 +98,9 @@ def test_coordinate_descent_with_the_intercept_minimised_over(l2):
         w, slopes = x.copy(), gradient.copy()
         _, gap, _ = descend_model(gram, slopes, w, 0.02, l2, energy, enough, enough, 0, 100_000)
         found.append((w, gap))
-        for descend, columns in (
-            (descend_dense, (np.ascontiguousarray(A.T),)),
-            (descend_sparse, unsigned(sp.csc_matrix(A))),
-        ):
+        for columns in ((np.ascontiguousarray(A.T), None, None, None), (None, *unsigned(sp.csc_matrix(A)))):
             w, image, slopes = x.copy(), np.zeros(40), np.zeros(12)
-            _, gap = descend(
+            _, gap = descend_columns(
                 *columns, curvature, sums, total, np.diagonal(gram).copy(), gradient, x, 0.02, l2, energy, enough,
                 enough, 0, 100_000, w, image, slopes,
             )  # fmt: skip

@@ -168,7 +168,11 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         return self
 
     def _run(self, problem: GLMProblem, x0: np.ndarray) -> optim.Result:
-        solver = self._choose(problem)
+        solver, constant = self._choose(problem), problem.constant_loss()
+        if not np.isfinite(constant):
+            raise ValueError(
+                "y, offset or exposure is too large: the loss of a constant score is beyond float64; scale the data"
+            )
         with one_thread_if_small(problem):
             return optim.run(
                 solver,
@@ -177,7 +181,7 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 max_steps=self._max_iter(solver),
                 tol=float(self.tol),
                 # Where the fit is perfect, `tol` is relative to a billionth of the loss of the best constant score.
-                scale=1e-9 * max(problem.constant_loss(), 0.0),
+                scale=1e-9 * max(constant, 0.0),
                 callback=self.callback,
                 time_limit=self.time_limit,
                 checkpoint=self.checkpoint,
@@ -202,7 +206,8 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         if result.status not in ("converged", "rounding", "stationary"):
             result = _at_least_the_constant(problem, result)
         self.n_iter_ = max(int(result.work), 1)
-        self.objective_, self.status_ = float(result.value), str(result.status)
+        self.status_ = str(result.status)
+        self.objective_ = problem.accurate_value(float(result.value), result.x)
         self.certificate_, self.refusal_ = result.certificate, result.refusal
         answer = None if result.subject is None else result.subject.answer
         self.dual_ = np.array(answer.slopes) if isinstance(answer, PrimalDual) else None

@@ -1,4 +1,4 @@
-"""The streaming face of `GLM`: batches that are learnt from and forgotten."""
+"""`GLM` on streams: batches that are learnt from and forgotten."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ class PartialFits:
     ) -> Any:
         """Learn from a batch and forget its rows: exact for ``"normal"``, a Laplace approximation for other families.
 
-        Classifiers need all `classes` in the first call, unless `fit` has seen them; the stream begins afresh after
-        `fit`. There is no certificate: the rows of earlier batches are gone.
+        Classifiers need all `classes` in the first call, unless `fit` has seen them; `fit` starts a new
+        stream. There is no certificate: the rows of earlier batches are gone.
         """
         self._check_settings()
         if self.l1:

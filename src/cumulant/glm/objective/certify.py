@@ -7,6 +7,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
+from cumulant.glm.objective.design import largest_image
 from cumulant.glm.objective.duality_gap import PrimalDual, duality_gap, gradient_error, score_error, value_error
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import newton_slopes
@@ -23,8 +24,8 @@ def certify_glm_gap(problem: GLMProblem, answer: Any, gradient: np.ndarray | Non
     """The duality gap ``P(x) - D(s)`` of weights `x`, or of a pair `PrimalDual` of weights and dual slopes.
 
     Without slopes they are those of the losses at `x`, or for ``l1 = 0`` those of one Newton step at `x`, whichever
-    say more. With `gradient`, slopes and ``X^T (p s)`` are what `GLMProblem.feasible` gave; else they are made
-    feasible here. Raises `CertificateError` where there is no penalty or no slopes are feasible.
+    give the smaller gap. With `gradient`, slopes and ``X^T (p s)`` are what `GLMProblem.feasible` gave; else they are
+    made feasible here. Raises `CertificateError` where there is no penalty or no slopes are feasible.
 
     Rockafellar (1970, theorem 31.1); rounding as in `duality_gap`.
 
@@ -95,7 +96,7 @@ def _concordance(problem: GLMProblem, x: np.ndarray) -> _Concordance:
         return nothing
     inverse = solve_triangular(factor, np.diag(scale), lower=True, check_finite=False)
     decrement = float(np.linalg.norm(inverse @ gradient))
-    radius = c * float(np.sqrt(problem.design.largest_image(inverse))) if c else 0.0
+    radius = c * float(np.sqrt(largest_image(problem.design, inverse))) if c else 0.0
     # Rounding of the scores changes slopes and curvatures; the products with the matrix have errors of their own.
     error = score_error(problem, x, problem.loss.divergence(eta, slope).size)
     weight = problem.weights * curvature * np.exp(c * error.width)

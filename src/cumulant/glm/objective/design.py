@@ -16,7 +16,7 @@ from scipy.linalg import get_blas_funcs
 from cumulant.glm.objective import design_kernels as kernels
 from cumulant.threads import cores, one_blas_thread, side_by_side
 
-__all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "unsigned"]
+__all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "largest_image", "unsigned"]
 
 _syrk: Any = get_blas_funcs("syrk", dtype=np.float64)
 _ROWS = 4096  # of a dense matrix that are weighted at once: they stay in the cache
@@ -127,7 +127,7 @@ class DenseDesign:
                 out = _syrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
             return out
 
-        # Threads of our own, so that scaling is shared too; BLAS on top of them would only be in the way.
+        # Threads of our own, so that scaling is shared too; threads of BLAS on top of them would slow them down.
         with one_blas_thread():
             out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
         return _bordered(self, out + np.triu(out, 1).T, weights)
@@ -136,10 +136,6 @@ class DenseDesign:
         """``X^T diag(weights) X`` for weights of any sign."""
         with one_blas_thread():
             return _bordered(self, self.X.T @ (weights[:, None] * self.X), weights)
-
-    def norms(self) -> np.ndarray:
-        """The squared Euclidean norm of each row, the one of the intercept not counted."""
-        return np.einsum("ij,ij->i", self.X, self.X)
 
     @functools.cached_property
     def column_norms(self) -> np.ndarray:
@@ -151,15 +147,6 @@ class DenseDesign:
             return out
 
         return _norms(self, _total(_over_parts(self.edges, part, self.n_jobs)))
-
-    def largest_image(self, matrix: np.ndarray) -> float:
-        """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
-        largest = 0.0
-        for i in range(0, len(self.X), _ROWS):
-            image = self.X[i : i + _ROWS] @ matrix[:, : self.X.shape[1]].T
-            image = image + matrix[:, -1] if self.intercept else image
-            largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
-        return largest
 
     def take(self, rows: Any) -> "DenseDesign":
         """Some of the rows."""
@@ -287,23 +274,10 @@ class SparseDesign:
 
     cross_gram = gram
 
-    def norms(self) -> np.ndarray:
-        """The squared Euclidean norm of each row, the one of the intercept not counted."""
-        return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
-
     @functools.cached_property
     def column_norms(self) -> np.ndarray:
         """At least the Euclidean norm of each column, that of the intercept included."""
         return _norms(self, self._summed(kernels.add_squares, np.ones(self.X.shape[0])))
-
-    def largest_image(self, matrix: np.ndarray) -> float:
-        """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
-        largest = 0.0
-        for i in range(0, self.X.shape[0], _ROWS):
-            image = self.X[i : i + _ROWS] @ matrix[:, : self.X.shape[1]].T
-            image = image + matrix[:, -1] if self.intercept else image
-            largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
-        return largest
 
     def take(self, rows: Any) -> "SparseDesign":
         """Some of the rows."""
@@ -349,6 +323,16 @@ def _total(parts: list[np.ndarray]) -> np.ndarray:
     return total
 
 
+def largest_image(design: Design, matrix: np.ndarray) -> float:
+    """The largest squared length of ``matrix x`` among the rows ``x`` of the design."""
+    largest = 0.0
+    for i in range(0, design.shape[0], _ROWS):
+        image = design.X[i : i + _ROWS] @ matrix[:, : design.X.shape[1]].T
+        image = image + matrix[:, -1] if design.intercept else image
+        largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
+    return largest
+
+
 def _norms(design: Design, squares: np.ndarray) -> np.ndarray:
     n = design.shape[0]
     # Rounding of the sums, and squares that underflow.
@@ -366,8 +350,8 @@ def _bordered(design: Design, gram: np.ndarray, weights: np.ndarray) -> np.ndarr
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """``<a, b>`` on one thread, in a fixed order. BLAS would wake all of its threads for vectors of this size, and wait
-    for them, which on a busy machine takes longer than the sum.
+    """``<a, b>`` on one thread, in a fixed order. BLAS would start all of its threads for vectors of this size, and
+    wait for them, which on a busy machine takes longer than the sum.
     """
     return kernels.dot_products(a.ravel(), b.ravel())
 

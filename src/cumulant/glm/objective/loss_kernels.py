@@ -129,7 +129,7 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
     """``phi(eta) + phi*(slope) - slope eta`` of each row, never negative; its first and second derivative in ``eta``.
 
     These are divergences between the mean of a row at ``eta`` and the mean ``y + slope``, computed as such: what is
-    rounded is worth a change of ``eta`` by a few units in the last place of `size`, and a few units in the last place
+    rounded amounts to a change of ``eta`` by a few units in the last place of `size`, and a few units in the last place
     of the value. The value is infinite where the slope is outside the domain of the conjugate.
     """
     for i in range(len(eta)):

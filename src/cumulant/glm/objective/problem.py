@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cumulant.glm.objective.design import Design, dot
-from cumulant.glm.objective.losses import Loss, SoftmaxLoss
+from cumulant.glm.objective.losses import Loss, NamedLoss, SoftmaxLoss
 from cumulant.optim.protocol import Problem
 
 __all__ = ["GLMProblem"]
@@ -100,6 +100,14 @@ class GLMProblem(Problem):
         """The objective."""
         x = np.asarray(x, dtype=np.float64)
         return dot(self.weights, self.loss.terms(self.scores(x))[0]) + self.penalty(x)
+
+    def accurate_value(self, value: float, x: Any) -> float:
+        """The objective, from a computed `value`; again where losses are differences of larger numbers."""
+        if not (isinstance(self.loss, NamedLoss) and self.loss.code in (1, 3)):  # Poisson, gamma
+            return value
+        x = np.asarray(x, dtype=np.float64)
+        losses = self.loss.divergence(self.scores(x), np.zeros(self.n_terms)).value
+        return dot(self.weights, losses) + self.penalty(x)
 
     def constant_start(self) -> np.ndarray:
         """No weights, and with an intercept about the best one."""

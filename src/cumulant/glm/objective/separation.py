@@ -16,7 +16,9 @@ _LARGEST = 5_000_000  # entries of the linear programme
 
 
 def separating_direction(problem: GLMProblem) -> np.ndarray | None:
-    """A direction along which no loss rises and some fall for ever, or None where there is none (or it is too large).
+    """A direction along which no loss increases and some decrease without end; None if there is none.
+
+    None also where the linear programme would be too large or is not solved.
 
     Along ``t d`` the loss of a success ends by not rising if ``x . d >= 0``, that of a failure or of a count of zero
     if ``x . d <= 0``, that of anything between only if ``x . d = 0``. Such a direction with a non-zero score exists if

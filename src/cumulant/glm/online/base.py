@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cumulant import files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, FileFormatError
+from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.design import design_of
 from cumulant.glm.objective.losses import loss_of
@@ -24,13 +25,13 @@ from cumulant.glm.online.state import CURVATURES, FORMULATIONS, OnlineSettings, 
 from cumulant.randomness import generator
 
 _POSITIVE = ("l1", "x0", "z0", "step", "centring")
-_STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that you hold"
+_STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that are given"
 
 __all__ = ["OnlineL1"]
 
 
 class OnlineL1(PruningAndPaths, BaseEstimator):
-    """What both learners share. The subclass says what a target is, and which loss."""
+    """What both learners share. The subclass defines the targets and the loss."""
 
     _family: str
     _code: int
@@ -161,7 +162,7 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
         return generator(self.random_state)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start afresh and go over the rows `passes` times, in a random order each time unless ``shuffle=False``.
+        """Forget earlier rows and learn from these `passes` times, in a random order unless ``shuffle=False``.
 
         `certificate_` bounds how far the objective on these rows is above its minimum, also where the clock or Ctrl-C
         ended the fit early. With `sample_weight` the mean loss is the weighted mean; a row of weight 0 is left out.
@@ -184,7 +185,7 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
         first = not hasattr(self, "_state")
         X, y = self._rows(X, y, reset=first)
         targets = self._first_targets(y, classes) if first else self._more_targets(y, classes)
-        weights = _checked_weights(sample_weight, X)
+        weights = weights_of(sample_weight, X)
         if first:
             self._begin()
         settings = self._settings()
@@ -321,15 +322,9 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def _checked_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-
-
 def _kept(X: Any, targets: np.ndarray, sample_weight: Any, both: bool) -> tuple[Any, np.ndarray, np.ndarray]:
     """The rows of positive weight; with `both`, they must have targets of two classes."""
-    weights = _checked_weights(sample_weight, X)
+    weights = weights_of(sample_weight, X)
     kept = weights > 0
     if not kept.any():
         raise ValueError("sample_weight must have a positive sum; all weights are zero")

@@ -42,7 +42,7 @@ class OnlineLasso(RegressorMixin, OnlineL1):
     step, step_delay, step_power : float
         The largest step at row ``k = 1, 2, ...`` over all passes, at most 1.
     centring, centring_power : float
-        ``centring_k = min(1, centring / k^centring_power)``; it must go to zero for several passes to be worth it.
+        ``centring_k = min(1, centring / k^centring_power)``; it must tend to zero for several passes to help.
     separate_steps : bool
         Each feature has a step of its own, instead of the smallest for all.
     implicit : bool
@@ -79,7 +79,7 @@ class OnlineLasso(RegressorMixin, OnlineL1):
         ``"max_steps"`` (all passes, or all rows of a stream), ``"time_limit"``, ``"stopped"`` (by the callback) or
         ``"interrupted"``.
     n_iter_, n_rows_ : int
-        Passes begun, rows learned.
+        Passes started, rows learned.
 
     References
     ----------

@@ -17,7 +17,7 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
 
     The weights approach the minimum of ``(1/n) sum_i log(1 + exp(-t_i (x_i . w + b))) + l1 |w|_1``, ``t = +-1``, by the
     steps of `OnlineLasso` with the gradient ``-x (y - d)`` and the curvature ``x^2 d (1 - d)`` of a row, ``d`` its
-    probability. What is said there about convergence, deferral and exact zeros holds here.
+    probability. The remarks there on convergence, deferral and exact zeros apply.
 
     The averaged curvature is needed for confident probabilities: with that of single rows, few pass 0.98. Unlike the
     published filter this one takes implicit steps, a step of its own for each feature, by default: settled on

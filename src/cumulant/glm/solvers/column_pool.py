@@ -1,4 +1,4 @@
-"""Some columns of a design, one after the other in memory, and their Gram matrix where it is worth having."""
+"""Some columns of a design, one after the other in memory, and their Gram matrix where forming it is cheaper."""
 
 import functools
 from dataclasses import dataclass, field, replace

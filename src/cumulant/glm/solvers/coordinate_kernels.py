@@ -10,7 +10,7 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
 
-__all__ = ["descend_dense", "descend_gram", "descend_model", "descend_sparse", "model_gap"]
+__all__ = ["descend_columns", "descend_gram", "descend_model", "model_gap"]
 
 _FAST = {"contract", "nsz", "reassoc"}
 _ACTIVE = 9  # sweeps over the weights that are not zero between two over all
@@ -113,40 +113,42 @@ def descend_model(gram, slopes, w, l1, l2, energy, enough, wanted, spare, sweeps
 
 
 @kernel(fastmath=_FAST)
-def _sparse_product(indices, values, start, stop, weights, image):
+def _product(dense, indptr, indices, values, j, weights, image):
+    """``<column j, weights * image>``. Columns are `dense`, or sparse; what is None is left out by the compiler."""
     total = 0.0
-    for e in range(start, stop):
-        total += values[e] * weights[indices[e]] * image[indices[e]]
+    if dense is not None:
+        column = dense[j]
+        for i in range(len(column)):
+            total += column[i] * weights[i] * image[i]
+    if indices is not None:
+        for e in range(indptr[j], indptr[j + 1]):
+            total += values[e] * weights[indices[e]] * image[indices[e]]
     return total
 
 
 @kernel
-def descend_sparse(
-    indptr,
-    indices,
-    values,
-    weights,
-    sums,
-    total,
-    diagonal,
-    gradient,
-    x,
-    l1,
-    l2,
-    energy,
-    enough,
-    wanted,
-    spare,
-    sweeps,
-    w,
-    image,
-    slopes,
-):
-    """Descend by sparse columns (CSC); `w`, ``image = X (w - x)`` and `slopes` in place; returns sweeps made and gap.
+def _add(dense, indptr, indices, values, j, amount, image):
+    """Add ``amount`` times column ``j`` to `image`."""
+    if dense is not None:
+        column = dense[j]
+        for i in range(len(column)):
+            image[i] += amount * column[i]
+    if indices is not None:
+        for e in range(indptr[j], indptr[j + 1]):
+            image[indices[e]] += amount * values[e]
 
-    `gradient` is the model's at `x`, `sums` the columns' products with `weights`, or zero without an intercept, `total`
-    the sum of `weights`. The gap costs a sweep: it is looked at after a sweep over all weights and some over those that
-    are not zero, sooner where these bring little.
+
+@kernel
+def descend_columns(
+    dense, indptr, indices, values, weights, sums, total, diagonal, gradient, x, l1, l2, energy, enough, wanted, spare,
+    sweeps, w, image, slopes,
+):  # fmt: skip
+    """Descend by columns: `dense`, one after the other in memory, or sparse (CSC). The others are None.
+
+    `w`, ``image = X (w - x)`` and `slopes` are changed in place; returns sweeps made and gap. `gradient` is the model's
+    at `x`, `sums` the columns' products with `weights`, or zero without an intercept, `total` the sum of `weights`. The
+    gap costs a sweep: it is computed after a sweep over all weights and some over those that are not zero, sooner
+    where these change little.
     """
     p, made, gap, shift, brought = len(w), 0, np.inf, 0.0, 0.0
     for j in range(p):
@@ -159,13 +161,12 @@ def descend_sparse(
                 if diagonal[j] <= 0.0 or not (sweep == 0 or here != 0.0):
                     continue
                 slope = gradient[j] + shift * sums[j] + l2 * here
-                slope += _sparse_product(indices, values, indptr[j], indptr[j + 1], weights, image)
+                slope += _product(dense, indptr, indices, values, j, weights, image)
                 curvature = diagonal[j] + l2
                 change = soft(here - slope / curvature, l1 / curvature) - here
                 if change != 0.0:
                     w[j] = here + change
-                    for e in range(indptr[j], indptr[j + 1]):
-                        image[indices[e]] += change * values[e]
+                    _add(dense, indptr, indices, values, j, change, image)
                     shift -= sums[j] * change / total
                     brought += curvature * change * change
             made += 1
@@ -173,70 +174,7 @@ def descend_sparse(
                 break
         now = energy
         for j in range(p):
-            slopes[j] = gradient[j] + shift * sums[j]
-            slopes[j] += _sparse_product(indices, values, indptr[j], indptr[j + 1], weights, image)
-            now += (w[j] - x[j]) * (gradient[j] + slopes[j])
-        gap = model_gap(slopes, w, l1, l2, now)
-        if gap <= (wanted if made < spare else enough) or brought <= 1e-30:
-            break
-    return made, gap
-
-
-@kernel(fastmath=_FAST)
-def _dense_product(column, weights, image):
-    total = 0.0
-    for i in range(len(column)):
-        total += column[i] * weights[i] * image[i]
-    return total
-
-
-@kernel
-def descend_dense(
-    columns,
-    weights,
-    sums,
-    total,
-    diagonal,
-    gradient,
-    x,
-    l1,
-    l2,
-    energy,
-    enough,
-    wanted,
-    spare,
-    sweeps,
-    w,
-    image,
-    slopes,
-):
-    """The same by dense columns, one after the other in memory."""
-    p, n, made, gap, shift, brought = len(w), len(weights), 0, np.inf, 0.0, 0.0
-    for j in range(p):
-        shift -= sums[j] * (w[j] - x[j]) / total
-    while made < sweeps:
-        for sweep in range(1 + _ACTIVE):
-            brought = 0.0
-            for j in range(p):
-                here = w[j]
-                if diagonal[j] <= 0.0 or not (sweep == 0 or here != 0.0):
-                    continue
-                column = columns[j]
-                slope = gradient[j] + shift * sums[j] + l2 * here + _dense_product(column, weights, image)
-                curvature = diagonal[j] + l2
-                change = soft(here - slope / curvature, l1 / curvature) - here
-                if change != 0.0:
-                    w[j] = here + change
-                    for i in range(n):
-                        image[i] += change * column[i]
-                    shift -= sums[j] * change / total
-                    brought += curvature * change * change
-            made += 1
-            if brought <= 0.1 * (wanted if made < spare else enough):
-                break
-        now = energy
-        for j in range(p):
-            slopes[j] = gradient[j] + shift * sums[j] + _dense_product(columns[j], weights, image)
+            slopes[j] = gradient[j] + shift * sums[j] + _product(dense, indptr, indices, values, j, weights, image)
             now += (w[j] - x[j]) * (gradient[j] + slopes[j])
         gap = model_gap(slopes, w, l1, l2, now)
         if gap <= (wanted if made < spare else enough) or brought <= 1e-30:

@@ -157,7 +157,7 @@ class GLMDualAscent(Solver):
         return certify_glm_gap(*self.subject(problem, state))
 
     def subject(self, problem: GLMProblem, state: AscentState) -> Subject:
-        """The weights, with the slopes of the ascent, or those of the weights where they say more."""
+        """The weights, with the slopes of the ascent, or those at the weights where their bound is better."""
         own = problem.loss.terms(problem.scores(state.x))[1]
         return Subject(problem, PrimalDual(state.x, max((state.slopes, own), key=problem.lower_bound)))
 

@@ -27,7 +27,7 @@ from cumulant.optim.protocol import Solver
 __all__ = ["GLMNewton", "NewtonState", "starting_point"]
 
 _ARMIJO = 1e-4
-_WORTH = 3.0  # products in the time of a factorisation from which an old factor is tried first
+_AFFORDABLE = 3.0  # products in the time of a factorisation from which an old factor is tried first
 _MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
 
 
@@ -41,7 +41,7 @@ class NewtonState(NamedTuple):
     curvature: np.ndarray
     lower: float
     dual: np.ndarray  # feasible where `lower` is finite
-    pull: np.ndarray  # their X^T (p s)
+    dual_gradient: np.ndarray  # their X^T (p s)
     decrement: float
     first: float  # the size of the gradient at the start
     passes: int  # over the data: products with the matrix, forming the Hessian
@@ -115,33 +115,33 @@ class GLMNewton(Solver):
             length *= 0.5
         passes = state.passes + 3 + 2 * found.products
         moved = (state.x, state.value, state.eta, state.slope, state.curvature) if trial is None else trial
-        lower, dual, pull = state.lower, state.dual, state.pull
-        if problem.l2 > 0 and decline <= 0.1 * moved[1]:  # before, it says nothing yet
+        lower, dual, dual_gradient = state.lower, state.dual, state.dual_gradient
+        if problem.l2 > 0 and decline <= 0.1 * moved[1]:  # before, the bound is too weak to be of use
             slopes, promise = dual_slopes(problem, state.x, state.slope, state.curvature, gradient, found)
-            # The promise costs no product with the matrix; it is made true, by one, when it looks good enough.
+            # The promised value needs no product with the matrix. It is computed, by one, when it is good enough.
             if promise > lower and (moved[1] - promise <= self.tol * moved[1] or trial is None):
                 slopes, gradient = problem.feasible(slopes)
                 promise = problem.dual_value(slopes, gradient)
                 passes += 1
                 if promise > lower:
-                    lower, dual, pull = promise, slopes, gradient
+                    lower, dual, dual_gradient = promise, slopes, gradient
         decrement = float(np.sqrt(max(decline, 0.0)))
         stuck = trial is None
         if problem.l2 == 0:  # where there is no bound, what a Newton step promises decides
             stuck = stuck or decline <= min(self.tol, 1e-6) ** 2 * abs(moved[1])
-        return NewtonState(*moved, lower, dual, pull, decrement, first, passes, stuck, factor, spent)
+        return NewtonState(*moved, lower, dual, dual_gradient, decrement, first, passes, stuck, factor, spent)
 
     def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:
         """The direction, the factor that is kept, and the products since it was formed."""
-        enough, worth = self.tol * state.value, products_of_a_factor(problem)
+        enough, affordable = self.tol * state.value, products_of_a_factor(problem)
         factor, spent = state.factor, state.spent
         if is_small(problem):
-            if factor.size and worth >= _WORTH and problem.l2 > 0:
-                found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor, worth)
+            if factor.size and affordable >= _AFFORDABLE and problem.l2 > 0:
+                found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor, affordable)
                 if found.solved:
                     return found, factor, spent + found.products
             return *by_factorisation(problem, state.curvature, gradient), 0
-        if spent >= worth:
+        if spent >= affordable:
             factor, spent = common_factor(problem, state.curvature), 0
         found = by_conjugate_gradients(problem, state.curvature, gradient, forcing, enough, factor)
         return found, factor, spent + found.products
@@ -168,14 +168,14 @@ class GLMNewton(Solver):
             return np.inf
 
     def certify(self, problem: GLMProblem, state: NewtonState) -> Certificate:
-        """By duality where there is a penalty, else by self-concordance; the better one where both speak."""
+        """By duality where there is a penalty, else by self-concordance."""
         if problem.l2 == 0:
             return certify_glm_concordance(problem, state.x)
-        gradient = state.pull if np.isfinite(state.lower) else None
+        gradient = state.dual_gradient if np.isfinite(state.lower) else None
         return certify_glm_gap(*self.subject(problem, state), gradient)
 
     def subject(self, problem: GLMProblem, state: NewtonState) -> Subject:
-        """The weights, and their dual slopes once the run has come to look at them."""
+        """The weights, and their dual slopes where the run has computed them."""
         finite = problem.l2 > 0 and np.isfinite(state.lower)
         return Subject(problem, PrimalDual(state.x, state.dual) if finite else state.x)
 
@@ -184,7 +184,7 @@ def starting_point(problem: GLMProblem) -> np.ndarray:
     """Where to begin: no weights and the best intercept; with many rows for each parameter, the minimiser for a part.
 
     The minimiser for one row in eight is as far from that of all rows as sampling makes it, which Newton's method
-    mends in two steps; its steps cost an eighth.
+    corrects in two steps; its steps cost an eighth.
     """
     x = problem.constant_start()
     n, parameters = problem.n_terms, math.prod(problem.shape)

@@ -159,8 +159,8 @@ def by_conjugate_gradients(
     """Solve it by conjugate gradients, until the residual has fallen by `forcing` or after `most` products.
 
     The preconditioner is a factor of an earlier Hessian, or where there is none the diagonal of this one. Where the
-    direction promises a decrease of `enough` or less, the end is near: then go on until the residual costs the duality
-    gap less than a quarter of `enough`.
+    direction promises a decrease of `enough` or less, the solution is near: then continue until the residual costs
+    the duality gap less than a quarter of `enough`.
     """
     with one_blas_thread() if factor.size and gradient.ndim == 1 else one_thread_if_small(problem):
         return _conjugate_gradients(problem, curvature, gradient, forcing, enough, factor, most)

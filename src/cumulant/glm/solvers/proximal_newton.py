@@ -86,7 +86,7 @@ class GLMProximalNewton(ByDuality):
     backend: ClassVar[str] = "host"
 
     def init(self, problem: GLMProblem, x0: Any, rng: Any) -> ProximalState:
-        """Losses at `x0`, and what they say of the minimum."""
+        """Losses at `x0`, and a lower bound on the minimum."""
         if not problem.l1 > 0:
             raise ValueError(f"proximal Newton steps are for l1 > 0; got l1 = {problem.l1}")
         if problem.loss.outputs > 1 and not is_small(problem):

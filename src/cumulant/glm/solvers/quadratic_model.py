@@ -7,7 +7,7 @@ import numpy as np
 from cumulant.glm.objective.design import DenseDesign, dot, unsigned
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
-from cumulant.glm.solvers.coordinate_kernels import descend_dense, descend_model, descend_sparse
+from cumulant.glm.solvers.coordinate_kernels import descend_columns, descend_model
 from cumulant.glm.solvers.newton_step import solve_damped
 
 __all__ = ["ModelStep", "minimise_model", "polish"]
@@ -36,10 +36,10 @@ def minimise_model(
     wanted: float,
 ) -> ModelStep:
     """Minimise the model of the losses around weights `x`, plus the penalties, until its duality gap is `enough`; as
-    long as sweeps cost less than one product with the design, go on until it is `wanted`.
+    long as sweeps cost less than one product with the design, continue until it is `wanted`.
 
-    By coordinate descent, on the Gram matrix where it is worth having and else by columns. Where sweeps alone do not
-    get there, the signs that they found do: see `polish`. The intercept is minimised over throughout.
+    By coordinate descent, on the Gram matrix where forming it is cheaper, and else by columns. Where sweeps are
+    slow, the signs that they found give a linear system: see `polish`. The intercept is minimised over throughout.
     """
     weights, sloped = problem.weights * curvature, problem.weights * slope
     gradient, first, sums, total = pool.transposed(sloped), 0.0, np.zeros(len(x)), 1.0
@@ -97,12 +97,10 @@ def _by_columns(problem, pool, model, x, w, enough, wanted) -> tuple[int, np.nda
     diagonal = np.maximum(pool.squares(weights) - sums**2 / total, 0.0)
     image, slopes, sweeps = np.zeros(problem.n_terms), np.zeros(len(w)), 0
     spare = problem.design.size // (1 + pool.rows.size)
-    if isinstance(pool.rows, DenseDesign):
-        descend, columns = descend_dense, (pool.rows.X,)
-    else:
-        descend, columns = descend_sparse, unsigned(pool.rows.X)
+    dense = isinstance(pool.rows, DenseDesign)
+    columns = (pool.rows.X, None, None, None) if dense else (None, *unsigned(pool.rows.X))
     for _ in range(_ROUNDS):
-        made, gap = descend(
+        made, gap = descend_columns(
             *columns, weights, sums, total, diagonal, gradient, x, problem.l1, problem.l2, energy, enough, wanted,
             spare - sweeps, _BY_COLUMNS, w, image, slopes,
         )  # fmt: skip
@@ -135,8 +133,8 @@ def polish(hessian: Any, gradient: Any, x: Any, l1: float, free: Any, step: np.n
 
     On data of very different scales coordinate descent finds the signs long before the values. With the signs given the
     model is a quadratic: one linear system. Moving towards its minimum lowers the model until a coordinate reaches
-    zero; there it stays, and the rest goes on, `flips` times at most. Where there are more coordinates than the Hessian
-    has rank, the way goes along its null space, and ends when enough of them are zero.
+    zero; there it stays, and the rest continues, `flips` times at most. Where there are more coordinates than the
+    rank of the Hessian, the path follows its null space, and ends when enough of them are zero.
     """
     for count in range(flips):
         here = x + step

@@ -19,7 +19,7 @@ from cumulant.threads import one_blas_thread
 __all__ = ["GLMWorkingSet", "WorkingState"]
 
 _LEAST, _PER_ROOT = 40, 4.0  # columns in the first working set: at least, and for the root of the number of all
-_NEAR = 0.8  # of the penalty: columns that pull less are left out
+_NEAR = 0.8  # of the penalty: columns with smaller correlations are left out
 _KEPT = 0.75  # of a set: if fewer are still near, the others leave it
 _INNER = 20  # proximal Newton steps on one set, at most
 _ARMIJO = 1e-4
@@ -28,7 +28,7 @@ NO_COLUMNS = np.empty(0, np.int64)
 
 class WorkingState(NamedTuple):
     """The iterate with its losses' slopes and curvatures; the best lower bound so far, the dual slopes that prove it
-    and their ``X^T (p s)``; how hard each column pulls at the iterate; the working set.
+    and their ``X^T (p s)``; the correlation ``X_j^T (p s)`` of each column at the iterate; the working set.
     """
 
     x: np.ndarray
@@ -39,7 +39,7 @@ class WorkingState(NamedTuple):
     lower: float
     dual: np.ndarray
     dual_gradient: np.ndarray
-    pull: np.ndarray
+    correlation: np.ndarray
     pool: ColumnPool  # without columns before the first step
     sweeps: int
     stuck: bool
@@ -62,11 +62,11 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class GLMWorkingSet(ByDuality):
-    """Minimise over a working set of columns, look at all of them, enlarge it, until the duality gap of all is small.
+    """Minimise over a working set of columns and enlarge it, until the duality gap of the whole problem is small.
 
     New in the set are the columns whose slope ``|X_j^T (p s)|`` is largest, as many as there are weights that differ
-    from zero, and at least four times the root of the number of columns: their Gram matrix costs a few looks at all
-    columns. On the set the objective is minimised by proximal Newton steps, to a twentieth of the gap that is left;
+    from zero, and at least four times the root of the number of columns: their Gram matrix costs a few passes over
+    all columns. On the set the objective is minimised by proximal Newton steps, to a twentieth of the gap that is left;
     for a quadratic loss one step is all, and its Gram matrix grows with the set. Since few weights differ from zero at
     the minimum, nearly all work is on few columns; all are visited once a step, for the gap and the next set (Johnson
     and Guestrin 2015; Massias, Gramfort and Salmon 2018). The bound is that of the whole problem, whatever the set.
@@ -92,7 +92,7 @@ class GLMWorkingSet(ByDuality):
     backend: ClassVar[str] = "host"
 
     def init(self, problem: GLMProblem, x0: Any, rng: Any) -> WorkingState:
-        """Losses at `x0`, and what they say of the minimum."""
+        """Losses at `x0`, and a lower bound on the minimum."""
         if not problem.l1 > 0:
             raise ValueError(f"working sets are for l1 > 0; got l1 = {problem.l1}")
         x = np.array(x0, dtype=np.float64)
@@ -100,7 +100,15 @@ class GLMWorkingSet(ByDuality):
         losses, slope, curvature = problem.loss.terms(eta)
         value = dot(problem.weights, losses) + problem.penalty(x)
         return WorkingState(
-            x, value, eta, slope, curvature, *_look(problem, slope), ColumnPool(problem.design, NO_COLUMNS), 0, False
+            x,
+            value,
+            eta,
+            slope,
+            curvature,
+            *_bound_of_all_columns(problem, slope),
+            ColumnPool(problem.design, NO_COLUMNS),
+            0,
+            False,
         )
 
     def step(self, problem: GLMProblem, state: WorkingState) -> WorkingState:
@@ -111,13 +119,13 @@ class GLMWorkingSet(ByDuality):
         else:
             pool, grown = _grown(problem, state)
             x, found = self._one_output(problem, state, pool, grown)
-        lower, dual, gradient, pull = _look(problem, found.dual)
+        lower, dual, gradient, correlation = _bound_of_all_columns(problem, found.dual)
         if lower <= state.lower:
             lower, dual, gradient = state.lower, state.dual, state.dual_gradient
         stuck = found.value >= state.value and lower <= state.lower and not grown
         return WorkingState(
-            x, found.value, found.eta, found.slope, found.curvature, lower, dual, gradient, pull, pool, found.sweeps,
-            stuck,
+            x, found.value, found.eta, found.slope, found.curvature, lower, dual, gradient, correlation, pool,
+            found.sweeps, stuck,
         )  # fmt: skip
 
     def certify(self, problem: GLMProblem, state: WorkingState) -> Certificate:
@@ -162,49 +170,49 @@ class GLMWorkingSet(ByDuality):
         return x, found._replace(sweeps=state.sweeps + found.sweeps)
 
 
-def _look(problem: GLMProblem, slope: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+def _bound_of_all_columns(problem: GLMProblem, slope: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """The lower bound from slopes, the feasible slopes that give it, their ``X^T (p s)``; the same before shrinking."""
     slope = problem.balanced(problem.loss.clipped(slope))
-    pull = problem.without_intercept(problem.loss_gradient(slope))
-    dual, gradient = problem.shrunk(slope, pull)
-    return problem.dual_value(dual, gradient), dual, gradient, pull
+    correlation = problem.without_intercept(problem.loss_gradient(slope))
+    dual, gradient = problem.shrunk(slope, correlation)
+    return problem.dual_value(dual, gradient), dual, gradient, correlation
 
 
 def _grown(problem: GLMProblem, state: WorkingState) -> tuple[ColumnPool, bool]:
-    """The working set with the columns that pull hardest, and whether there are any that pull too hard."""
-    pull, weights = np.abs(state.pull), problem.without_intercept(state.x)
+    """The working set with the columns of the largest correlations, and whether any is above the penalty."""
+    correlation, weights = np.abs(state.correlation), problem.without_intercept(state.x)
     used, pool = np.flatnonzero(weights), state.pool
     count = max(len(used), max(_LEAST, int(_PER_ROOT * np.sqrt(len(weights)))))
     quadratic = isinstance(problem.loss, NamedLoss) and problem.loss.code == 2
     constant = problem.weights * state.curvature if quadratic else None
     if not len(pool.columns):
-        pull[used] = np.inf
-        pool = ColumnPool(problem.design, _hardest(pull, count + len(used), _NEAR * problem.l1))
+        correlation[used] = np.inf
+        pool = ColumnPool(problem.design, _largest(correlation, count + len(used), _NEAR * problem.l1))
     else:
-        near = (weights[pool.columns] != 0) | (pull[pool.columns] > _NEAR * problem.l1)
-        pull[pool.columns] = 0.0
-        if not np.any(pull > problem.l1):
-            return pool, False  # only how exactly the set is solved is in the way
+        near = (weights[pool.columns] != 0) | (correlation[pool.columns] > _NEAR * problem.l1)
+        correlation[pool.columns] = 0.0
+        if not np.any(correlation > problem.l1):
+            return pool, False  # the set is complete, but must be solved more exactly
         if np.count_nonzero(near) < _KEPT * len(near):
-            pull[pool.columns[~near]] = np.abs(state.pull)[pool.columns[~near]]
+            correlation[pool.columns[~near]] = np.abs(state.correlation)[pool.columns[~near]]
             pool = pool.part(np.flatnonzero(near))
-        pool = pool.grown(_hardest(pull, count, _NEAR * problem.l1), constant)
+        pool = pool.grown(_largest(correlation, count, _NEAR * problem.l1), constant)
     if constant is not None and not pool.kept.size and pool.is_for_gram(True):
         pool = pool.keeping(pool.gram(constant))
     return pool, len(pool.columns) > 0
 
 
-def _hardest(pull: np.ndarray, count: int, least: float) -> np.ndarray:
-    """The columns with the largest `pull`, at most `count`, of those that pull at `least`."""
-    some = np.argpartition(pull, -count)[-count:] if count < len(pull) else np.arange(len(pull))
-    return np.sort(some[pull[some] > least])
+def _largest(correlation: np.ndarray, count: int, least: float) -> np.ndarray:
+    """The columns with the largest `correlation`, at most `count`, of those above `least`."""
+    some = np.argpartition(correlation, -count)[-count:] if count < len(correlation) else np.arange(len(correlation))
+    return np.sort(some[correlation[some] > least])
 
 
 def _newton(problem: GLMProblem, pool: ColumnPool, at: _Part, enough: float, wanted: float) -> _Part:
-    """One proximal Newton step with a line search, and what it says of the minimum over the set."""
+    """One proximal Newton step with a line search, and a lower bound on the minimum over the set."""
     if not pool.kept.size:  # the Gram matrix is for this step only: leave out what the step will not move
-        pull = pool.transposed(problem.weights * at.slope)
-        some = np.flatnonzero((at.w != 0) | (np.abs(pull) > _NEAR * problem.l1))
+        correlation = pool.transposed(problem.weights * at.slope)
+        some = np.flatnonzero((at.w != 0) | (np.abs(correlation) > _NEAR * problem.l1))
         model = minimise_model(problem, pool.part(some), at.w[some], at.slope, at.curvature, 0.5 * enough, wanted)
         w = at.w.copy()
         w[some] = model.w
@@ -242,9 +250,9 @@ def _bound(problem: GLMProblem, pool: ColumnPool, slope: np.ndarray) -> float:
 
 
 def _small_set(problem: GLMProblem, state: WorkingState) -> np.ndarray:
-    """The columns in use and those that pull hardest, so few that the Hessian of all outputs is small."""
+    """The columns in use and those of the largest correlations, few enough for a small Hessian of all outputs."""
     weights = problem.without_intercept(state.x)
-    pull, used = np.abs(state.pull).max(axis=1), (weights != 0).any(axis=1)
+    correlation, used = np.abs(state.correlation).max(axis=1), (weights != 0).any(axis=1)
     size = min(max(200, 2 * int(used.sum())), SMALL // problem.loss.outputs - 1)
     if int(used.sum()) >= size and size < len(weights):  # no room for another column
         raise ValueError(
@@ -253,4 +261,4 @@ def _small_set(problem: GLMProblem, state: WorkingState) -> np.ndarray:
         )
     if size >= len(weights):
         return np.arange(len(weights))
-    return np.sort(np.argpartition(np.where(used, np.inf, pull), -size)[-size:])
+    return np.sort(np.argpartition(np.where(used, np.inf, correlation), -size)[-size:])
