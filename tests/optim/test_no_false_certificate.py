@@ -597,10 +597,12 @@ def attempt_constrained(rng):
     points = [x]
     z = x.copy()
     top = max(float(smooth.smoothness), 1e-300)
-    for _ in range(200):
+    for _ in range(60):
         step = np.asarray(smooth.gradient(z)) / top
         while np.any(step) and not check(z - step):
-            step = step / 2 if np.max(np.abs(step)) > 1e-14 * size else np.zeros(p)
+            step = step / 2 if np.max(np.abs(step)) > 1e-10 * size else np.zeros(p)
+        if not np.any(step):
+            break
         z = z - step
     points.append(z)
     inside = x if rng.random() < 0.5 else z

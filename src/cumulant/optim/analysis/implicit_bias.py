@@ -133,6 +133,7 @@ def certify_projection(problem: Any, x: Any) -> Certificate:
     problem, x = widen(problem), np.asarray(x, dtype=np.float64)
     inside = check(np.all(problem.entropy.in_domain(x)), "x is in the domain of the entropy")
     gap, _, spread, noise = _duality(problem, x)
+    check(np.isfinite(gap + noise), "the divergences are finite")
     return Certificate(
         "D(x|x0) - min {D(z|x0) : A z = y}",
         gap,

@@ -107,8 +107,8 @@ def _rate(problem: Any, solver: Any, state: Any) -> Certificate:
         assumptions.append(
             check(
                 smooth is not None and longest * smooth <= 1 + 1e-9,
-                "every step is at most one over the relative smoothness, up to 1e-9 of it",
-                f"largest step {longest:.6g}, relative smoothness {known_as}",
+                "every step is at most one over the relative smoothness",
+                f"up to 1e-9: largest step {longest:.6g}, relative smoothness {known_as}",
             )
         )
         assumptions.append(Assumption("the relative smoothness is right", constants.status))
@@ -139,14 +139,16 @@ def certify_relative(given: tuple[Any, Any], x: Any) -> Certificate:
     check(mu > 0, text, f"mu = {mu:.6g}")
     gradient, dual = np.asarray(problem.gradient(x)), np.asarray(entropy.gradient(x))
     target = dual - gradient / mu
-    exists = check(np.all(entropy.in_conjugate_domain(target)), "the lower bound has a minimiser")
-    lowest = np.asarray(entropy.conjugate_gradient(target))
+    lowest = np.asarray(entropy.conjugate_gradient(target)) if np.all(entropy.in_conjugate_domain(target)) else np.inf
+    exists = check(np.all(np.isfinite(lowest)), "the lower bound has a minimiser")
     bound = mu * float(np.sum(entropy.divergence(x, lowest)))
     # The derivative of the bound in the gradient g is x - y, so an error of g costs at most |x - y| times it.
     error = rounding(gradient, dual * mu, terms=64)
     moved = float(np.sum(np.abs(x - lowest)))
     # The divergence is a difference of two values of the entropy and of a product.
     terms = (entropy.value(x), entropy.value(lowest), target * (x - lowest))
+    slack = error * moved + mu * rounding(*terms, terms=64) + rounding(bound, terms=64)
+    check(np.isfinite(bound + slack), "the lower bound is finite", f"mu = {mu:.6g}")
     return Certificate(
         "f(x) - f*",
         bound,
@@ -156,7 +158,7 @@ def certify_relative(given: tuple[Any, Any], x: Any) -> Certificate:
             exists,
             assume("the rounding is within the slack", "64 units in the last place of what is added up"),
         ),
-        slack=error * moved + mu * rounding(*terms, terms=64) + rounding(bound, terms=64),
+        slack=slack,
     )
 
 

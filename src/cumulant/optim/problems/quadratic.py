@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.problems.base import array, is_concrete, problem_type
-from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
+from cumulant.optim.problems.enclosures import UNIT, Enclosure, dot, enclose, smallest_eigenvalue
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
@@ -95,8 +95,7 @@ class Quadratic(Problem):
         """Whether no eigenvalue is negative, as far as rounding can tell; `negative_curvature` is what that leaves
         open.
         """
-        size = float(np.max(np.abs(self.spectrum)))
-        return self.negative_curvature <= 16 * (len(self.b) + 4) * UNIT * size + len(self.b) ** 2 * TINY
+        return bool(self.spectrum[0] >= -4 * len(self.b) * UNIT * np.max(np.abs(self.spectrum)))
 
     @precise
     def value(self, x):
