@@ -60,7 +60,8 @@ def _walk(solver: Any, problem: Any, state: Any, steps: Any) -> Any:
 @functools.partial(jax.jit, static_argnames=("program",))
 def _steps(program: Program, data: list, state: Any, steps: Any):
     """Steps without a record."""
-    return _walk(*join(program, data), state, steps)
+    solver, problem = join(program, data)
+    return _walk(solver, problem, state, steps)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))

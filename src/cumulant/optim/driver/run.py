@@ -354,10 +354,11 @@ class _Loop:
         else:
             self.message = "no step makes progress: the values along it differ by no more than rounding"
         try:
-            self.certificate = self.engine.certify(self.engine.state)
+            certificate = self.engine.certify(self.engine.state)
         except CertificateError:
             return "stationary"
-        if self.certificate.upper <= self._enough():
+        self.certificate = certificate
+        if certificate.upper <= self._enough():
             self.message = ""
             return "converged"
         return "rounding"
