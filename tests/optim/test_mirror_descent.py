@@ -85,7 +85,7 @@ def test_relative_strong_convexity_certifies_poisson_like_fits():
         certificate = certify_relative((problem, Burg()), x)
         assert gap <= certificate.upper + 1e-15
         assert certificate.bound == pytest.approx(gap, rel=1e-9)  # equality: D_f = D_psi
-        certificate.verify(Subject(problem, x))
+        certificate.verify(Subject((problem, Burg()), x))
     result = optim.run(optim.MirrorDescent(Burg()), problem, [1.0, 1.0])
     assert (result.status, result.work) == ("converged", 1)
     np.testing.assert_allclose(result.x, c, rtol=1e-13)
@@ -136,7 +136,7 @@ def test_the_rate_is_a_certificate_when_the_radius_is_known():
     result = optim.run(optim.MirrorDescent(Burg(), radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert result.certificate.bound == pytest.approx(5.0 * radius / 40)
     assert 0 <= result.value - problem.value(best) <= result.certificate.bound
-    assert [a.status for a in result.certificate.assumptions].count("assumed") == 3  # radius, smoothness, exact steps
+    assert [a.status for a in result.certificate.assumptions].count("assumed") == 4  # and convexity
     # With steps that are too long the theorem does not apply, and nothing is claimed.
     long = optim.run(optim.MirrorDescent(Burg(), 0.3, radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert long.certificate is None

@@ -74,6 +74,7 @@ class CompiledEngine:
     """Steps of a `backend = "jax"` solver. NumPy problems and starting points are computed in float64."""
 
     consumes = False
+    best = None  # nothing is kept: see `best_record`
 
     def __init__(self, solver: Any, problem: Any, x0: Any):
         if precision.any_tracer(solver, problem, x0):
