@@ -208,7 +208,7 @@ def test_lbfgs_solves_what_scipy_solves():
     assert 1 < result.work < 10
     assert np.linalg.norm(problem.gradient(result.x)) < 1e-6
     assert result.trace["evaluations"][-1] >= result.trace["iterations"][-1] > 0
-    with pytest.raises(TypeError, match="value_and_gradient"):
+    with pytest.raises(TypeError, match="needs a problem with a gradient"):
         optim.run(optim.LBFGS(), optim.Composite(problem, optim.L1(0.1)), np.zeros((P, 3)))
     with pytest.raises(ValueError, match="memory must be a positive whole number; got 0"):
         optim.LBFGS(memory=0)

@@ -136,9 +136,8 @@ def test_the_rate_is_a_certificate_when_the_radius_is_known():
     result = optim.run(optim.MirrorDescent(Burg(), radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert result.certificate.bound == pytest.approx(5.0 * radius / 40)
     assert 0 <= result.value - problem.value(best) <= result.certificate.bound
-    assert [a.status for a in result.certificate.assumptions].count(
-        "assumed"
-    ) == 4  # radius, convexity, smoothness, steps
+    assumed = [a.status for a in result.certificate.assumptions].count("assumed")
+    assert assumed == 4  # radius, convexity, smoothness, exact steps
     # With steps that are too long the theorem does not apply, and nothing is claimed.
     long = optim.run(optim.MirrorDescent(Burg(), 0.3, radius=radius), problem, np.ones(2), max_steps=40, tol=None)
     assert long.certificate is None

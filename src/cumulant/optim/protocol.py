@@ -88,8 +88,8 @@ class Problem:
     smoothness: Any = None
     strong_convexity: Any = 0.0
     convex: Any = False
-    quadratic: ClassVar[bool] = False
-    differentiable: ClassVar[bool] = True
+    quadratic: Any = False
+    differentiable: Any = True
     n_terms: Any = 1
     shape: Any = None
     constants_are: Any = "assumed"

@@ -9,6 +9,8 @@ from scipy.special import eval_chebyu
 from cumulant import optim
 from cumulant.optim import rates
 from cumulant.optim.certify.optimality import Knowledge
+from cumulant.optim.solvers.heavy_ball import HeavyBallState
+from cumulant.optim.solvers.momentum import AcceleratedState
 from tests.optim.rates.test_gradient_descent import gaps, pseudo_huber, quadratics
 
 K = 60
@@ -37,7 +39,7 @@ def known(count):
 def accelerated(x0, steps, momenta):
     count = len(x0)
     zeros = np.zeros(count, np.int64)
-    return optim.momentum.AcceleratedState(x0, x0, np.zeros(count), zeros, zeros, steps, momenta, known(count))
+    return AcceleratedState(x0, x0, np.zeros(count), zeros, zeros, steps, momenta, known(count))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +121,7 @@ def test_heavy_ball_holds_on_quadratics_and_is_attained_at_the_largest_eigenvalu
     problems, spectra, best, x0 = stack
     mu = spectra.min(axis=1)
     step, momentum = 4 / (1 + np.sqrt(mu)) ** 2, ((1 - np.sqrt(mu)) / (1 + np.sqrt(mu))) ** 2
-    states = optim.heavy_ball.HeavyBallState(x0, x0, step, momentum, known(300))
+    states = HeavyBallState(x0, x0, step, momentum, known(300))
     distance = np.linalg.norm(iterate(optim.HeavyBall(), states, problems) - best[:, None], axis=-1)
     for i in range(300):
         bound = rates.heavy_ball(1.0, mu[i], np.arange(K + 1), distance[i, 0])

@@ -19,7 +19,7 @@ def descend(solver, problems, x0, taus, steps=K):
 
     def one(problem, x, tau):
         value, gradient = problem.value_and_gradient(x)
-        state = GradientDescentState(x, value, gradient, tau, jnp.zeros_like(tau))
+        state = GradientDescentState(x, value, gradient, tau, jnp.zeros_like(tau), jnp.asarray(False))
 
         def step(s, _):
             new = solver.step(problem, s)

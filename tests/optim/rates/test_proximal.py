@@ -7,6 +7,7 @@ import pytest
 
 from cumulant import optim
 from cumulant.optim import rates
+from cumulant.optim.solvers.proximal_gradient import ProximalGradientState
 from tests.optim.rates.test_accelerated import accelerated, iterate, known
 
 N, ROWS, COLUMNS, K = 200, 15, 30, 60
@@ -54,7 +55,7 @@ def lassos():
 
 def test_ista(lassos):
     problems, L, values, lowest, squared = lassos
-    states = optim.proximal_gradient.ProximalGradientState(np.zeros((N, COLUMNS)), 1 / L, known(N))
+    states = ProximalGradientState(np.zeros((N, COLUMNS)), 1 / L, known(N))
     gap = values(iterate(optim.ProximalGradient(), states, problems)) - lowest[:, None]
     bound = np.array([rates.ista(1 / L[i], squared[i], np.arange(K + 1)) for i in range(N)])
     assert np.all(gap <= bound)

@@ -60,7 +60,8 @@ def _walk(solver: Any, problem: Any, state: Any, steps: Any) -> Any:
 @functools.partial(jax.jit, static_argnames=("program",))
 def _steps(program: Program, data: list, state: Any, steps: Any):
     """Steps without a record."""
-    return _walk(*join(program, data), state, steps)
+    solver, problem = join(program, data)
+    return _walk(solver, problem, state, steps)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -73,6 +74,7 @@ class CompiledEngine:
     """Steps of a `backend = "jax"` solver. NumPy problems and starting points are computed in float64."""
 
     consumes = False
+    best = None  # nothing is kept: see `best_record`
 
     def __init__(self, solver: Any, problem: Any, x0: Any):
         if precision.any_tracer(solver, problem, x0):

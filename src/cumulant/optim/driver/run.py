@@ -232,7 +232,7 @@ class _Loop:
             first = False
             deadline = time.perf_counter() + min(_CALL, self._time_left())
             before = self.seconds
-            self.before_call = self.engine.state
+            self.before_call = (self.engine.state, self.engine.best)
             window = Window(self.steps, 0, self.every, self._target(), self.scale, self.still, grows=self.grows)
             window = window._replace(length=self._call_size(window))
             out = self.engine.advance(window, lambda at=deadline: interruption.requested or time.perf_counter() > at)
@@ -287,7 +287,8 @@ class _Loop:
     def roll_back(self) -> None:
         """After a Ctrl-C that tore a call: to where the run stood before it, or to nothing if that was consumed."""
         if self.before_call is not None:
-            self.engine.state = None if self.engine.consumes else self.before_call
+            state, best = self.before_call
+            self.engine.state, self.engine.best = (None if self.engine.consumes else state), best
             self.recorder.forget_after(self.steps)
 
     def _called_back(self) -> bool:
@@ -354,10 +355,11 @@ class _Loop:
         else:
             self.message = "no step makes progress: the values along it differ by no more than rounding"
         try:
-            self.certificate = self.engine.certify(self.engine.state)
+            certificate = self.engine.certify(self.engine.state)
         except CertificateError:
             return "stationary"
-        if self.certificate.upper <= self._enough():
+        self.certificate = certificate
+        if certificate.upper <= self._enough():
             self.message = ""
             return "converged"
         return "rounding"

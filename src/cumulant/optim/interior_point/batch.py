@@ -108,7 +108,7 @@ class InteriorPoint(Solver):
             "value": value,
             "bound": bound,
             "gap": jnp.vdot(state.slack, state.z),
-            "residual": jnp.max(jnp.abs(residual)),
+            "lagrangian_residual": jnp.max(jnp.abs(residual)),
             "step_size": state.primal_step,
         }
 
