@@ -21,7 +21,7 @@ from scipy.special import softmax
 
 from cumulant.certificates import rounding
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
+from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_addable
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
@@ -97,6 +97,10 @@ class Combination:
             raise ValueError("each factor must be in one of the copies")
         self.ends = np.cumsum([0, *(place.size for place in self.places)])
         self.shared = tables.theta / self.count
+        sizes = tables.structure.cardinalities
+        self.size = float(tables.largest(np.where(np.isfinite(tables.theta), np.abs(tables.theta), 0.0)).sum())
+        self.entropy, self.states = float(np.log(sizes).sum()), float(sizes.sum())
+        self.steps = max(part.n_factors + part.n_variables for _, part in copies)
 
     @property
     def n_copies(self) -> int:
@@ -153,7 +157,6 @@ class Combination:
             back[self.places[k]] += mean
             likely = mean > 0
             by_weight[k] = log_z - float(mean[likely] @ scaled[likely])  # the entropy of the copy
-            slack += weights[k] * slack_of_elimination(self.copies[k][1], scaled)
         back /= self.count
         for k, (_, mean, _) in enumerate(found):
             gradient[self.ends[k] : self.ends[k + 1]] = mean - back[self.places[k]]
@@ -163,15 +166,19 @@ class Combination:
         return value + self.tables.constant, gradient, slack
 
     def _slack(self, x: np.ndarray) -> float:
-        """What rounding may have done before the copies are solved: shares that do not quite add up to the tables, and
-        weights that do not quite add up to one, which counts by an entropy.
+        """What rounding may have done: shares that do not quite add up to the tables, weights that do not quite add up
+        to one, which counts by an entropy, and the eliminations of the copies (see `slack_of_elimination`), of which
+        ``sum_k w_k max |z_k / w_k|`` is at most the largest entry and what is moved between copies.
         """
-        size = np.where(np.isfinite(self.tables.theta), np.abs(self.tables.theta), 0.0)
+        moved = np.zeros(self.tables.theta.size)
         for k, place in enumerate(self.places):
-            size[place] += np.abs(x[self.ends[k] : self.ends[k + 1]])
-        entropy = float(np.log(self.tables.structure.cardinalities).sum())
-        terms = 4.0 * (self.n_copies + 2)
-        return self.tables.slack + rounding(self.tables.largest(size).sum(), entropy, terms=terms)
+            moved[place] += np.abs(x[self.ends[k] : self.ends[k + 1]])
+        size = self.size + 2.0 * self.n_copies * float(self.tables.largest(moved).sum())
+        return (
+            self.tables.slack
+            + rounding(2.0 * size, self.entropy, terms=4.0 * (self.steps + self.n_copies + 5))
+            + rounding(self.states + 2.0 * self.steps, terms=4.0)
+        )
 
 
 class Bound(Protocol):

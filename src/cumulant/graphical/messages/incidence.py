@@ -3,6 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence_kernels import places_of_scopes
@@ -89,21 +91,12 @@ class Incidence(NamedTuple):
 
 def is_forest(structure: Structure) -> bool:
     """Whether the factor graph, with a node for each variable and one for each factor, has no cycle."""
-    parent = list(range(structure.n_variables + structure.n_factors))
-
-    def root(v):
-        while parent[v] != v:
-            parent[v] = parent[parent[v]]
-            v = parent[v]
-        return v
-
-    for f in range(structure.n_factors):
-        for v in structure.scope(f):
-            a, b = root(v), root(structure.n_variables + f)
-            if a == b:
-                return False
-            parent[a] = b
-    return True
+    n, factors = structure.n_variables + structure.n_factors, np.arange(structure.n_factors)
+    if structure.scopes.size == 0:
+        return True
+    ends = structure.scopes, structure.n_variables + np.repeat(factors, np.diff(structure.scope_starts))
+    graph = coo_array((np.ones(structure.scopes.size), ends), (n, n))
+    return bool(connected_components(graph, directed=False)[0] == n - structure.scopes.size)
 
 
 def tables_of(model: Any) -> tuple[Structure, np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["ascend", "best_states", "free_energy"]
+__all__ = ["ascend", "free_energy"]
 
 
 @kernel
@@ -90,38 +90,3 @@ def free_energy(q, theta, layout):
             value -= p * np.log(p)
             size += abs(p * np.log(p))
     return value, size
-
-
-@kernel
-def best_states(states, theta, sweeps, layout):
-    """Coordinate ascent on the score: each variable in turn takes its best state given the others, in place.
-
-    Returns the entry of each table at the states. An impossible entry counts as worse than any number of others.
-    """
-    table_starts, first, node, factor, node_starts, link_starts, links, _, _, _ = layout
-    entries = table_starts[:-1].copy()
-    strides = np.zeros(node.size, np.int64)
-    for f in range(table_starts.size - 1):
-        stride = 1
-        for k in range(first[f + 1] - 1, first[f] - 1, -1):
-            strides[k] = stride
-            entries[f] += stride * states[node[k]]
-            stride *= node_starts[node[k] + 1] - node_starts[node[k]]
-    for _ in range(sweeps):
-        for i in range(states.size):
-            best, most, fewest = states[i], -np.inf, np.inf
-            for x in range(node_starts[i + 1] - node_starts[i]):
-                score, impossible = 0.0, 0
-                for p in range(link_starts[i], link_starts[i + 1]):
-                    k = links[p]
-                    value = theta[entries[factor[k]] + (x - states[i]) * strides[k]]
-                    if value == -np.inf:
-                        impossible += 1
-                    else:
-                        score += value
-                if impossible < fewest or (impossible == fewest and score > most):
-                    best, most, fewest = x, score, impossible
-            for p in range(link_starts[i], link_starts[i + 1]):
-                entries[factor[links[p]]] += (best - states[i]) * strides[links[p]]
-            states[i] = best
-    return entries

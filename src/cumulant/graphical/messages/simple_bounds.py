@@ -9,8 +9,7 @@ import numpy as np
 
 from cumulant.certificates import Assumption, check, rounding
 from cumulant.graphical.exact.elimination import largest_entries
-from cumulant.graphical.messages.incidence import Incidence
-from cumulant.graphical.messages.mean_field_kernels import best_states
+from cumulant.graphical.messages.simple_bounds_kernels import best_states
 from cumulant.graphical.structure import Structure
 
 __all__ = ["check_simple_bounds", "simple_bounds"]
@@ -28,9 +27,13 @@ def simple_bounds(structure: Structure, theta: np.ndarray) -> tuple[float, float
     >>> round(low, 6), round(high, 6)
     (3.0, 4.386294)
     """
-    layout, tables = Incidence.of(structure), np.array(theta)
-    state = np.zeros(structure.n_variables, np.int64)
-    entries = best_states(state, tables, _SWEEPS, tuple(layout))
+    tables, n = np.array(theta), structure.n_variables
+    factor = np.repeat(np.arange(structure.n_factors), np.diff(structure.scope_starts))
+    link_starts = np.concatenate([[0], np.cumsum(np.bincount(structure.scopes, minlength=n))]).astype(np.int64)
+    entries = best_states(
+        structure.cardinalities, structure.table_starts, structure.scope_starts, structure.scopes, factor, link_starts,
+        np.argsort(structure.scopes, kind="stable"), tables, np.zeros(n, np.int64), _SWEEPS,
+    )  # fmt: skip
     score = math.fsum(tables[entries].tolist())
     log_states = math.fsum(np.log(structure.cardinalities).tolist())
     tops = np.maximum.reduceat(tables, structure.table_starts[:-1]) if structure.n_factors else np.zeros(0)
