@@ -39,7 +39,7 @@ def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str
     """The family that `describe` described; `FileFormatError` if there is no such class or it refuses its settings."""
     settings = dict(settings)
     name = settings.pop("class", None)
-    classes = {_name(cls): cls for cls in _subclasses(Learnable)}
+    classes: dict[str | None, Any] = {_name(cls): cls for cls in _subclasses(Learnable)}
     if name not in classes:
         raise FileFormatError(f"the file holds statistics of {name}, a family that is not imported here")
     if "parts" in settings:
