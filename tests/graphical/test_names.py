@@ -105,6 +105,21 @@ def test_names_stay_with_the_factor_graph(name):
     assert_allclose(tables.marginal("grass"), model.given({0: model.labels.allowed(0)[0]}).marginal("grass"))
 
 
+def test_data_frames_name_variables_and_states():
+    prior = pd.DataFrame({"rain": ["no", "yes"], "value": np.log([0.8, 0.2])})
+    wet = pd.DataFrame(
+        {"rain": ["no", "no", "yes", "yes"], "grass": ["dry", "wet"] * 2, "value": np.log([0.9, 0.1, 0.3, 0.7])}
+    )
+    model = FactorGraph.from_pandas([prior, wet])
+    assert model.labels.names == ("rain", "grass")
+    assert_allclose(model.given({"grass": "wet"}).marginal("rain"), np.array([0.08, 0.14]) / 0.22)
+    numbers = FactorGraph.from_pandas([wet.assign(rain=[0, 0, 1, 1], grass=[0, 1, 0, 1])])
+    assert numbers.labels.states is None
+    assert_allclose(numbers.given({"rain": 1}).marginal("grass"), [0.3, 0.7])
+    with pytest.raises(ValueError, match="names in all columns or in none; column 'rain' has numbers"):
+        FactorGraph.from_pandas([wet.assign(rain=[0, 0, 1, 1])])
+
+
 def test_a_uai_file_keeps_numbers_alone(tmp_path):
     model = named("factor graph")
     write_uai(tmp_path / "model.uai", model)

@@ -39,7 +39,7 @@ def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str
     """The family that `describe` described; `FileFormatError` if there is no such class or it refuses its settings."""
     settings = dict(settings)
     name = settings.pop("class", None)
-    classes = {_name(cls): cls for cls in _subclasses(Learnable)}
+    classes: dict[str | None, Any] = {_name(cls): cls for cls in _subclasses(Learnable)}
     if name not in classes:
         raise FileFormatError(f"the file holds statistics of {name}, a family that is not imported here")
     if "parts" in settings:
@@ -48,8 +48,8 @@ def restore(settings: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str
         start = f"{prefix}."
         settings |= {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
     try:
-        cls = classes[name]
-        return cls(**settings) if dataclasses.is_dataclass(cls) else cls.from_description(**settings)
+        make: Any = classes[name] if dataclasses.is_dataclass(classes[name]) else classes[name].from_description
+        return make(**settings)
     except (TypeError, ValueError) as problem:
         raise FileFormatError(f"the file describes a {name} that cannot be: {problem}") from problem
 

@@ -64,9 +64,15 @@ class DiscreteFamily(Learnable):
 
     def __init__(self, structure: Structure, design: Any = None, labels: Labels | None = None):
         self.structure = structure
-        self.labels = Labels.of(structure.cardinalities) if labels is None else labels
+        if labels is not None:
+            self.labels = labels
         self.design: Any = None if design is None else csr_array(design)
         self.dim = int(structure.table_starts[-1]) if design is None else int(self.design.shape[1])
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What variables and states are called."""
+        return Labels.of(self.structure.cardinalities)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.structure.n_variables} variables, dim={self.dim})"
@@ -161,6 +167,8 @@ class DiscreteFamily(Learnable):
 
     def _each(self, function: Callable, *parameters: np.ndarray) -> Any:
         """`function` of one parameter vector each, over their leading axes."""
+        if all(p.ndim == 1 for p in parameters):
+            return np.asarray(function(*parameters))[()]
         batch = np.broadcast_shapes(*(p.shape[:-1] for p in parameters))
         rows = [np.broadcast_to(p, (*batch, self.dim)).reshape(-1, self.dim) for p in parameters]
         found = [np.asarray(function(*row)) for row in zip(*rows, strict=True)]

@@ -33,6 +33,8 @@ _METHODS = (
 class DiscreteModel:
     """A distribution over variables with finitely many states: `family`, `theta`, and the questions to them.
 
+    Variables and states are meant by number or, where they have any, by name: see `labels`.
+
     Every question takes
 
     * ``method``: ``"elimination"`` (the default) or ``"enumeration"`` (all states one by one: for small models), both

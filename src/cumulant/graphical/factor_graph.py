@@ -110,9 +110,10 @@ class FactorGraph(DiscreteModel):
     ) -> "FactorGraph":
         """From data frames, one for each factor: a row for each state of its variables.
 
-        A column is named by the number of its variable and holds states; the column `value` has the logarithms, -inf
-        for what is impossible. Without `cardinalities` a variable has as many states as the frames name. A state
-        without a row is refused, unless `missing` says which logarithm it has.
+        A column is named by the number of its variable, or by its name, and holds states, by number or by name; the
+        column `value` has the logarithms, -inf for what is impossible. Without `cardinalities` a variable has as many
+        states as the frames name. A state without a row is refused, unless `missing` says which logarithm it has.
+        Names are numbered in the order of their appearance.
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({0: [0, 0, 1, 1], 1: [0, 1, 0, 1], "value": [0.5, 0.0, 0.0, 0.5]})
@@ -123,7 +124,8 @@ class FactorGraph(DiscreteModel):
             raise TypeError(
                 "tables must be a list of data frames, one for each factor; got one data frame: use [frame]"
             )
-        read = [_table_of_frame(f, frame, value) for f, frame in enumerate(tables)]
+        frames, labels = _numbered_frames(list(tables), value)
+        read = [_table_of_frame(f, frame, value) for f, frame in enumerate(frames)]
         if cardinalities is None:
             n = max((v + 1 for scope, _, _ in read for v in scope), default=0)
             sizes = [1] * n
@@ -146,7 +148,7 @@ class FactorGraph(DiscreteModel):
             table = np.full(shape, 0.0 if missing is None else missing)
             table[tuple(states.T)] = logs if scope else logs[0]
             factors.append((scope, table))
-        return FactorGraph(sizes, factors)
+        return FactorGraph(sizes, factors, **labels)
 
     @classmethod
     def from_flat(cls, structure: Structure, theta: np.ndarray, labels: Labels | None = None) -> Self:
@@ -177,6 +179,26 @@ class FactorGraph(DiscreteModel):
             return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
+
+def _numbered_frames(frames: list, value: str) -> tuple[list, dict[str, list]]:
+    """Frames whose columns, and states, are numbers, and the names they had."""
+    columns = [column for frame in frames for column in frame.columns if column != value]
+    names = list(dict.fromkeys(columns))
+    if not names or not all(isinstance(name, str) for name in names):
+        return frames, {}
+    seen = {name: list(dict.fromkeys(x for frame in frames if name in frame for x in frame[name])) for name in names}
+    words = [all(isinstance(x, str) for x in some) for some in seen.values()]
+    if any(words) != all(words):
+        raise ValueError(
+            f"states must be names in all columns or in none; column {names[words.index(False)]!r} has numbers"
+        )
+    numbered = []
+    for frame in frames:
+        own = [name for name in names if name in frame]
+        codes = {name: [seen[name].index(x) for x in frame[name]] for name in own} if all(words) else {}
+        numbered.append(frame.assign(**codes).rename(columns={name: names.index(name) for name in own}))
+    return numbered, {"names": names, **({"states": list(seen.values())} if all(words) else {})}
 
 
 def _table_of_frame(f: int, frame: Any, value: str) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:

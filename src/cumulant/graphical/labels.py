@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Labels:
         """From what a user gives: `states` may be one list for all variables, one for each, or a mapping of variables
         to lists.
         """
-        sizes = tuple(int(size) for size in cardinalities)
+        sizes = tuple(np.asarray(cardinalities, dtype=np.int64).tolist())
         if names is not None:
             names = _strings(names, "names must be a string for each variable")
             if len(names) != len(sizes):
@@ -86,6 +87,10 @@ class Labels:
                     f"states of variable {plain.name(v)!r} must be {sizes[v]} names; got {len(read[v])}: {read[v]}"
                 )
         return cls(sizes, names, tuple(read), values)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.array(self.cardinalities, dtype=np.int64)
 
     def name(self, v: int) -> Any:
         """What variable number `v` is called."""
@@ -159,7 +164,7 @@ class Labels:
             whole = np.searchsorted(values, whole)
             wrong = values[np.minimum(whole, values.size - 1)] != x
         else:
-            wrong = (whole < 0) | (whole >= np.array(self.cardinalities, dtype=np.int64))
+            wrong = (whole < 0) | (whole >= self._sizes)
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             self.state(place[-1], x[place].item())

@@ -51,13 +51,14 @@ def solve_mean_equation(family: Any, mu: np.ndarray) -> np.ndarray:
             if not found.decrement < smallest / 2:
                 break  # rounding is all that is left
             best, smallest = theta, found.decrement
-        size = 1.0
-        for size in 0.5 ** np.arange(50.0):
+        for size in 0.5 ** np.arange(30.0):
             trial = theta + size * found.direction
             after = float(problem.value(trial))
             if after <= value - 1e-4 * size * found.decrement**2 + 1e-15 * (1.0 + abs(value)):
                 break
-        theta, value = theta + size * found.direction, float(problem.value(theta + size * found.direction))
+        else:
+            break  # no step decreases the objective beyond its rounding
+        theta, value = trial, after
     if best is None:
         raise DomainError(f"mean parameter of {family} {_reason(family, mu, theta)}")
     return best
@@ -96,6 +97,6 @@ def _reason(family: Any, mu: np.ndarray, theta: np.ndarray) -> str:
         if why:
             return f"{rule}; {why}"
     return (
-        f"{rule}; it is on the boundary, outside, or too near to it to tell: after {_MAX_STEPS} Newton steps |theta| "
+        f"{rule}; it is on the boundary, outside, or too near to it to tell: where Newton's method ends |theta| "
         f"is {size:.3g}, and nothing proves that an estimate exists"
     )

@@ -223,7 +223,7 @@ class NegativeLogLikelihood(_Likelihood):
     >>> problem = NegativeLogLikelihood(Ising([(0, 1)], 0.0).family, [0.2, 0.1, 0.3])
     >>> result = optim.run(optim.LBFGS(), problem, np.zeros(3), max_steps=2)
     >>> result.x.round(4), result.certificate.upper < 1e-12
-    (array([0.1887, 0.0433, 0.2989]), True)
+    (array([0.1894, 0.0456, 0.301 ]), True)
     """
 
     family: Any
@@ -435,7 +435,7 @@ def _certify_bounded(problem: Any, x: np.ndarray, inside: Any) -> Certificate:
         "self-concordance of a family with bounded statistics: half the squared Newton decrement, to leading order, "
         "Bach 2010",
         (inside, near, exists, by_construction("third central moments are at most the range times the variance")),
-        slack=found.upper - found.bound + lost + hull * float(np.linalg.norm(x - best) + np.linalg.norm(x)),
+        slack=float(found.upper - found.bound) + lost + hull * float(np.linalg.norm(x - best) + np.linalg.norm(x)),
         details={"decrement": found.decrement, "lambda": found.smallest},
     )
 
