@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.graphical import FastMixing, Ising, Neighbours, Schedule, chow_liu, fit, grid, project, random_scan
 from cumulant.randomness import generator, seed
 
@@ -125,27 +125,25 @@ def _claims(tables, large):
                 f"{law}: in the set, likelihood is no worse than the projected pseudo-likelihood",
                 "an argument, no numbers",
                 f"KL {kept:.4f} against {mean['pseudo-likelihood, projected']:.4f} nats",
-                "reproduced" if kept <= mean["pseudo-likelihood, projected"] + 0.01 else "not reproduced",
+                verdict(kept <= mean["pseudo-likelihood, projected"] + 0.01),
             ),
             Claim(
                 f"{law}: in the set, likelihood is no worse than pseudo-likelihood anywhere",
                 "an argument, no numbers",
                 f"KL {kept:.4f} against {mean['pseudo-likelihood']:.4f} nats",
-                "reproduced" if kept <= mean["pseudo-likelihood"] else "not reproduced",
+                verdict(kept <= mean["pseudo-likelihood"]),
             ),
             Claim(
                 f"{law}: learning by sampling gives what exact learning in the set gives",
                 "theorem 6",
                 f"KL {mean['the same by sampling']:.4f} against {kept:.4f} nats",
-                "reproduced" if abs(mean["the same by sampling"] - kept) < 0.01 else "not reproduced",
+                verdict(abs(mean["the same by sampling"] - kept) < 0.01),
             ),
             Claim(
                 f"{law}: maximum likelihood is no worse than pseudo-likelihood and the best tree",
                 "an argument, no numbers",
                 text,
-                "reproduced"
-                if mean["likelihood"] <= min(mean["pseudo-likelihood"], mean["tree"])
-                else "not reproduced",
+                verdict(mean["likelihood"] <= min(mean["pseudo-likelihood"], mean["tree"])),
             ),
         ]
     if large is not None:
@@ -155,7 +153,7 @@ def _claims(tables, large):
                 "20 x 20, hidden spins: a model that is certain to mix predicts better than the best tree",
                 "an argument, no numbers",
                 ", ".join(f"{name} {value:.2f}" for name, value in large.items()) + " nats an observation",
-                "reproduced" if ours > tree else "not reproduced",
+                verdict(ours > tree),
             )
         )
     return tuple(claims)

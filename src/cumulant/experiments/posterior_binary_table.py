@@ -126,7 +126,7 @@ def _claims(certified, table, kl):
         return ", ".join(f"{name} {each[column]:.4f}" for name, each in table.items())
 
     def verdict(holds):
-        return "reproduced" if holds else "not reproduced"
+        return verdict(holds)
 
     return (
         Claim(

@@ -19,7 +19,7 @@ from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.saving import describe, restore
-from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, as_jax, call_precisely, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
@@ -104,13 +104,13 @@ def _answer(function, *statistics: Statistics):
     """`function` under the rule of precision."""
     if any_tracer(statistics):
         return function(*statistics)
-    if any_jax([(s.central, s.count) for s in statistics]):
-        return _compiled(function)(*as_jax(statistics))
-    with float64():
-        return to_numpy(_compiled(function)(*statistics))
+    wide = not any_jax([(s.central, s.count) for s in statistics])
+    return call_precisely(_compiled(function), statistics, wide=wide)
 
 
-_compiled = functools.cache(jax.jit)
+@functools.cache
+def _compiled(function):
+    return jax.jit(lambda statistics: function(*statistics))
 
 
 def _to_mean(statistics):

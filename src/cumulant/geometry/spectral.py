@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from cumulant.geometry._door import is_symmetric
+from cumulant.geometry._calling import is_symmetric
 from cumulant.geometry.entropies import Shannon
 from cumulant.geometry.entropy import DIVERGENCE_RULE, NEAR, Entropy, Separable, entropy_type, integral
 from cumulant.geometry.spectral_maps import compose, congruence, eigen, transpose
