@@ -1,9 +1,9 @@
 """How the functions of this package are called: the rule of precision, one compiled program, checked arguments.
 
-A function marked `@public_function(...)` is written as plain JAX. NumPy and Python arguments are computed in float64 and
-returned as NumPy, JAX arguments in the caller's own precision. What is required of each argument is tested in the same compiled
-program as the answer, so that a bad value costs a sentence rather than a NaN. While something is being traced, when no
-value can be looked at, the plain function runs; shapes are checked always.
+A function marked `@public_function(...)` is written as plain JAX. NumPy and Python arguments are computed in float64
+and returned as NumPy, JAX arguments in the caller's own precision. What is required of each argument is tested in the
+same compiled program as the answer, so that a bad value gives an error message rather than a NaN. While something is
+being traced, when no value is known, the plain function runs; shapes are checked always.
 """
 
 import contextlib
