@@ -196,7 +196,7 @@ def test_the_reversible_gradient():
         (lambda: neural_ode(decay, 1.0, 1.0, 1.0, 10, gradient="adjoint"), "gradient must be one of"),
         (lambda: leapfrog(position, force, 1.0, 0.0, 1.0, 0.1, 2.5), "n_steps must be a whole number"),
         (lambda: recurrent(lambda x, t, k: jnp.ones(3), 1.0, 1.0, 2), "shape of x"),
-        (lambda: neural_ode(lambda x, t, _: x**2, 1.0, 1.0, 20.0, 20), "the flow left the numbers"),
+        (lambda: neural_ode(lambda x, t, _: x**2, 1.0, 1.0, 20.0, 20), "the flow became non-finite"),
     ],
 )
 def test_refusals(call, message):

@@ -191,7 +191,7 @@ def _concentration(generate, count: int) -> Claim:
     error = np.std(found**2, axis=0, ddof=1) / np.sqrt(count)
     off = float(np.max(np.abs(measured - expected)[[10, 30, 100]] / error[[10, 30, 100]]))
     return Claim(
-        "the law of the iterates concentrates on the minimum",
+        "the distribution of the iterates concentrates on the minimum",
         "density concentrates at 0 (figure 16)",
         f"{count} paths: E x_k^2 at k = 10, 30, 100 is {', '.join(f'{measured[k]:.4f}' for k in (10, 30, 100))}, "
         f"exactly {', '.join(f'{expected[k]:.4f}' for k in (10, 30, 100))} ({off:.1f} standard errors)",

@@ -133,7 +133,7 @@ def _constructed() -> Claim:
 
 
 def _greedy(generate, neurons, iterations):
-    """Fit one tanh neuron to what the others left over, and keep it, so many times; the loss each time."""
+    """Fit one tanh neuron to what the others left over, and keep it, repeatedly; the loss each time."""
     side = np.linspace(-1, 1, 50)
     points = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     values = np.exp(-np.sum(points**2, axis=1) / (2 * WIDTH**2))

@@ -29,7 +29,7 @@ _NOTES = (
 
 
 def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
-    """The curves of the three methods and of gradient descent, the missing 1/n, the law of the simplest run."""
+    """The curves of the three methods and of gradient descent, the missing 1/n, the simplest run's distribution."""
     first = seed(rng)
     seeds = range(first, first + (2 if quick else 5))
     problem, best = _stand_in()

@@ -88,7 +88,7 @@ def root(equation: Callable, theta: Any, start: Any, solve: Callable, linear_sol
 def finite(x: Any, what: str) -> Any:
     """`x`, refused where it can be looked at and is not finite."""
     if not any_tracer(x) and not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(x)):
-        raise DomainError(f"{what} left the numbers: the last state is not finite; take smaller or fewer steps")
+        raise DomainError(f"{what} became non-finite: the last state is not finite; take smaller or fewer steps")
     return x
 
 
@@ -99,7 +99,7 @@ def finished(x: Any, residual: Any, allowed: Any, what: str, max_steps: int) -> 
         # A factor, not a choice: the derivative of a constant NaN would be zero.
         return jax.tree.map(lambda leaf: leaf * jnp.where(residual <= allowed, 1.0, jnp.nan).astype(leaf.dtype), x)
     if not np.isfinite(residual):
-        raise DomainError(f"{what} left the numbers: its residual is {float(residual)}")
+        raise DomainError(f"{what} became non-finite: its residual is {float(residual)}")
     if not residual <= allowed:
         raise NotConvergedError(
             f"{what} did not converge in {max_steps} steps: its residual is {float(residual):.3g} and should be at "
