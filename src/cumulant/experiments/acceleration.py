@@ -34,7 +34,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
 
 
 def _laplacian(steps: int):
-    """A quadratic with the eigenvalues of a discrete Laplacian: too flat for its strong convexity to show in `steps`."""
+    """A quadratic with the eigenvalues of a discrete Laplacian: too flat for strong convexity to show in `steps`."""
     n = 1000
     eigenvalues = 4 * np.sin(np.arange(1, n + 1) * np.pi / (2 * (n + 1))) ** 2
     problem, start = Quadratic(np.diag(eigenvalues), np.zeros(n)), np.ones(n)
