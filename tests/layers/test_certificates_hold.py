@@ -1,4 +1,4 @@
-"""Certificates of layers, transport and Fenchel duals against exact answers: honest, lying, degenerate, badly scaled."""
+"""Certificates of layers, transport and Fenchel duals against exact answers: honest, lying, degenerate, ill-scaled."""
 
 import jax.numpy as jnp
 import numpy as np
