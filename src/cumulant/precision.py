@@ -4,8 +4,9 @@
 * JAX arrays and tracers are computed in the caller's own precision and returned as JAX arrays.
 
 So no float64 JAX array leaves a context (outside one it would silently turn into float32), no global setting is
-changed, and every thread enters its own context (the flag is not inherited by threads). `precise` applies the rule
-to a function; inside such a function all is plain JAX.
+changed, and every thread enters its own context (the flag is not inherited by threads). `call_precisely` is the rule;
+`precise` applies it to a function, `families` to the methods of a family and `geometry` to functions that test their
+arguments. Inside such a function all is plain JAX.
 """
 
 import functools
@@ -19,7 +20,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["any_jax", "any_tracer", "as_jax", "float64", "precise", "to_jax", "to_numpy"]
+__all__ = ["any_jax", "any_tracer", "as_jax", "call_precisely", "float64", "precise", "to_jax", "to_numpy"]
 
 
 @contextmanager
@@ -96,6 +97,17 @@ def to_numpy(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: np.array(leaf)[()] if isinstance(leaf, jax.Array) else leaf, tree)
 
 
+def call_precisely(compiled: Callable, data: Any, *static: Any, wide: bool | None = None) -> Any:
+    """``compiled(data, *static)`` by the rule of precision, for concrete data: a pytree, tested leaf by leaf.
+
+    `wide` says that no argument of the caller was a JAX array, where `data` holds others beside them.
+    """
+    if not any_jax(data) if wide is None else wide:
+        with float64():
+            return to_numpy(compiled(_widen(data), *static))
+    return compiled(as_jax(data), *static)
+
+
 def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:
     """Make a function of JAX arrays obey the rule of precision.
 
@@ -105,22 +117,19 @@ def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -
     """
     if function is None:
         return functools.partial(precise, static=static)
-    compiled = jax.jit(function, static_argnames=static)
-    names = list(inspect.signature(function).parameters)
+    signature = inspect.signature(function)
+
+    @functools.partial(jax.jit, static_argnums=1)
+    def compiled(data, settings):
+        return function(**data, **dict(settings))
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        args = [
-            a if names[min(i, len(names) - 1)] in static else to_jax(a, names[min(i, len(names) - 1)])
-            for i, a in enumerate(args)
-        ]
-        kwargs = {name: a if name in static else to_jax(a, name) for name, a in kwargs.items()}
-        if any_tracer(args, kwargs):
-            return function(*args, **kwargs)
-        if any_jax(args, kwargs):
-            args = [a if names[min(i, len(names) - 1)] in static else as_jax(a) for i, a in enumerate(args)]
-            return compiled(*args, **{name: a if name in static else as_jax(a) for name, a in kwargs.items()})
-        with float64():
-            return to_numpy(compiled(*map(_widen, args), **{name: _widen(a) for name, a in kwargs.items()}))
+        given = signature.bind(*args, **kwargs).arguments
+        settings = tuple((name, value) for name, value in given.items() if name in static)
+        data = {name: to_jax(value, name) for name, value in given.items() if name not in static}
+        if any_tracer(data):
+            return function(**data, **dict(settings))
+        return call_precisely(compiled, data, settings)
 
     return call

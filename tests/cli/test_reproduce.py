@@ -1,5 +1,8 @@
 import re
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -7,6 +10,7 @@ from cumulant import plotting
 from cumulant.cli import main, reproduce
 from cumulant.cli.ledger import Run, text
 from cumulant.experiments import Claim, Experiment, Report
+from cumulant.experiments.base import verdict
 
 CLAIMS = (
     Claim("the rate is 1/n | for all [n]", "1.00", "0.98", "reproduced"),
@@ -123,3 +127,21 @@ def test_the_ledger_is_a_table_for_each_experiment(recorder):
     assert len(rows) == 5
     assert "3.2" not in page  # how long it took is not part of the finding
     assert page.endswith("a\\_b\n")
+
+
+def test_one_experiment_imports_one_experiment():
+    """In a process of its own, since other tests import the others."""
+    program = (
+        "import sys\nfrom cumulant.experiments import find\nfind('map-fig-5-2')\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('cumulant.experiments.')))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert found == ["cumulant.experiments.base", "cumulant.experiments.map_fig_5_2"]
+
+
+def test_the_verdict_on_a_claim():
+    assert [verdict(True), verdict(np.False_), verdict(True, corrected=True)] == [
+        "reproduced",
+        "not reproduced",
+        "corrected",
+    ]

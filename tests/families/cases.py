@@ -126,7 +126,7 @@ def cube(seed, batch=BATCH):
 
 
 def scipy_twin(f, **usual):
-    """The same law in scipy.stats, or None."""
+    """The same distribution in scipy.stats, or None."""
     g = {name: np.asarray(value) for name, value in usual.items()}
     match type(f).__name__:
         case "Bernoulli":

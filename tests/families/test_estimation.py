@@ -228,7 +228,7 @@ def test_the_posterior_mean_of_the_mean_parameter_is_the_map_mean():
         assert abs(grid[np.argmax(logs), 0] - family.map(x, prior)[0]) <= 2 * (high - low) / 400_000
 
 
-def test_priors_are_checked_at_the_door():
+def test_priors_are_checked():
     with pytest.raises(ValueError, match="strength of a prior"):
         fam.ConjugatePrior(mean=[1.0], strength=-1.0)
     with pytest.raises(DomainError, match="mean parameter of"):

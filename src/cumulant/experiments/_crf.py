@@ -20,7 +20,7 @@ from cumulant.sequences import ChainProblem, SequenceData, SequenceDualAscent, S
 from cumulant.sequences.chain.labelling_kernels import decode
 from cumulant.sequences.solvers.sag import SequenceSAG
 
-__all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks", "verdict"]
+__all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks"]
 
 LEFT_OUT = "The handwritten words were left out: set CUMULANT_DATA to the folder that holds ocr.npz."
 STAND_IN = "Sparse words: a hidden Markov model with 2000 words and window attributes, for corpora under licence."
@@ -205,8 +205,3 @@ def many(
 def decades(values: np.ndarray, task: Task) -> np.ndarray:
     """``log10(P(w) - P*)``, down to the rounding of the optimum."""
     return np.log10(np.maximum(values - task.optimum, 1e-12))
-
-
-def verdict(holds: Any) -> Any:
-    """The two plain verdicts."""
-    return "reproduced" if holds else "not reproduced"

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.layers import (
     chain_cost,
     checkpoint_cost,
@@ -72,7 +72,7 @@ def _chains() -> Claim:
         "a Jacobian costs n_0 sum n_k n_{k+1} forward and n_t sum n_k n_{k+1} backward",
         "8631840 and 89400; 250000 both ways, best order 57500",
         "; ".join(found),
-        "reproduced" if exact else "not reproduced",
+        verdict(exact),
     )
 
 
@@ -92,13 +92,13 @@ def _modes(sizes):
             "backward mode: a gradient costs a constant times one evaluation",
             "a constant, the same for any number of inputs",
             f"{min(reverse):.2f} to {max(reverse):.2f} times, for {10 * sizes[0] + 10} to {10 * sizes[-1] + 10} inputs",
-            "reproduced" if max(reverse) <= 4 else "not reproduced",
+            verdict(max(reverse) <= 4),
         ),
         Claim(
             "forward mode: a gradient costs as many evaluations as there are inputs",
             "p times",
             f"{forward[-1] / (10 * sizes[-1] + 10):.2f} times the number of inputs; relative growth {growth:.2f}",
-            "reproduced" if 0.7 < growth < 1.4 else "not reproduced",
+            verdict(0.7 < growth < 1.4),
         ),
     )
     return claims, (reverse, forward)
@@ -123,7 +123,7 @@ def _swell() -> Claim:
         "symbolic differentiation ignores the order of evaluation: without sharing, formulas swell",
         "stated",
         f"12 iterations of a quadratic map: {written} nodes written out, {shared} as a graph",
-        "reproduced" if written > 100 * shared else "not reproduced",
+        verdict(written > 100 * shared),
     )
 
 
@@ -152,7 +152,7 @@ def _checkpoints(length: int) -> Claim:
         "memory log t, time t log t",
         f"t = 8, 64, 1024: {', '.join(f'{c.extra_steps} steps, {c.stored_states} states' for c in costs)}; compiled "
         f"for t = {length}: room for {memory['bisection']:.0f} states, for {memory[None]:.0f} without",
-        "reproduced" if fine else "not reproduced",
+        verdict(fine),
     )
 
 
@@ -178,7 +178,7 @@ def _reversible(steps: int) -> Claim:
         "memory independent of t",
         f"{steps} steps and back: off by {error:.1e}; memory of the gradient for 10 and 1000 steps: "
         f"{memory[0]} and {memory[1]} bytes",
-        "reproduced" if error < 1e-13 and memory[0] == memory[1] else "not reproduced",
+        verdict(error < 1e-13 and memory[0] == memory[1]),
     )
 
 
@@ -203,7 +203,7 @@ def _implicit_memory(length: int) -> Claim:
         "stated",
         f"{length} iterations in dimension 50: {plain / 1024:.0f} kB unrolled, {ours / 1024:.0f} kB implicit, "
         f"gradients {same:.0e} apart",
-        "reproduced" if ours < plain and same < 1e-4 else "not reproduced",
+        verdict(ours < plain and same < 1e-4),
     )
 
 
@@ -220,7 +220,7 @@ def _fixed_point() -> Claim:
         "the derivative of a fixed point is (I - d_x h)^-1 d_theta h",
         "-(d_x h)^-1 d_theta h (equation 66): -0.739085 for cos(theta x) at 1",
         f"{found:.6f}, finite differences {difference:.6f}",
-        "corrected" if abs(found - difference) < 1e-6 and abs(found + 0.297474) < 1e-6 else "not reproduced",
+        verdict(abs(found - difference) < 1e-6 and abs(found + 0.297474) < 1e-6, corrected=True),
     )
 
 
@@ -235,7 +235,7 @@ def _transport() -> Claim:
         "the gradient of entropic transport in the histograms is eps log u",
         f"log u: {along / epsilon:.6f} along (1, -2, 1; 1, -1)",
         f"{along:.6f}, finite differences {difference:.6f}",
-        "corrected" if abs(along - difference) < 1e-6 else "not reproduced",
+        verdict(abs(along - difference) < 1e-6, corrected=True),
     )
 
 
@@ -258,7 +258,7 @@ def _adjoint() -> Claim:
         "the discrete adjoint converges to the continuous one, which starts from the end: z(T) = grad L(x(T))",
         "z(0) = grad L (equation 65)",
         f"Euler with 10, 100, 1000 steps: {', '.join(f'{f:.6f}' for f in found)}; exact {exact:.6f}; order {order:.2f}",
-        "corrected" if 0.9 < order < 1.1 else "not reproduced",
+        verdict(0.9 < order < 1.1, corrected=True),
     )
 
 

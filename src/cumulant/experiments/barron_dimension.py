@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.layers import barron_bound, gaussian_barron_constant
 from cumulant.precision import float64
 from cumulant.randomness import generator
@@ -102,7 +102,7 @@ def _rate(curves, neurons: int) -> Claim:
         "the mean squared error falls at least as 1/q in every dimension",
         "1/q, whatever the dimension p",
         f"fitted powers of q up to {neurons} neurons: " + ", ".join(f"{v:.2f} for p = {p}" for p, v in powers.items()),
-        "reproduced" if all(v <= -0.9 for v in powers.values()) else "not reproduced",
+        verdict(all(v <= -0.9 for v in powers.values())),
     )
 
 
@@ -115,7 +115,7 @@ def _bound(curves) -> Claim:
         "the error is below Barron's bound (2 r C_f)^2 / q, with the constant term that the course leaves out",
         "some network is below it",
         "largest share of the bound: " + ", ".join(f"{share:.1e} for p = {p}" for p, share in shares.items()),
-        "reproduced" if max(shares.values()) <= 1 else "not reproduced",
+        verdict(max(shares.values()) <= 1),
     )
 
 
@@ -126,7 +126,7 @@ def _constant() -> Claim:
         "what does depend on the dimension is the constant: C_f of a Gaussian of width s is at most sqrt(p) / s",
         "at most sqrt(p) / s (Barron 1993, section IX)",
         "share of that: " + ", ".join(f"{share:.3f} for p = {p}" for p, share in shares.items()),
-        "reproduced" if max(shares.values()) <= 1 else "not reproduced",
+        verdict(max(shares.values()) <= 1),
     )
 
 

@@ -5,9 +5,9 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["Claim", "Experiment", "Report", "catalogue", "find"]
+__all__ = ["Claim", "Experiment", "Report", "catalogue", "find", "names", "verdict"]
 
 Verdict = Literal["reproduced", "corrected", "not reproduced"]
 
@@ -47,24 +47,27 @@ class Experiment:
     run: Callable[..., Report]
 
 
+def verdict(holds: Any, *, corrected: bool = False) -> Verdict:
+    """``"reproduced"`` (``"corrected"`` for a claim in its corrected form) where the check holds."""
+    if not bool(holds):
+        return "not reproduced"
+    return "corrected" if corrected else "reproduced"
+
+
+def names() -> list[str]:
+    """The names of all experiments. Each public module of this package is one; its name has dashes for underscores."""
+    found = (info.name for info in pkgutil.iter_modules(importlib.import_module("cumulant.experiments").__path__))
+    return [name.replace("_", "-") for name in found if name != "base" and not name.startswith("_")]
+
+
 def catalogue() -> dict[str, Experiment]:
-    """Every experiment by name. Each module of this package with a `run` is one; its name has dashes for
-    underscores.
-    """
-    package = importlib.import_module("cumulant.experiments")
-    found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name == "base" or info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"cumulant.experiments.{info.name}")
-        name = info.name.replace("_", "-")
-        found[name] = Experiment(name, module.TITLE, module.SOURCE, module.run)
-    return found
+    """Every experiment by name; this imports them all."""
+    return {name: find(name) for name in names()}
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name; an unknown name is an error that lists the known ones."""
-    known = catalogue()
-    if name not in known:
-        raise ValueError(f"no experiment is called {name!r}; there are: {', '.join(known)}")
-    return known[name]
+    """The experiment of that name, the only one imported; an unknown name is an error that lists the known ones."""
+    if name not in names():
+        raise ValueError(f"no experiment is called {name!r}; there are: {', '.join(names())}")
+    module = importlib.import_module(f"cumulant.experiments.{name.replace('-', '_')}")
+    return Experiment(name, module.TITLE, module.SOURCE, module.run)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.optim import SGD, InverseTime, LeastSquares, Logistic, Quadratic, is_separable, level_axes, pca
 from cumulant.randomness import generator
 
@@ -55,7 +55,7 @@ def _coercive(generate) -> Claim:
         "features from n = p on",
         'ker A = {0} "only holds if" the features span a smaller space (sic: fails)',
         f"strong convexity found where the rank is full and nowhere else, {right} of 50 random matrices",
-        "corrected" if right == 50 else "not reproduced",
+        verdict(right == 50, corrected=True),
     )
 
 
@@ -77,7 +77,7 @@ def _separable(generate) -> Claim:
         "coercive if ker A = {0}",
         f"30 x 3 of full rank, separable: {is_separable(A, signs)}; the loss along a separating direction "
         + ", ".join(f"{value:.1e}" for value in values),
-        "corrected" if is_separable(A, signs) and falls and np.linalg.matrix_rank(A) == 3 else "not reproduced",
+        verdict(is_separable(A, signs) and falls and np.linalg.matrix_rank(A) == 3, corrected=True),
     )
 
 
@@ -95,7 +95,7 @@ def _one_minimiser() -> Claim:
         "derivative (x^4 at 0)",
         "drawn",
         f"min(1, x^2): one minimiser {single}, bounded {bounded}; x^4: chords strictly above {strict}, f''(0) = 0",
-        "reproduced" if single and bounded and strict else "not reproduced",
+        verdict(single and bounded and strict),
     )
 
 
@@ -110,7 +110,7 @@ def _partial_derivatives() -> Claim:
         "partial derivatives may exist where there is no derivative: 2xy(x + y)/(x^2 + y^2) at 0",
         "not differentiable",
         f"slopes along the axes {axes[0]:g} and {axes[1]:g}, between them {along:.8f} = sqrt 2",
-        "reproduced" if axes == (0.0, 0.0) and abs(along - np.sqrt(2)) < 1e-8 else "not reproduced",
+        verdict(axes == (0.0, 0.0) and abs(along - np.sqrt(2)) < 1e-8),
     )
 
 
@@ -124,7 +124,7 @@ def _axes() -> Claim:
         "same axes, inverse widths",
         f"four points: variances {cloud.variances[0]:.4f} and {cloud.variances[1]:.4f}, widths times widths "
         f"{product[0]:.6f} and {product[1]:.6f}",
-        "reproduced" if same < 1e-9 and np.max(np.abs(product - 1)) < 1e-9 else "not reproduced",
+        verdict(same < 1e-9 and np.max(np.abs(product - 1)) < 1e-9),
     )
 
 
@@ -143,9 +143,7 @@ def _steepest() -> Claim:
         "the best direction of length r tends to minus the gradient, at first order in r",
         "-grad f / |grad f| as r goes to 0",
         "distances for r = 0.1, 0.01, 0.001: " + ", ".join(f"{d:.2e}" for d in distances),
-        "reproduced"
-        if 8 < distances[0] / distances[1] < 13 and 8 < distances[1] / distances[2] < 13
-        else "not reproduced",
+        verdict(8 < distances[0] / distances[1] < 13 and 8 < distances[1] / distances[2] < 13),
     )
 
 
@@ -163,7 +161,7 @@ def _balls(generate) -> Claim:
         "non-convex for q < 1",
         f"middles of 2000 pairs of points of the sphere stay inside for q = {', '.join(f'{q:g}' for q in good)} and "
         "leave for " + ", ".join(f"{q:g}" for q in convex if q not in good),
-        "reproduced" if good == [1.0, 1.5, 2.0] else "not reproduced",
+        verdict(good == [1.0, 1.5, 2.0]),
     )
 
 
@@ -193,11 +191,11 @@ def _concentration(generate, count: int) -> Claim:
     error = np.std(found**2, axis=0, ddof=1) / np.sqrt(count)
     off = float(np.max(np.abs(measured - expected)[[10, 30, 100]] / error[[10, 30, 100]]))
     return Claim(
-        "the law of the iterates concentrates on the minimum",
+        "the distribution of the iterates concentrates on the minimum",
         "density concentrates at 0 (figure 16)",
         f"{count} paths: E x_k^2 at k = 10, 30, 100 is {', '.join(f'{measured[k]:.4f}' for k in (10, 30, 100))}, "
         f"exactly {', '.join(f'{expected[k]:.4f}' for k in (10, 30, 100))} ({off:.1f} standard errors)",
-        "reproduced" if off < 4 and expected[100] < expected[30] < expected[10] else "not reproduced",
+        verdict(off < 4 and expected[100] < expected[30] < expected[10]),
     )
 
 

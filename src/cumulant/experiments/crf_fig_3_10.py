@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import dual_ascent, many, notes, tasks, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import dual_ascent, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, verdict
 
 TITLE = "The stale estimate of the duality gap over the gap, by the share of draws by gap"
 SOURCE = "Le Priol (2021), thesis, figure 3.10"

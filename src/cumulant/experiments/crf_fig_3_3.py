@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, verdict
 
 TITLE = "Five sampling schemes of dual coordinate ascent on handwritten words"
 SOURCE = "Le Priol (2021), thesis, figure 3.3"

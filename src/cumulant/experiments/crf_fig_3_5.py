@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from cumulant.sequences.solvers.sag import SequenceSAG
 

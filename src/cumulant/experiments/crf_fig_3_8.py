@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import folder, many, notes, ocr, tasks, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import folder, many, notes, ocr, tasks
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.experiments.crf_fig_3_5 import SOLVERS
 
 TITLE = "Test error of dual coordinate ascent, exponentiated gradient and SAG"

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, follow, many, notes, tasks, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import decades, dual_ascent, follow, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, verdict
 
 TITLE = "The precision of Newton's line search in dual coordinate ascent"
 SOURCE = "Le Priol (2021), thesis, figure 3.9 and section 3.6.2"

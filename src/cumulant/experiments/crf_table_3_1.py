@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments._crf import LEFT_OUT, conll, folder, verdict
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments._crf import LEFT_OUT, conll, folder
+from cumulant.experiments.base import Claim, Report, verdict
 
 TITLE = "Sizes of four sequence-labelling tasks, their weights, and the memory of each solver"
 SOURCE = "Le Priol (2021), thesis, table 3.1 and appendix 3.A"
@@ -87,7 +87,7 @@ def _ocr():
         "n = 6,202, N = 52,827",
         f"n = {n:,}, N = {nodes:,}; {int(lengths.sum()):,} letters + {len(lengths):,} separators - {n:,} = "
         f"{separators:,}",
-        "corrected" if (n, nodes, separators) == (6_202, 47_010, 52_827) else "not reproduced",
+        verdict((n, nodes, separators) == (6_202, 47_010, 52_827), corrected=True),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.graphical import (
     MCMC,
     FastMixing,
@@ -73,21 +73,21 @@ def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
             "the schedule for accuracy 2 with probability 0.9",
             "K = 46, M = 1533, v = 561",
             f"K = {sizes[0][0]}, M = {sizes[0][1]}, v = {sizes[0][2]}",
-            "reproduced" if sizes[0] == (46, 1533, 561) else "not reproduced",
+            verdict(sizes[0] == (46, 1533, 561)),
         ),
         Claim(
             "with the concentration R / sqrt(M), errors r / l2 and C = 16, a tenth of the work gives that guarantee",
             "46 x 1533 x 561 = 39.6 million updates",
             f"{' x '.join(map(str, sizes[1]))} = {corrected.work / 1e6:.1f} million updates; worst distance "
             f"{last['corrected']:.3f}",
-            "corrected" if sizes[1] == (46, 151, 515) and last["corrected"] < EPS else "not reproduced",
+            verdict(sizes[1] == (46, 151, 515) and last["corrected"] < EPS, corrected=True),
         ),
         Claim(
             "the solution is much nearer to the optimum than the guarantee",
             "much tighter than 2",
             f"largest distance {last['printed']:.4f} at the end, {ten:.4f} after 10 iterations; objective within "
             f"{gap['printed']:.1e} ({len(runs['printed'])} draws)",
-            "reproduced" if fine else "not reproduced",
+            verdict(fine),
         ),
     )
 

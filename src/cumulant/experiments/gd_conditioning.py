@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.optim import ConjugateGradient, ExactLineSearch, GradientDescent, Objective, Quadratic, rates
 from cumulant.optim import run as minimise
 from cumulant.randomness import generator
@@ -54,7 +54,7 @@ def _contraction():
         "V-shaped, least at 2 / (L + mu)",
         f"mu = 1, L = 10: measured within {agreement:.0e} of h; best of the grid {best:.4f} (2/11 = {2 / 11:.4f}), "
         f"factor {min(factors):.4f}",
-        "reproduced" if agreement < 1e-12 and abs(best - 2 / 11) < 1e-12 else "not reproduced",
+        verdict(agreement < 1e-12 and abs(best - 2 / 11) < 1e-12),
     )
     return claim, (sizes, np.array(factors))
 
@@ -75,7 +75,7 @@ def _zigzag():
         "orthogonal directions, zig-zag",
         f"largest cosine {np.max(np.abs(cosines)):.0e}; factors of f {ratios.min():.6f} to {ratios.max():.6f}, "
         f"(9/11)^2 = {(9 / 11) ** 2:.6f}",
-        "reproduced" if np.max(np.abs(cosines)) < 1e-9 and np.ptp(ratios) < 1e-9 else "not reproduced",
+        verdict(np.max(np.abs(cosines)) < 1e-9 and np.ptp(ratios) < 1e-9),
     )
     fixed = {tau: _iterates(GradientDescent(tau), problem, [10.0, 1.0], 12) for tau in (0.05, 0.15)}
     return claim, {"greedy": points} | {f"tau = {tau:.2f}": path for tau, path in fixed.items()}
@@ -99,7 +99,7 @@ def _conditioning() -> Claim:
         "steps to 1e-6: "
         + ", ".join(f"{condition:g}: {steps}" for condition, (steps, _) in needed.items())
         + f"; power {power:.2f}",
-        "reproduced" if reached and 0.9 < power < 1.1 else "not reproduced",
+        verdict(reached and 0.9 < power < 1.1),
     )
 
 
@@ -120,7 +120,7 @@ def _conjugate(n: int) -> Claim:
         "far better",
         f"Laplacian of {n} points, condition number {spectrum[-1] / spectrum[0]:.0f}: relative error 1e-6 after {ours} "
         f"steps against {steps}",
-        "reproduced" if 0 < 20 * ours < steps else "not reproduced",
+        verdict(0 < 20 * ours < steps),
     )
 
 
@@ -137,7 +137,7 @@ def _degenerate(generate, quick: bool) -> Claim:
         "without strong convexity f(x_k) - f* <= dist^2 / (4 e tau k): eleven times less than printed",
         "dist^2 / (tau k)",
         f"largest gap tau k / dist^2 {worst:.4f}, 1 / (4 e) = {1 / (4 * np.e):.4f}",
-        "corrected" if worst <= 1 / (4 * np.e) else "not reproduced",
+        verdict(worst <= 1 / (4 * np.e), corrected=True),
     )
 
 
@@ -152,7 +152,7 @@ def _worst() -> Claim:
         "for convex functions f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2), and a function attains it",
         "L |x_0 - x*|^2 / (2 (k + 1))",
         "gap over the bound on a Huber function, k = 1, 10, 49: " + ", ".join(f"{ratio:.9f}" for ratio in ratios),
-        "corrected" if np.max(np.abs(np.array(ratios) - 1)) < 1e-9 else "not reproduced",
+        verdict(np.max(np.abs(np.array(ratios) - 1)) < 1e-9, corrected=True),
     )
 
 

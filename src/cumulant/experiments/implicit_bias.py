@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.geometry import Burg, Euclidean, Hypentropy, Power, Shannon
 from cumulant.optim import GradientDescent, LeastSquares, implicit_bias, small_start_limit
 from cumulant.optim import run as descend
@@ -52,7 +52,7 @@ def _plain() -> Claim:
         "gradient descent from zero ends at the solution of least norm",
         "A^+ y = (0.4, 0.8)",
         f"({found[0]:.6f}, {found[1]:.6f}), {error:.1e} from the prediction",
-        "reproduced" if error < 1e-10 and np.allclose(predicted, (0.4, 0.8), atol=1e-12) else "not reproduced",
+        verdict(error < 1e-10 and np.allclose(predicted, (0.4, 0.8), atol=1e-12)),
     )
 
 
@@ -66,7 +66,7 @@ def _powers(quick: bool) -> Claim:
         "the flow of x = z^b is the mirror flow of the power entropy with alpha = 2/b, b^2 times faster",
         "the same flow (the factor b^2 of time is left out)",
         f"largest distance {worst:.1e} once time is multiplied by b^2",
-        "corrected" if worst < 1e-7 else "not reproduced",
+        verdict(worst < 1e-7, corrected=True),
     )
 
 
@@ -78,7 +78,7 @@ def _exponential() -> Claim:
         "the flow of x = exp z is the mirror flow of Burg's entropy: its metric has inverse diag(x^2)",
         "Q = diag(1 / x^2)",
         f"largest distance {error:.1e} with Q = diag(x^2)",
-        "corrected" if error < 1e-7 else "not reproduced",
+        verdict(error < 1e-7, corrected=True),
     )
 
 
@@ -93,7 +93,7 @@ def _sparse(quick: bool) -> Claim:
         "first entry "
         + ", ".join(f"{w:.2g} from {s:g}" for w, s in zip(wrong, starts, strict=True))
         + f"; limit {limit}",
-        "reproduced" if falling and wrong[-1] < 2e-4 and np.allclose(limit, (0, 1), atol=1e-9) else "not reproduced",
+        verdict(falling and wrong[-1] < 2e-4 and np.allclose(limit, (0, 1), atol=1e-9)),
     )
 
 
@@ -106,7 +106,7 @@ def _not_always_sparse() -> Claim:
         "the bias is that of the l1 norm for x = z^b only if b >= 2; for b = 4/3 it is that of l^1.5",
         "l1 for every b > 0",
         f"flow ({found[0]:.4f}, {found[1]:.4f}), l^1.5 projection ({limit[0]:.4f}, {limit[1]:.4f}), l1 solution (0, 1)",
-        "corrected" if error < 1e-3 and found[0] > 0.2 else "not reproduced",
+        verdict(error < 1e-3 and found[0] > 0.2, corrected=True),
     )
 
 
@@ -124,7 +124,7 @@ def _signed(quick: bool) -> Claim:
         "least l1 norm for a small start",
         f"({', '.join(f'{v:.4g}' for v in flow.last)}): {error:.1e} from the projection, {near:.1g} from {sparse}; "
         f"u v conserved to {drift:.0e}",
-        "reproduced" if error < 1e-7 and near < (1e-2 if quick else 1e-3) and drift < 1e-2 else "not reproduced",
+        verdict(error < 1e-7 and near < (1e-2 if quick else 1e-3) and drift < 1e-2),
     )
 
 
@@ -137,7 +137,7 @@ def _hadamard() -> Claim:
         "the flow of x = u v is a hypentropy flow too, with beta = |u_0^2 - v_0^2| / 2, twice as fast",
         "not stated",
         f"largest distance {error:.1e}",
-        "reproduced" if error < 1e-7 else "not reproduced",
+        verdict(error < 1e-7),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments._ipsa import SOURCE
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.optim import Objective
 from cumulant.optim import run as descend
 from cumulant.optim.interior_point import (
@@ -61,28 +61,26 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "the minimisers of the barrier function of x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2 lie on a known curve",
             "four minimisers and the path, drawn",
             f"largest distance to the closed form {miss:.0e} for mu = {', '.join(f'{mu:g}' for mu in MUS)}",
-            "reproduced" if miss < 1e-8 else "not reproduced",
+            verdict(miss < 1e-8),
         ),
         Claim(
             "on the central path the duality gap is m mu",
             "eta = m mu",
             f"f - q - 2 mu at most {off:.0e}",
-            "reproduced" if off < 1e-8 else "not reproduced",
+            verdict(off < 1e-8),
         ),
         Claim(
             "the path ends in the solution (0, 0)",
             "(0, 0)",
             f"({solved.x[0]:.1e}, {solved.x[1]:.1e}) after {solved.work} steps, certified to "
             f"{solved.certificate.upper if solved.certificate else np.inf:.0e}",
-            "reproduced" if solved.status == "converged" and np.max(np.abs(solved.x)) < 1e-6 else "not reproduced",
+            verdict(solved.status == "converged" and np.max(np.abs(solved.x)) < 1e-6),
         ),
         Claim(
             "the barrier of x >= 1 is -log(x - 1): 0.693 at 1.5, zero at 2, infinite outside",
             "drawn",
             ", ".join(f"{each:.6f}" for each in seen),
-            "reproduced"
-            if abs(seen[0] - np.log(2)) < 1e-12 and abs(seen[1]) < 1e-12 and np.isinf(seen[2])
-            else "not reproduced",
+            verdict(abs(seen[0] - np.log(2)) < 1e-12 and abs(seen[1]) < 1e-12 and np.isinf(seen[2])),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), path),))

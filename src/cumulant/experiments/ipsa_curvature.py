@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.experiments._ipsa import SOURCE, N, error, exact, sets
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.optim import LeastSquares
 from cumulant.optim.interior_point import (
     Bounds,
@@ -53,7 +53,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "damped Barzilai-Borwein averages Rayleigh quotients: it finds the scale of a convex function",
             "finds a global scale when f is convex",
             f"H = diag(1, 4, 10), noisy pairs: {scale[-1]:.2f} after {updates} updates, a third of the trace is 5",
-            "reproduced" if abs(scale[-1] / 5 - 1) < 0.1 else "not reproduced",
+            verdict(abs(scale[-1] / 5 - 1) < 0.1),
         ),
         Claim(
             "damped BFGS keeps the matrix positive definite and learns the curvature with gamma from 0.75 to 0.9",
@@ -65,16 +65,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
                 for gamma in GAMMAS
             )
             + f" (true 1, 4, 10); without a cap on t, gamma = 0.9: {', '.join(f'{value:.2f}' for value in free)}",
-            "reproduced"
-            if all(off[gamma] < 0.2 for gamma in (0.75, 0.9)) and min(least.values()) > 0
-            else "not reproduced",
+            verdict(all(off[gamma] < 0.2 for gamma in (0.75, 0.9)) and min(least.values()) > 0),
         ),
         Claim(
             "on a function that is not convex the damped matrix is more stable than the damped scale",
             "more stable",
             f"runs that go astray: scale {100 * astray['bb']:.1f} %, matrix {100 * astray['bfgs']:.1f} %, no curvature "
             f"{100 * astray['identity']:.1f} %",
-            "reproduced" if astray["bfgs"] < astray["bb"] else "not reproduced",
+            verdict(astray["bfgs"] < astray["bb"]),
         ),
         Claim(
             "in Mehrotra's rule an exponent of about 2 does better than 3 when gradients are noisy",
@@ -83,13 +81,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             + ", ".join(f"exponent {e:g}: {v:.4f}" for e, v in zip(EXPONENTS, errors[0], strict=True))
             + f"; 2 better than 3 on {np.mean(errors[1]):.0%} of them; the ceiling alone {errors[2]:.4f}; the rule "
             "without a ceiling " + ", ".join(f"{e:g}: {v:.4f}" for e, v in zip(EXPONENTS, errors[3], strict=True)),
-            "reproduced" if errors[0][1] < errors[0][2] else "not reproduced",
+            verdict(errors[0][1] < errors[0][2]),
         ),
         Claim(
             "projection onto x >= 0 cuts the negative coordinates off",
             "drawn",
             f"(-0.3, 0.8) becomes ({projected[0]:g}, {projected[1]:g})",
-            "reproduced" if np.array_equal(projected, [0.0, 0.8]) else "not reproduced",
+            verdict(np.array_equal(projected, [0.0, 0.8])),
         ),
     )
     pictures = () if output is None else (_draw(Path(output), scale, matrices, updates),)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments._ipsa import SOURCE, error, exact, learn, listed, sets
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 
 __all__ = ["SOURCE", "TITLE", "run"]
 
@@ -34,13 +34,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "one pass shrinks the coefficients that the Lasso discards, and does not discard them",
             "shrinks but does not discard",
             f"lam/N = 1.25, mean size of those that are zero in the exact solution: {leftover[0]:.3f} after one pass",
-            "reproduced" if 0.05 < leftover[0] < 0.5 else "not reproduced",
+            verdict(0.05 < leftover[0] < 0.5),
         ),
         Claim(
             "ten passes come close to the selection of the exact Lasso",
             "close to exact",
             f"the same after {' and '.join(map(str, passes[1:]))} passes: {listed(leftover[1:])}",
-            "reproduced" if leftover[1] < leftover[0] / 2 else "not reproduced",
+            verdict(leftover[1] < leftover[0] / 2),
         ),
         Claim(
             "the error falls with every tenfold number of passes, by more than half at lam/N = 1.25",
@@ -49,14 +49,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
                 f"lam/N = {w:g}: {', '.join(f'{e:.4f}' for e in row)}" for w, row in zip(WEIGHTS, errors, strict=True)
             )
             + f" after {', '.join(map(str, passes))} passes (exact solutions to a relative gap of {gap:.0e})",
-            "reproduced" if np.all(factors > 1) and np.all(factors[1] > 2) and gap < 1e-9 else "not reproduced",
+            verdict(np.all(factors > 1) and np.all(factors[1] > 2) and gap < 1e-9),
         ),
         Claim(
             "for many passes the centring parameter must tend to zero",
             "required by the argument for convergence",
             f"after ten passes sigma = 1/2 has {', '.join(f'{e:.4f}' for e in constant)}, k^-0.9 has "
             f"{', '.join(f'{e:.4f}' for e in errors[:, 1])}",
-            "reproduced" if np.all(constant > errors[:, 1]) else "not reproduced",
+            verdict(np.all(constant > errors[:, 1])),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), A[:1], y[:1]),))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 
 __all__ = ["SOURCE", "TITLE", "run"]
 
@@ -27,13 +27,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "always best",
             f"lam/N = {', '.join(f'{w:g}' for w in WEIGHTS)}: {listed(inner)} against {listed(rest.min(axis=0))} of "
             f"the best other (largest relative duality gap of the exact solutions {gap:.0e})",
-            "reproduced" if np.all(inner < rest.min(axis=0)) and gap < 1e-9 else "not reproduced",
+            verdict(np.all(inner < rest.min(axis=0)) and gap < 1e-9),
         ),
         Claim(
             "it does not get worse for small or large penalties",
             "no degradation",
             f"largest over smallest: {inner.max() / inner.min():.2f}",
-            "reproduced" if inner.max() <= 1.25 * inner.min() else "not reproduced",
+            verdict(inner.max() <= 1.25 * inner.min()),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), errors),))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 
 __all__ = ["SOURCE", "TITLE", "run"]
 
@@ -35,7 +35,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "the error of the interior-point method hardly depends on k0",
             "insensitive to the initial step size",
             f"between {inner.min():.3f} and {inner.max():.3f} for k0 from 1 to 200, {len(variants)} variants",
-            "reproduced" if inner.min() >= 0.17 and inner.max() <= 0.30 else "not reproduced",
+            verdict(inner.min() >= 0.17 and inner.max() <= 0.30),
         ),
         Claim(
             "every other method diverges when its first steps are long",
@@ -43,7 +43,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "k0 = 10: "
             + ", ".join(f"{name} {value:.0e}" for name, value in zip(BASELINES, rest[:, at[10]], strict=True))
             + f"; the mildest at k0 = 20: {rest[:, at[20]].min():.1f}",
-            "reproduced" if rest[:, at[10]].min() > 1e3 and rest[:, at[20]].min() > 5 else "not reproduced",
+            verdict(rest[:, at[10]].min() > 1e3 and rest[:, at[20]].min() > 5),
         ),
         Claim(
             "the interior-point method is the closest to the exact solution for k0 up to 50; from 100 on all methods "
@@ -51,20 +51,20 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "always closest",
             f"k0 = 50: {best[at[50]]:.3f} against {rest[:, at[50]].min():.3f} of the best other; k0 = 100 and 200: "
             f"{listed(best[[at[100], at[200]]])} against {listed(rest[:, [at[100], at[200]]].min(axis=0))}",
-            ("reproduced" if all(closest.values()) else "corrected") if ahead else "not reproduced",
+            verdict(ahead, corrected=not all(closest.values())),
         ),
         Claim(
             "projected gradient comes second",
             "second, clearly worse",
             f"k0 = 50: {second} is second with {rest[:, at[50]].min():.3f}, projected gradient has "
             f"{errors['projected gradient'][at[50]]:.3f}: with w = w+ - w- its steps are twice as long",
-            "reproduced" if second == "projected gradient" else "not reproduced",
+            verdict(second == "projected gradient"),
         ),
         Claim(
             "about 30 per cent of the exact coefficients are zero at lam/N = 1.25",
             "about 30%",
             f"{100 * zeros:.1f}% (largest relative duality gap of the exact solutions {gap:.0e})",
-            "reproduced" if abs(zeros - 0.32) <= 0.05 and gap < 1e-9 else "not reproduced",
+            verdict(abs(zeros - 0.32) <= 0.05 and gap < 1e-9),
         ),
     )
     pictures = () if output is None else (_draw(Path(output), errors),)

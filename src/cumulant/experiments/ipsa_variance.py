@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 
 __all__ = ["SOURCE", "TITLE", "run"]
 
@@ -31,16 +31,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "always best",
             f"nu = {', '.join(f'{nu:g}' for nu in NU)}: {listed(inner)} against {listed(rest.min(axis=0))} of the best "
             "other",
-            "reproduced" if np.all(inner < rest.min(axis=0)) else "not reproduced",
+            verdict(np.all(inner < rest.min(axis=0))),
         ),
         Claim(
             "its error hardly depends on the variance, while the others diverge as it grows",
             "insensitive",
             f"largest over smallest: {inner.max() / inner.min():.1f}; of the others "
             + ", ".join(f"{name} {row.max() / row.min():.0e}" for name, row in zip(BASELINES, rest, strict=True)),
-            "reproduced"
-            if inner.max() <= 2.5 * inner.min() and np.all(rest.max(axis=1) > 100 * rest.min(axis=1))
-            else "not reproduced",
+            verdict(inner.max() <= 2.5 * inner.min() and np.all(rest.max(axis=1) > 100 * rest.min(axis=1))),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), errors),))

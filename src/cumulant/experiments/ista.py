@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog, minimize_scalar
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.optim import (
     L1,
     AcceleratedProximalGradient,
@@ -54,7 +54,7 @@ def _threshold() -> Claim:
         "argmin (x - y)^2 / 2 + lam |x| is y moved towards zero by lam, and stays at zero from lam = |y| on",
         "S_lam(x) (sic: of y)",
         f"y = 1, lam from 0 to 2: within {error:.0e} of a numerical search",
-        "corrected" if error < 1e-6 else "not reproduced",
+        verdict(error < 1e-6, corrected=True),
     )
 
 
@@ -83,7 +83,7 @@ def _rates(generate, problems: int):
         "convergence for tau < 2 / |A|^2, no rate",
         f"{problems} random problems 15 x 30, 60 steps: largest ratio to the bound "
         + ", ".join(f"{name} {ratio:.3f}" for name, ratio in worst.items()),
-        "reproduced" if max(worst.values()) <= 1 else "not reproduced",
+        verdict(max(worst.values()) <= 1),
     )
     return claim, kept
 
@@ -108,7 +108,7 @@ def _long_steps() -> Claim:
         "steps to a relative gap of 1e-10: "
         + ", ".join(f"{share:g}/L: {steps or 'never'}" for share, steps in needed.items())
         + f"; 2.05/L after 2000 steps is {away:.1e} away",
-        "reproduced" if needed[1.0] and needed[1.99] and away > 1e-2 else "not reproduced",
+        verdict(needed[1.0] and needed[1.99] and away > 1e-2),
     )
 
 
@@ -132,7 +132,7 @@ def _small_penalties(generate) -> Claim:
         "lam = 0.1 to 1e-4: residual over the bound " + ", ".join(f"{ratio:.3f}" for ratio in ratios)
         + f" (over the printed one up to {max(printed):.2f}); l1 norm over the least "
         + ", ".join(f"{norm:.4f}" for norm in norms),
-        "corrected" if good else "not reproduced",
+        verdict(good, corrected=True),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.glm import GLM
 from cumulant.optim import ridge_path
 from cumulant.randomness import generator
@@ -92,7 +92,7 @@ def _no_better(found, features: str) -> Claim:
         "usually no better",
         f"{len(gain)} splits: mean squared errors {ridge.mean():.0f} and {lasso.mean():.0f}; the Lasso is better by "
         f"{100 * gain.mean():.2f} % (standard error over splits {100 * spread:.2f}), in {np.sum(gain > 0)} of them",
-        "reproduced" if gain.mean() <= MARGIN else "not reproduced",
+        verdict(gain.mean() <= MARGIN),
     )
 
 
@@ -103,7 +103,7 @@ def _sparse(found, p: int) -> Claim:
         "the solutions are sparse",
         f"{kept.mean():.1f} of {p} coefficients kept in the mean over splits, between {kept.min():.0f} and "
         f"{kept.max():.0f}",
-        "reproduced" if kept.mean() < p else "not reproduced",
+        verdict(kept.mean() < p),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import ConjugatePrior, NormalKnownMean, risk
 from cumulant.randomness import generator
 
@@ -61,7 +61,7 @@ def _agreement(family, theta, sizes, simulated, trials, generate):
         "simulation agrees with the exact risk wherever four moments of the divergence are finite",
         "simulation only, no exact values",
         text,
-        "reproduced" if fine else "not reproduced",
+        verdict(fine),
     )
 
 
@@ -80,40 +80,40 @@ def _claims(sizes, simulated):
             "the risk of the MLE is infinite for one and two samples, finite from three on",
             "infinite for n = 1, 2",
             ", ".join(f"n = {n}: {value:.6g}" for n, value in zip((1, 2, 3), few, strict=True)),
-            "reproduced" if np.all(np.isinf(few[:2])) and np.isfinite(few[2]) else "not reproduced",
+            verdict(np.all(np.isinf(few[:2])) and np.isfinite(few[2])),
         ),
         Claim(
             "the risk of the MLE joins its bound (5.18) and 1/(2n) fast",
             "curves close from n = 3 on",
             f"risk over bound {many[0] / bound[0]:.4f} at n = 10, {many[1] / bound[1]:.4f} at n = 100; "
             f"over 1/(2n) {many[0] / limit[0]:.3f}, {many[1] / limit[1]:.3f}",
-            "reproduced" if np.all(many <= bound) and many[0] / bound[0] > 0.97 else "not reproduced",
+            verdict(np.all(many <= bound) and many[0] / bound[0] > 0.97),
         ),
         Claim(
             "the risk of the posterior mode is finite for every n",
             "always finite",
             f"finite at all {sizes.size} sample sizes and both priors" if finite else "infinite somewhere",
-            "reproduced" if finite else "not reproduced",
+            verdict(finite),
         ),
         Claim(
             "the divergence of the posterior mode varies less than that of the MLE",
             "narrower 90% band",
             f"width at n = {sizes[middle]}: MLE {widths[None]:.3f}, posterior mode {widths[1.0, 1.0]:.3f} and "
             f"{widths[1.0, 2.0]:.3f}",
-            "reproduced" if max(widths[prior] for prior in PRIORS) < widths[None] else "not reproduced",
+            verdict(max(widths[prior] for prior in PRIORS) < widths[None]),
         ),
         Claim(
             "the posterior mode joins 1/(2n) later than the MLE, if its prior is strong",
             "the posterior mode is slower to join the asymptote",
             f"off 1/(2n) at n = {at}: MLE {off_mle:+.1%}; prior n0 = 1: {off[1.0, 1.0]:+.1%} (r = 1), "
             f"{off[1.0, 2.0]:+.1%} (r = 2); prior n0 = 10: {off[10.0, 1.0]:+.1%} (r = 1)",
-            "corrected" if max(abs(off[p]) for p in PRIORS) < abs(off_mle) < abs(off[10.0, 1.0]) else "not reproduced",
+            verdict(max(abs(off[p]) for p in PRIORS) < abs(off_mle) < abs(off[10.0, 1.0]), corrected=True),
         ),
         Claim(
             "the bound (5.19) is twice the risk for many samples",
             "factor 2",
             f"factor {loose:.4f} at n = 10000",
-            "reproduced" if abs(loose - 2) < 0.01 else "not reproduced",
+            verdict(abs(loose - 2) < 0.01),
         ),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import ConjugatePrior, Normal, risk
 from cumulant.families.risk.monte_carlo import simulated_estimates
 from cumulant.randomness import generator
@@ -37,7 +37,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "the mean of the mean parameters lies on the segment between prior and truth, at n0/(n0+n) of the way",
             "on the segment",
             f"({expected_mean[0]:g}, {expected_mean[1]:g}); simulation off by {mean_error.max():.2f} standard errors",
-            "reproduced" if mean_error.max() < 4 else "not reproduced",
+            verdict(mean_error.max() < 4),
         ),
         Claim(
             "the mean of the natural parameters names another member, which is not on the segment",
@@ -45,7 +45,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             f"theta~ = ({exact.expected_natural[0]:.4f}, {exact.expected_natural[1]:.4f}), exactly; in mean "
             f"coordinates ({centre[0]:.4f}, {centre[1]:.4f}), {off:.3f} off the segment; simulation off by "
             f"{natural_error.max():.2f} standard errors",
-            "reproduced" if off > 0.01 and natural_error.max() < 4 else "not reproduced",
+            verdict(off > 0.01 and natural_error.max() < 4),
         ),
     )
     pictures = () if output is None else (_draw(Path(output), family, natural, means, mle, expected_mean, exact),)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import ConjugatePrior, Normal, risk
 from cumulant.randomness import generator
 
@@ -35,26 +35,26 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "total = bias + variance, with the centre at the mean natural parameter",
             "theorem 5.5.2",
             f"largest relative deviation {identity:.1e} over n = 0, ..., 1000",
-            "reproduced" if identity < 1e-10 else "not reproduced",
+            verdict(identity < 1e-10),
         ),
         Claim(
             "the bias falls as 1/n^2 and the variance as 1/n",
             "bias O(1/n^2)",
             f"slopes from n = 500 to 1000: bias {slope['bias']:.3f}, variance {slope['variance']:.3f}; "
             f"the variance leads from n = {crossing} on",
-            "reproduced" if abs(slope["bias"] - 2) < 0.05 and abs(slope["variance"] - 1) < 0.05 else "not reproduced",
+            verdict(abs(slope["bias"] - 2) < 0.05 and abs(slope["variance"] - 1) < 0.05),
         ),
         Claim(
             "the total tends to the asymptote d/(2n) = 1/n",
             "1/n",
             f"n times the total at n = 1000: {1000 * tail.total[1]:.4f}",
-            "reproduced" if abs(1000 * tail.total[1] - 1) < 0.02 else "not reproduced",
+            verdict(abs(1000 * tail.total[1] - 1) < 0.02),
         ),
         Claim(
             "simulation agrees with the exact integral",
             "simulation only",
             f"n = 5: exact {five.total:.5f}, simulated {simulated.total:.5f}, off by {off:.2f} standard errors",
-            "reproduced" if off < 4 else "not reproduced",
+            verdict(off < 4),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), sizes, exact),))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families.special import phi
 
 TITLE = "phi(z) = z - 1 - log z and its symmetrised bound"
@@ -23,13 +23,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "phi(z) + phi(1/z) = (z - 1)^2/z bounds phi(z) from above",
             "upper bound for all z > 0",
             f"largest deviation from the identity {identity:.1e}; phi(z) never above it on {z.size} points",
-            "reproduced" if identity < 1e-12 and np.all(value <= both + 1e-15) else "not reproduced",
+            verdict(identity < 1e-12 and np.all(value <= both + 1e-15)),
         ),
         Claim(
             "near z = 1 the bound is twice the divergence",
             "loose by a factor 2",
             f"factor {near:.4f} at z = 1.0001",
-            "reproduced" if abs(near - 2) < 1e-3 else "not reproduced",
+            verdict(abs(near - 2) < 1e-3),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output)),))

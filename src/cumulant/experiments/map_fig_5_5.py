@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import risk
 
 TITLE = "Landscape of the risk over prior strength and prior mean, normal variance"
@@ -32,7 +32,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             + ", ".join(f"{value:.3f} (n = {n})" for n, value in zip(SIZES, landscape.best[:, unit], strict=True))
             + f" against 2; best over rule from {ratio.min():.2f} to {ratio.max():.2f}; the risk on the line is at "
             f"most {excess.max():.0%} above the least (n = {SIZES[worst[0]]}, n0 = {landscape.n0[worst[1]]:.2g})",
-            "corrected" if 0.05 < excess.max() < 0.6 else "not reproduced",
+            verdict(0.05 < excess.max() < 0.6, corrected=True),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), landscape),))

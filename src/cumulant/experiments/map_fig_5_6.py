@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import Normal
 
 TITLE = "Contours of A and A* for the normal, and the deformation of grids by their gradients"
@@ -25,13 +25,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "grad A* undoes grad A",
             "inverse maps",
             f"largest deviation {there_and_back:.1e} on a grid of {theta.size // 2} parameters",
-            "reproduced" if there_and_back < 1e-10 else "not reproduced",
+            verdict(there_and_back < 1e-10),
         ),
         Claim(
             "A(theta) + A*(mu) = <theta, mu> exactly at corresponding points",
             "conjugate functions",
             f"largest gap {np.max(np.abs(fenchel)):.1e}",
-            "reproduced" if np.max(np.abs(fenchel)) < 1e-10 else "not reproduced",
+            verdict(np.max(np.abs(fenchel)) < 1e-10),
         ),
     )
     return Report(claims, () if output is None else _draw(Path(output), family))

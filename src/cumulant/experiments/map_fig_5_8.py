@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import Normal, risk
 from cumulant.randomness import generator
 
@@ -37,16 +37,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "the mean natural parameter of the MLE is n/(n-3) times the truth, on the ray through it; none for n <= 3",
             "a path on a ray, undefined for n <= 3",
             f"n = 20: ({expected[0]:.4f}, {expected[1]:.4f}); simulation off by {off:.2f} standard errors",
-            "reproduced" if off < 4 else "not reproduced",
+            verdict(off < 4),
         ),
         Claim(
             "E mu_n runs along the segment from prior to truth, E theta_n along another curve between the same ends",
             "two different paths",
             f"at n = 5: E mu_n = ({dual[5, 0]:.3f}, {dual[5, 1]:.3f}), the member of E theta_n = "
             f"({primal[5, 0]:.3f}, {primal[5, 1]:.3f})",
-            "reproduced"
-            if np.linalg.norm(dual[5] - primal[5]) > 0.05 and towards[20] < towards[1]
-            else "not reproduced",
+            verdict(np.linalg.norm(dual[5] - primal[5]) > 0.05 and towards[20] < towards[1]),
         ),
         Claim(
             "the risk falls along the path",
@@ -55,7 +53,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             + ", ".join(f"{exact.total[k]:.5f} (n = {k})" for k in (1, 3, 5, 10, 20))
             + "; of which bias "
             + ", ".join(f"{exact.bias[k]:.5f}" for k in (1, 3, 5, 10, 20)),
-            "reproduced" if np.all(np.diff(exact.total) < 0) else "not reproduced",
+            verdict(np.all(np.diff(exact.total) < 0)),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output), family, paths, dual, primal),))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import CertificateError
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import Bernoulli, Exponential, GammaKnownShape, NormalKnownMean, risk
 
 TITLE = "omega, omega*, and the crossing of omega*(t/(1-t)) with t^2"
@@ -37,7 +37,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "omega*(t/(1-t)) <= t^2 up to the crossing",
             "0.21",
             f"{risk.QUADRATIC_RADIUS:.6f}",
-            "reproduced" if abs(crossing - risk.QUADRATIC_RADIUS) < 1e-3 else "not reproduced",
+            verdict(abs(crossing - risk.QUADRATIC_RADIUS) < 1e-3),
         ),
         Claim(
             "KL(mu* || mu) <= |mu* - mu|_F^2 for |mu* - mu|_F < 0.2153/M, M = alpha^(-1/2) the constant of A*",
@@ -46,13 +46,13 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             + ", ".join(f"{value:.3f} (alpha = {alpha:g})" for alpha, value in violated.items())
             + "; below 0.2153/M: "
             + ", ".join(f"{value:.3f}" for value in held.values()),
-            "corrected" if max(violated.values()) > 1 >= max(held.values()) else "not reproduced",
+            verdict(max(violated.values()) > 1 >= max(held.values()), corrected=True),
         ),
         Claim(
             "Bernoulli and categorical entropies are bounded, not self-concordant, and get no certificate",
             "self-concordant",
             f"Bernoulli, mu* = 0.01, mu = 1e-12: norm {norm:.4f}, KL {kl:.4f} > {norm**2:.4f}; refused: {refused}",
-            "corrected" if refused and kl > norm**2 else "not reproduced",
+            verdict(refused and kl > norm**2, corrected=True),
         ),
     )
     return Report(claims, () if output is None else (_draw(Path(output)),))

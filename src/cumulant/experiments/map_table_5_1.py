@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.families import NormalKnownMean, NormalKnownVariance, risk
 from cumulant.optim import rates
 from cumulant.randomness import generator
@@ -47,7 +47,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
                 f"analysis by {analysis.name} {analysis.equation}: holds on -log, rate 1/n, bounds f, last iterate",
                 _words(PUBLISHED[analysis.name]),
                 f"{_words(found)}; {_evidence(analysis.name, constants, gap)}",
-                "reproduced" if found == PUBLISHED[analysis.name] else "not reproduced",
+                verdict(found == PUBLISHED[analysis.name]),
             )
         )
     claims.append(
@@ -55,7 +55,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "where (5.31) holds (a quadratic, C = 1), steps 2/(n+1) bring f within 4C/(n+1) of its minimum on average",
             "O(1/n) for an average of iterates, constants not given",
             f"measured {measured:.5f} at n = 200, bound {allowed:.5f}",
-            "reproduced" if measured <= allowed else "not reproduced",
+            verdict(measured <= allowed),
         )
     )
     pictures = () if output is None else (_draw(Path(output), ratios, constants, gap),)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cumulant import families
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.geometry import Burg, Shannon
 from cumulant.geometry.projections import simplex
 from cumulant.optim import (
@@ -64,7 +64,7 @@ def _smooth(generate) -> Claim:
         "stated in general",
         f"Poisson fit at 2000 points: largest Euclidean curvature {euclidean:.1e}, relative to Burg's entropy "
         f"{relative:.2f}, within its constant sum b = {counts.sum():g}",
-        "reproduced" if euclidean > 1e4 * relative and relative <= counts.sum() else "not reproduced",
+        verdict(euclidean > 1e4 * relative and relative <= counts.sum()),
     )
 
 
@@ -89,7 +89,7 @@ def _poisson(generate, problems: int):
         "on relatively smooth functions f(x_k) - f(x) <= L D(x|x_0) / k",
         "O(1/k), without the constant",
         f"Poisson fits in Burg's geometry: largest ratio to the bound {worst:.3f}, {problems} problems, 300 steps",
-        "reproduced" if worst <= 1 else "not reproduced",
+        verdict(worst <= 1),
     )
     return claim, kept
 
@@ -115,7 +115,7 @@ def _linear() -> Claim:
         "under relative strong convexity D(x*|x_k) <= (1 - mu/L)^k D(x*|x_0): the minimiser comes first",
         "D(x_k|x*) <= O(D(x*|x_0) (1 - mu/L)^k)",
         f"largest ratio to the bound {worst:.6f}; the printed order needs a constant of {beyond:.2f} here",
-        "corrected" if worst <= 1 + 1e-9 else "not reproduced",
+        verdict(worst <= 1 + 1e-9, corrected=True),
     )
 
 
@@ -131,7 +131,7 @@ def _implicit() -> Claim:
         "implicit steps of any size: f(x_k) - f* <= D(x*|x_0) / (tau k)",
         "O(1/k), without the constant",
         ", ".join(f"tau = {tau:g}: largest ratio {ratio:.3f}" for tau, ratio in ratios.items()),
-        "reproduced" if max(ratios.values()) <= 1 else "not reproduced",
+        verdict(max(ratios.values()) <= 1),
     )
 
 
@@ -165,7 +165,7 @@ def _simplex(generate, d: int, steps: int):
         "the Bregman geometry lowers the radius: log d against d",
         f"d = {d}: guarantee {guarantees[0]:.1f} / k against {guarantees[1]:.1f} / k; after {steps} steps "
         + ", ".join(f"{name} {mine:.1e} against {theirs:.1e}" for name, (mine, theirs) in last.items()),
-        "corrected" if ordering and within and guarantees[0] < guarantees[1] else "not reproduced",
+        verdict(ordering and within and guarantees[0] < guarantees[1], corrected=True),
     )
     return claim, kept
 
@@ -180,7 +180,7 @@ def _radius(generate) -> Claim:
         "|x* - x_0|^2 <= d",
         f"d = {d}: largest KL {kl:.4f} (log d = {np.log(d):.4f}), largest squared distance {squared:.4f} "
         f"(1 - 1/d = {1 - 1 / d:.4f})",
-        "corrected" if kl <= np.log(d) + 1e-12 and abs(squared - (1 - 1 / d)) < 1e-12 else "not reproduced",
+        verdict(kl <= np.log(d) + 1e-12 and abs(squared - (1 - 1 / d)) < 1e-12, corrected=True),
     )
 
 
@@ -194,7 +194,7 @@ def _likelihood(generate) -> Claim:
         "in its own geometry a likelihood is minimised by one step of size one",
         "one step",
         f"{result.work} step, {error:.1e} from the maximum-likelihood estimate",
-        "reproduced" if result.work == 1 and error < 1e-8 else "not reproduced",
+        verdict(result.work == 1 and error < 1e-8),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.graphical import (
     MCMC,
     ContrastiveDivergence,
@@ -24,19 +24,19 @@ from cumulant.graphical import (
 from cumulant.randomness import generator, seed
 
 TITLE = "A mis-specified Ising grid: likelihood in a fast-mixing set against its rivals"
-SOURCE = "Domke (2015), introduction and conclusion: the methods it contrasts; the laws and sizes are ours"
+SOURCE = "Domke (2015), introduction and conclusion: the methods it contrasts; the distributions and sizes are ours"
 
 NOTES = (
     "The paper argues for the projection of the data onto a fast-mixing set and against methods whose target is "
     "unclear where the model is wrong; it shows no numbers, so these are ours. The data come from grids with a "
     "hidden spin in the middle of each square (which couples diagonal neighbours and four spins at once) or with "
-    "products of three spins; the model is a grid of pairs. 4 x 4: KL(law || fit) by enumeration, 5 samples of "
+    "products of three spins; the model is a grid of pairs. 4 x 4: KL(truth || fit) by enumeration, 5 samples of "
     "1,000. 20 x 20: mean held-out log-likelihood, exact by elimination. Criteria, fixed beforehand, are on means "
     "over samples: the fit in the set is at most 0.01 nats worse than the pseudo-likelihood fit projected onto it, "
     "sampling is within 0.01 nats of the exact fit in the set, and exact maximum likelihood is no worse than "
     "pseudo-likelihood and the tree. The first run (5 samples, 1,000 chains) reproduced the 7 claims it had, with "
     "sampling within 0.0005 and 0.0030 nats of the exact fit in the set. The comparison with pseudo-likelihood outside "
-    "the set was added after it: where the law is outside the set, staying in it costs more than pseudo-likelihood "
+    "the set was added after it: where the truth is outside the set, staying in it costs more than pseudo-likelihood "
     "loses by its wrong target. The large grid was 10 x 10 in the first runs, with the same criterion and verdict."
 )
 SET, L2 = FastMixing(0.9), 1e-3
@@ -47,18 +47,18 @@ NAMES = (
 
 
 def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
-    """Two laws on 4 x 4 by enumeration, and hidden spins on 20 x 20 by held-out likelihood."""
+    """Two distributions on 4 x 4 by enumeration, and hidden spins on 20 x 20 by held-out likelihood."""
     draw = generator(rng)
     tables = {}
-    for law in ("hidden spins", "products of three"):
-        log_p = _law(law)
+    for distribution in ("hidden spins", "products of three"):
+        log_p = _distribution(distribution)
         states = _all_states(16)
         each = []
         for _ in range(2 if quick else 5):
             x = states[draw.choice(len(states), size=1000, p=np.exp(log_p))]
             fits = _fits(x, grid(4, 4), 16, draw, quick)
             each.append([float(np.exp(log_p) @ (log_p - m.log_prob(states))) for m in fits.values()])
-        tables[law] = np.array(each)
+        tables[distribution] = np.array(each)
     large = None if quick else _large(draw)
     pictures = () if output is None else (_draw(Path(output), tables, large),)
     return Report(_claims(tables, large), pictures, NOTES)
@@ -68,7 +68,7 @@ def _all_states(n):
     return 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1
 
 
-def _law(name):
+def _distribution(name):
     """The logarithm of the probability of each of the states of `_all_states`."""
     x = _all_states(16)
     if name == "hidden spins":
@@ -130,36 +130,34 @@ def _large(draw):
 
 def _claims(tables, large):
     claims = []
-    for law, each in tables.items():
+    for distribution, each in tables.items():
         mean = dict(zip(NAMES, each.mean(axis=0), strict=True))
         text = ", ".join(f"{name} {value:.4f}" for name, value in mean.items())
         kept = mean["likelihood in the set"]
         claims += [
             Claim(
-                f"{law}: in the set, likelihood is no worse than the projected pseudo-likelihood",
+                f"{distribution}: in the set, likelihood is no worse than the projected pseudo-likelihood",
                 "an argument, no numbers",
                 f"KL {kept:.4f} against {mean['pseudo-likelihood, projected']:.4f} nats",
-                "reproduced" if kept <= mean["pseudo-likelihood, projected"] + 0.01 else "not reproduced",
+                verdict(kept <= mean["pseudo-likelihood, projected"] + 0.01),
             ),
             Claim(
-                f"{law}: in the set, likelihood is no worse than pseudo-likelihood anywhere",
+                f"{distribution}: in the set, likelihood is no worse than pseudo-likelihood anywhere",
                 "an argument, no numbers",
                 f"KL {kept:.4f} against {mean['pseudo-likelihood']:.4f} nats",
-                "reproduced" if kept <= mean["pseudo-likelihood"] else "not reproduced",
+                verdict(kept <= mean["pseudo-likelihood"]),
             ),
             Claim(
-                f"{law}: learning by sampling gives what exact learning in the set gives",
+                f"{distribution}: learning by sampling gives what exact learning in the set gives",
                 "theorem 6",
                 f"KL {mean['the same by sampling']:.4f} against {kept:.4f} nats",
-                "reproduced" if abs(mean["the same by sampling"] - kept) < 0.01 else "not reproduced",
+                verdict(abs(mean["the same by sampling"] - kept) < 0.01),
             ),
             Claim(
-                f"{law}: maximum likelihood is no worse than pseudo-likelihood and the best tree",
+                f"{distribution}: maximum likelihood is no worse than pseudo-likelihood and the best tree",
                 "an argument, no numbers",
                 text,
-                "reproduced"
-                if mean["likelihood"] <= min(mean["pseudo-likelihood"], mean["tree"])
-                else "not reproduced",
+                verdict(mean["likelihood"] <= min(mean["pseudo-likelihood"], mean["tree"])),
             ),
         ]
     if large is not None:
@@ -169,7 +167,7 @@ def _claims(tables, large):
                 "20 x 20, hidden spins: a model that is certain to mix predicts better than the best tree",
                 "an argument, no numbers",
                 ", ".join(f"{name} {value:.2f}" for name, value in large.items()) + " nats an observation",
-                "reproduced" if ours > tree else "not reproduced",
+                verdict(ours > tree),
             )
         )
     return tuple(claims)
@@ -179,10 +177,10 @@ def _draw(folder, tables, large):
     from cumulant.plotting import COLOURS, figure, save
 
     fig, axes = figure(1, 2 if large is None else 3)
-    for ax, (law, each) in zip(axes, tables.items(), strict=False):
+    for ax, (distribution, each) in zip(axes, tables.items(), strict=False):
         ax.barh(NAMES, each.mean(axis=0), xerr=each.std(axis=0), color=COLOURS[0], height=0.6)
         ax.invert_yaxis()
-        ax.set(xlabel="KL(law || fit), nats", title=f"4 x 4, {law}")
+        ax.set(xlabel="KL(truth || fit), nats", title=f"4 x 4, {distribution}")
     if large is not None:
         names = list(large)
         best = max(large.values())

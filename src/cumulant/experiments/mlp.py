@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.layers import OneHiddenLayer, barron_bound, gaussian_barron_constant, step_network
 from cumulant.precision import float64
 from cumulant.randomness import generator, key
@@ -69,19 +69,19 @@ def _training(generate, starts, iterations):
             "gradient descent is hard to tune: after 2000 steps it is far from what BFGS finds",
             "the curve is not fitted",
             f"median loss {median['gradient descent']:.4f}, BFGS {median['BFGS']:.4f}",
-            "reproduced" if median["gradient descent"] > 3 * median["BFGS"] else "not reproduced",
+            verdict(median["gradient descent"] > 3 * median["BFGS"]),
         ),
         Claim(
             "BFGS fits the curve",
             "loss 0.0070 after 600 iterations",
             f"median loss {median['BFGS']:.4f}, best {min(last['BFGS']):.4f}",
-            "reproduced" if median["BFGS"] <= 0.0070 else "not reproduced",
+            verdict(median["BFGS"] <= 0.0070),
         ),
         Claim(
             "solving for the outer weights at each step helps",
             "not stated",
             f"median loss {median['variable projection']:.5f} against {median['BFGS']:.5f} in as many iterations",
-            "reproduced" if median["variable projection"] < median["BFGS"] else "not reproduced",
+            verdict(median["variable projection"] < median["BFGS"]),
         ),
     )
     return claims, fits
@@ -111,7 +111,7 @@ def _degree(generate) -> Claim:
         "with a polynomial activation the width does not help: the functions span a space of fixed dimension",
         "O(p^d) for degree d",
         f"60 neurons in dimension 4: rank {rank} for the square (p (p + 1) / 2 = 10), {wide} for tanh",
-        "reproduced" if rank == 10 and wide == 60 else "not reproduced",
+        verdict(rank == 10 and wide == 60),
     )
 
 
@@ -128,12 +128,12 @@ def _constructed() -> Claim:
         "sup error on a sine with 10, 20, 40, 80 units: "
         + ", ".join(f"{e:.4f}" for e in errors)
         + ", within the bound pi / q",
-        "reproduced" if within else "not reproduced",
+        verdict(within),
     )
 
 
 def _greedy(generate, neurons, iterations):
-    """Fit one tanh neuron to what the others left over, and keep it, so many times; the loss each time."""
+    """Fit one tanh neuron to what the others left over, and keep it, repeatedly; the loss each time."""
     side = np.linspace(-1, 1, 50)
     points = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     values = np.exp(-np.sum(points**2, axis=1) / (2 * WIDTH**2))
@@ -150,13 +150,13 @@ def _greedy(generate, neurons, iterations):
             "a network grown by one neuron at a time has sqrt(loss) at or below sqrt(loss_0 / q)",
             "at or below",
             f"largest ratio to it {last.max():.2f} from q = {neurons // 10 + 1} on, {ratio[-1]:.2f} at q = {neurons}",
-            "reproduced" if last.max() <= 1 else "not reproduced",
+            verdict(last.max() <= 1),
         ),
         Claim(
             "the loss is below Barron's bound (2 r C_f)^2 / q",
             "some network is below it",
             f"largest share of the bound {np.max(losses / bound):.3f}",
-            "reproduced" if np.all(losses <= bound) else "not reproduced",
+            verdict(np.all(losses <= bound)),
         ),
     )
     return claims, (count, np.sqrt(losses), np.sqrt(start / count), np.sqrt(bound))

@@ -51,10 +51,12 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     certified = _certified(train, draw, quick)
     models = _fits(train, draw, quick)
     states = _all_states()
-    laws = {name: np.exp(model.log_prob(states)) for name, model in models.items()}
-    table = {name: _scores(law, laws["likelihood"], test) for name, law in laws.items()}
-    kl = [_kl(laws[NAMES[1]], laws[name]) for name in NAMES[2:4]]
-    pictures = () if output is None else (_draw(Path(output), table, laws, test),)
+    distributions = {name: np.exp(model.log_prob(states)) for name, model in models.items()}
+    table = {
+        name: _scores(distribution, distributions["likelihood"], test) for name, distribution in distributions.items()
+    }
+    kl = [_kl(distributions[NAMES[1]], distributions[name]) for name in NAMES[2:4]]
+    pictures = () if output is None else (_draw(Path(output), table, distributions, test),)
     return Report(_claims(certified, table, kl), pictures, NOTES)
 
 
@@ -113,17 +115,17 @@ def _kl(p, q):
     return float(p @ np.log(p / q))
 
 
-def _scores(law, best, test):
+def _scores(distribution, best, test):
     """Held-out log-likelihood, KL(likelihood fit || this one), and ``log p(lower half | upper half)``."""
     number = _number(test)
-    joint = law.reshape(256, 256)  # lower half, upper half
+    joint = distribution.reshape(256, 256)  # lower half, upper half
     given = np.log(joint / joint.sum(axis=0))[number >> 8, number & 255]
-    return float(np.log(law[number]).mean()), _kl(best, law), float(given.mean())
+    return float(np.log(distribution[number]).mean()), _kl(best, distribution), float(given.mean())
 
 
-def _posterior(law, x):
+def _posterior(distribution, x):
     """The probability that each pixel of the lower half is on, given the upper half."""
-    p = law.reshape(256, 256)[:, _number(x) & 255]
+    p = distribution.reshape(256, 256)[:, _number(x) & 255]
     return (p / p.sum()) @ ((np.arange(256)[:, None] >> np.arange(8)) & 1)
 
 
@@ -136,7 +138,7 @@ def _claims(certified, table, kl):
         return ", ".join(f"{name} {each[column]:.4f}" for name, each in table.items())
 
     def verdict(holds):
-        return "reproduced" if holds else "not reproduced"
+        return verdict(holds)
 
     return (
         Claim(
@@ -180,7 +182,7 @@ def _claims(certified, table, kl):
     )
 
 
-def _draw(folder, table, laws, test):
+def _draw(folder, table, distributions, test):
     from cumulant.plotting import COLOURS, figure, save
 
     shown = {"likelihood in the set": "in the set", "tree": "tree", "independent": "independent"}
@@ -191,7 +193,7 @@ def _draw(folder, table, laws, test):
         for row, name in enumerate(rows):
             pixels = (x + 1) / 2.0
             if row:
-                pixels = np.concatenate([pixels[:8], _posterior(laws[name], x)])
+                pixels = np.concatenate([pixels[:8], _posterior(distributions[name], x)])
             ax = axes[row, column]
             ax.imshow(pixels.reshape(4, 4), cmap="Greys", vmin=0, vmax=1)
             ax.grid(False)

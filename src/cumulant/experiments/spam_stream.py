@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.naive_bayes import MultinomialNB
 
 from cumulant.experiments._crf import folder
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.glm import ContingencyTable, OnlineL1Logistic, prequential
 
 TITLE = "A spam filter that learns as it reads: on-line logistic regression with an l1 penalty"
@@ -181,7 +181,7 @@ def _published() -> Claim:
         "the table adds up: 92,189 messages, 39,399 of them ham (the count of ham trashed is missing in print)",
         "39384, 2438, -, 50352",
         f"{table.kept}, {table.missed}, {table.false_alarms}, {table.caught}: {table.total} in all",
-        "corrected" if right else "not reproduced",
+        verdict(right, corrected=True),
     )
 
 
@@ -198,7 +198,7 @@ def _against_bayes(thesis, bayes, where="small streams") -> Claim:
         f"{where}: the filter makes fewer errors of both kinds than a naive Bayes filter, at threshold 0.98",
         "15 and 2438, against 17 and 3291 of SpamBayes",
         "; ".join(f"{_errors(mine)}, against {_errors(its)}" for (mine, _), its in zip(thesis, bayes, strict=True)),
-        "reproduced" if better else "not reproduced",
+        verdict(better),
     )
 
 
@@ -209,7 +209,7 @@ def _large_against_bayes(size, many, its) -> Claim:
         f"{size[0]:,} messages, {size[1]:,} words: the same, with the default settings",
         "15 and 2438, against 17 and 3291 of SpamBayes",
         f"{_errors(mine)}, against {_errors(its)}",
-        "reproduced" if better else "not reproduced",
+        verdict(better),
     )
 
 
@@ -219,7 +219,7 @@ def _pruning(thesis, streams, where="small streams") -> Claim:
         f"{where}: setting the smallest 43 % of the weights to zero changes no probability by 0.001",
         "< 0.001",
         "largest change " + ", ".join(f"{change:.1e}" for change in changes),
-        "reproduced" if max(changes) < 1e-3 else "not reproduced",
+        verdict(max(changes) < 1e-3),
     )
 
 
@@ -229,7 +229,7 @@ def _large_pruning(many, large) -> Claim:
         "large stream: the same",
         "< 0.001",
         f"largest change {change:.1e}",
-        "reproduced" if change < 1e-3 else "not reproduced",
+        verdict(change < 1e-3),
     )
 
 
@@ -241,7 +241,7 @@ def _raw_curvature(raw, thesis) -> Claim:
         "the curvature must be averaged over messages; with that of the last message alone few are sure to be spam",
         "a diagonal on-line Hessian, of which message is not said",
         f"spam kept at 0.98: {missed} with the last message's, {averaged} with the average",
-        "corrected" if worse else "not reproduced",
+        verdict(worse, corrected=True),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, verdict
 from cumulant.graphical import (
     Ising,
     RegionGraph,
@@ -181,7 +181,7 @@ def _claims(found, settled: int, n: int) -> tuple[Claim, ...]:
 
 
 def _verdict(holds: bool):
-    return "reproduced" if holds else "not reproduced"
+    return verdict(holds)
 
 
 def _draw(path: Path, found):

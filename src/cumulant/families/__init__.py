@@ -97,7 +97,7 @@ def __getattr__(name: str):
 
 
 def all_families() -> tuple[ExponentialFamily, ...]:
-    """One instance of every family, for tests, tables and the curious.
+    """One instance of every family, for tests and tables.
 
     >>> sum(family.dim for family in all_families()) > 12
     True

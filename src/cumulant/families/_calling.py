@@ -1,6 +1,6 @@
-"""How a method of a family is called: the rule of precision, one compiled program, and checks at the door.
+"""How a public method of a family is called: the rule of precision, one compiled program, and checked arguments.
 
-A family's methods are written as plain JAX. `question` wraps each of them, so that
+A family's methods are written as plain JAX. `public_method` wraps each of them, so that
 
 * NumPy and Python arguments are computed in float64 and returned as NumPy, JAX arguments in the caller's precision;
 * the method and the tests of its arguments are one compiled program per shape, and a failed test costs a readable error
@@ -20,19 +20,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, call_precisely, to_jax
 
-__all__ = ["observations", "question"]
+__all__ = ["observations", "public_method"]
 
 _NATURAL, _MEANS, _DATA = ("theta", "other"), ("mu", "nu"), ("x",)
 
 
-def question(method: Callable, *, checks: bool = True) -> Callable:
+def public_method(method: Callable, *, checks: bool = True) -> Callable:
     """Wrap one method of a family. With `checks=False` arguments may lie anywhere (membership tests themselves)."""
     signature = inspect.signature(method)
     makes_theta = method.__name__ in ("natural", "to_natural")
 
-    def bundle(family, arguments):
+    def bundle(data):
+        family, arguments = data
         answer = method(family, **arguments)
         fine = {}
         for name, value in arguments.items() if checks else ():
@@ -57,11 +58,7 @@ def question(method: Callable, *, checks: bool = True) -> Callable:
         arguments = {name: _prepared(self, name, value) for name, value in bound.items() if name != "self"}
         if any_tracer(arguments, self):
             return method(self, **jax.tree.map(jnp.asarray, arguments))
-        if any_jax(arguments):
-            answer, fine = bundle(*as_jax((self, arguments)))
-        else:
-            with float64():
-                answer, fine = to_numpy(bundle(self, arguments))
+        answer, fine = call_precisely(bundle, (self, arguments), wide=not any_jax(arguments))
         for name, ok in fine.items():
             if not ok:
                 raise self._refusal(name, answer if name == "natural" else arguments[name], arguments)

@@ -15,15 +15,15 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import DomainError
-from cumulant.families._calling import question
+from cumulant.families._calling import public_method
 from cumulant.families.newton import solve_mean_equation
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_numpy
 from cumulant.pytrees import pytree
 
 __all__ = ["ExponentialFamily", "Learnable", "constant", "family"]
 
-# The public questions; each is wrapped by the rule of precision when a class defines it.
-_QUESTIONS = (
+# The public methods; each is wrapped by the rule of precision when a class defines it.
+_PUBLIC = (
     "statistics", "log_base", "log_partition", "natural", "usual", "to_mean", "to_natural", "conjugate",
     "expected_log_base", "log_prob", "entropy", "cross_entropy", "kl", "bregman", "bregman_conjugate", "symmetrised",
     "fisher",
@@ -130,9 +130,9 @@ class ExponentialFamily(Learnable):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        for name in (*_QUESTIONS, *_MEMBERSHIP):
+        for name in (*_PUBLIC, *_MEMBERSHIP):
             if name in cls.__dict__:
-                setattr(cls, name, question(cls.__dict__[name], checks=name in _QUESTIONS))
+                setattr(cls, name, public_method(cls.__dict__[name], checks=name in _PUBLIC))
 
     # What a family must state --------------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class ExponentialFamily(Learnable):
             )
 
     def _refusal(self, name: str, value, arguments) -> DomainError:
-        """The error for an argument that failed its test at the door."""
+        """The error for an argument that failed its test."""
         if name == "x":
             return DomainError(f"x, data of {self}, has NaN entries: drop or impute them first")
         value = np.asarray(value)
@@ -368,8 +368,8 @@ class ExponentialFamily(Learnable):
         return hash((type(self), jax.tree.structure(self)))
 
 
-for _name in (*_QUESTIONS, *_MEMBERSHIP):
-    setattr(ExponentialFamily, _name, question(ExponentialFamily.__dict__[_name], checks=_name in _QUESTIONS))
+for _name in (*_PUBLIC, *_MEMBERSHIP):
+    setattr(ExponentialFamily, _name, public_method(ExponentialFamily.__dict__[_name], checks=_name in _PUBLIC))
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))

@@ -161,7 +161,7 @@ class _Waiting(ExponentialFamily):
         return {"probability": -jnp.expm1(theta[..., 0])}
 
     def to_mean(self, theta):
-        return self.successes / jnp.expm1(-theta)
+        return self.successes * jnp.exp(theta) / -jnp.expm1(theta)  # no overflow for a probability near one
 
     def to_natural(self, mu):
         return -jnp.log1p(self.successes / mu)
@@ -169,7 +169,7 @@ class _Waiting(ExponentialFamily):
     def kl(self, theta, other):
         # With w = E x / r and m = exp(step) - 1: w (m - step) + [-w m - log(1 - w m)], both at least zero.
         first, second = theta[..., 0], other[..., 0]
-        step, w = second - first, 1 / jnp.expm1(-first)
+        step, w = second - first, jnp.exp(first) / -jnp.expm1(first)
         growth = w * jnp.expm1(jnp.minimum(step, 1.0))
         near = (jnp.abs(growth) < 0.5) & (step < 1)
         close = w * expm1_excess(jnp.minimum(step, 1.0)) + log1p_excess(jnp.where(near, -growth, 0.0))

@@ -111,7 +111,7 @@ def _log_0f1_jvp(order, primals, tangents):
 
 
 def mean_length(size, s):
-    """``(1/kappa) |E x|`` of the von Mises-Fisher law on the sphere in ``size`` dimensions: smooth in ``s =
+    """``(1/kappa) |E x|`` of the von Mises-Fisher distribution on the sphere in ``size`` dimensions: smooth in ``s =
     kappa^2``.
     """
     return _normalised_ratio(size / 2 - 1, s) / size

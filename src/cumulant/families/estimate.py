@@ -146,8 +146,9 @@ def _spread(family, central, theta, total):
         usual_jacobian = jax.jacfwd(lambda at: family.usual(parameter(at)))(centre)
         return jacobian @ inverse @ jacobian.T, jax.tree.map(spread, usual_jacobian)
 
-    rows = [each.reshape(-1, family.dim) for each in jnp.broadcast_arrays(central, theta)]
-    covariance, errors = jax.vmap(one)(*rows, jnp.broadcast_to(total, theta.shape[:-1]).reshape(-1))
+    centres, parameters = (each.reshape(-1, family.dim) for each in jnp.broadcast_arrays(central, theta))
+    counts = jnp.broadcast_to(total, theta.shape[:-1]).reshape(-1)
+    covariance, errors = jax.vmap(one)(centres, parameters, counts)
     covariance = covariance.reshape(*theta.shape, family.dim)
     usual = family.usual(theta)
     return covariance, usual, jax.tree.map(lambda e, u: e.reshape(u.shape), errors, usual)

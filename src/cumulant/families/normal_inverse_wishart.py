@@ -1,4 +1,4 @@
-"""Joint laws of a mean and a covariance: normal-inverse-Wishart, and normal-inverse-gamma on the line.
+"""Joint distributions of a mean and a covariance: normal-inverse-Wishart, and normal-inverse-gamma on the line.
 
 They are the conjugate priors of the normal families whose two parameters are both unknown.
 """
@@ -243,7 +243,7 @@ class NormalInverseWishart(_NormalInverse):
         "theta[0] > (size - 1) / 2 (half the degrees of freedom), theta[-1] < 0 (minus half of kappa), and a positive "
         "definite scale"
     )
-    mean_domain = "the mean of T(x) for some law of x that is not concentrated (Jensen's inequality is strict)"
+    mean_domain = "the mean of T(x) for some distribution of x that is not concentrated (Jensen's inequality is strict)"
 
     def __post_init__(self):
         check_size(self.size)
@@ -314,7 +314,7 @@ class NormalInverseGamma(_NormalInverse):
     support = "x = (m, v), a finite number and a positive one"
     usual_domain = "a finite mean, and a positive kappa, shape and scale"
     domain = "theta[0] > 0 (the shape), theta[3] < 0 (minus half of kappa) and theta[2] < theta[1]^2 / (4 theta[3])"
-    mean_domain = "the mean of T(x) for some law of x that is not concentrated (Jensen's inequality is strict)"
+    mean_domain = "the mean of T(x) for some distribution of x that is not concentrated (Jensen's inequality is strict)"
 
     def statistics(self, x):
         return self._statistics(*_as_pair(x))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+from cumulant.precision import any_tracer, precise, to_jax
 
 __all__ = ["expm1_excess", "log1p_excess", "log_minus_digamma", "phi", "phi_ratio"]
 
@@ -94,29 +94,24 @@ def _digamma_gap(x, excess, xp):
     return total + 0.5 * inverse + square * series
 
 
-def _door(function: Callable, lowest: float, name: str) -> Callable:
+def _public(function: Callable, lowest: float, name: str) -> Callable:
     """`function` under the rule of precision; a concrete argument below `lowest`, or NaN, is refused."""
-    compiled = jax.jit(function)
+    compiled = precise(function)
 
     def call(x):
         x = to_jax(x, "x")
-        if any_tracer(x):
-            return function(x)
-        if not np.all(np.asarray(x) >= lowest):
+        if not any_tracer(x) and not np.all(np.asarray(x) >= lowest):
             raise DomainError(
                 f"x, the argument of {name}, must be at least {lowest:g} and not NaN; got {np.asarray(x).min()}"
             )
-        if any_jax(x):
-            return compiled(x)
-        with float64():
-            return to_numpy(compiled(np.asarray(x, dtype=np.float64)))
+        return compiled(x)
 
     return call
 
 
-_log1p_excess = _door(lambda x: _excess_jax(1.0 * x), -1.0, "log1p_excess")
-_phi = _door(lambda z: _phi_jax(1.0 * z), 0.0, "phi")
-_log_minus_digamma = _door(lambda x: _digamma_gap(jnp.asarray(1.0 * x), _excess_jax, jnp), 0.0, "log_minus_digamma")
+_log1p_excess = _public(lambda x: _excess_jax(1.0 * x), -1.0, "log1p_excess")
+_phi = _public(lambda x: _phi_jax(1.0 * x), 0.0, "phi")
+_log_minus_digamma = _public(lambda x: _digamma_gap(jnp.asarray(1.0 * x), _excess_jax, jnp), 0.0, "log_minus_digamma")
 
 
 def log1p_excess(x: Any) -> Any:

@@ -19,7 +19,7 @@ from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily, Learnable
 from cumulant.families.saving import describe, restore
-from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
 
 __all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
@@ -104,13 +104,13 @@ def _answer(function, *statistics: Statistics):
     """`function` under the rule of precision."""
     if any_tracer(statistics):
         return function(*statistics)
-    if any_jax([(s.central, s.count) for s in statistics]):
-        return _compiled(function)(*as_jax(statistics))
-    with float64():
-        return to_numpy(_compiled(function)(*statistics))
+    wide = not any_jax([(s.central, s.count) for s in statistics])
+    return call_precisely(_compiled(function), statistics, wide=wide)
 
 
-_compiled = functools.cache(jax.jit)
+@functools.cache
+def _compiled(function):
+    return jax.jit(lambda arguments: function(*arguments))
 
 
 def _to_mean(statistics):
@@ -151,17 +151,15 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
             raise ValueError(f"weights must have one entry per observation ({n}); got shape {np.shape(weights)}")
     if any_tracer(x, weights, family):
         central, count, _, _ = _collect(family, x, weights)
-    elif any_jax(x, weights):
-        central, count, inside, fair = _compiled(_collect)(*as_jax((family, x, weights)))
-        _check_data(family, x, inside, fair)
-    else:
+        return Statistics(family, central, count)
+    wide = not any_jax(x, weights)
+    if wide:
         central = family._central_of_numpy(x) if weights is None else None
         if central is not None:
             return Statistics(family, central, np.float64(n))
-        with float64():
-            weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-            central, count, inside, fair = to_numpy(_compiled(_collect)(family, x, weights))
-        _check_data(family, x, inside, fair)
+        weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+    central, count, inside, fair = call_precisely(_compiled(_collect), (family, x, weights), wide=wide)
+    _check_data(family, x, inside, fair)
     return Statistics(family, central, count)
 
 

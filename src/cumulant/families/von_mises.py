@@ -13,9 +13,7 @@ __all__ = ["VonMises", "VonMisesFisher"]
 
 
 class _Directional(ExponentialFamily):
-    """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform law on the sphere in ``size`` dimensions as the
-    base.
-    """
+    """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform distribution on the sphere as the base."""
 
     size: int = 2
     domain = "theta finite (concentration times direction)"
@@ -87,7 +85,7 @@ def _invert(family, mu):
 
 
 def _cosines(key, kappa, size, shape):
-    """``1 - <x, direction>`` of draws from the von Mises-Fisher law, by Wood's rejection (1994), without cancellation.
+    """``1 - <x, direction>`` of von Mises-Fisher draws, by Wood's rejection (1994), without cancellation.
 
     At least two in three proposals are accepted, whatever the concentration.
     """

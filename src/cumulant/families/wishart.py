@@ -35,8 +35,8 @@ __all__ = ["InverseWishart", "Wishart"]
 class Wishart(ByRows):
     """Positive definite matrices ``x`` of `size` ``d``, with ``n > d - 1`` degrees of freedom and scale ``V``.
 
-    The usual parameters are ``dof`` ``n`` and ``scale`` ``V``. For a whole ``n``, the law of the sum of ``z z^T`` over
-    ``n`` normal vectors ``z`` with covariance ``V``; ``E x = n V``.
+    The usual parameters are ``dof`` ``n`` and ``scale`` ``V``. For a whole ``n``, the distribution of the sum of
+    ``z z^T`` over ``n`` normal vectors ``z`` with covariance ``V``; ``E x = n V``.
 
     ``T(x) = (log det x, vech(x))``, ``theta = (n / 2, vech(-B))`` with ``B = V^-1 / 2``,
     ``A(theta) = log Gamma_d(n / 2) - n / 2 log det B``, ``mu = (digamma_d(n / 2) - log det B, vech(n V))``,
@@ -268,10 +268,10 @@ def inverse_log_density(root, root_inverse, half, factor):
 
 
 def divergence(half, inverse, other_half, change):
-    """``KL`` between two Wishart laws, `change` being the other ``B`` minus the first.
+    """``KL`` between two Wishart distributions, `change` being the other ``B`` minus the first.
 
     ``D_G(b, a) + b [trace F - log det(I + F)]`` with ``I + F = (a / b) B^-1 B'``: both terms are positive, and small
-    when the laws are near.
+    when the distributions are near.
     """
     a, b = half[..., None, None], other_half[..., None, None]
     ratio = (a * whiten(inverse, change) + (a - b) * jnp.eye(inverse.shape[-1], dtype=inverse.dtype)) / b

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import NotConvergedError
-from cumulant.geometry._door import FINITE, door
+from cumulant.geometry._calling import FINITE, public_function
 from cumulant.geometry._newton import damped_newton
 from cumulant.geometry.entropy import HAS_GRADIENT, Entropy
 from cumulant.pytrees import pytree
@@ -77,7 +77,7 @@ def _converged(arguments: dict, answer: BregmanProjection) -> None:
         )
 
 
-@door(static=("max_steps",), shapes=_shapes, after=_converged, x0=(FINITE, HAS_GRADIENT), A=FINITE, b=FINITE)
+@public_function(static=("max_steps",), shapes=_shapes, after=_converged, x0=(FINITE, HAS_GRADIENT), A=FINITE, b=FINITE)
 def bregman_affine(entropy, x0, A, b, *, max_steps=200):
     """The minimiser of ``D(x|x0)`` over ``{x : A x = b}``.
 

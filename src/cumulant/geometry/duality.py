@@ -15,7 +15,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate, assume, by_construction, check, issuer, rounding
 from cumulant.errors import NotConvergedError
-from cumulant.geometry._door import FINITE, NOT_NAN, door, vectors
+from cumulant.geometry._calling import FINITE, NOT_NAN, public_function, vectors
 from cumulant.geometry._newton import damped_newton
 from cumulant.geometry.entropy import Entropy
 from cumulant.precision import precise
@@ -49,12 +49,12 @@ class ConvexFunction:
 
     known = True  # whether the conjugate is ours to vouch for
 
-    @door(shapes=_x, x=NOT_NAN)
+    @public_function(shapes=_x, x=NOT_NAN)
     def value(self, x):
         """``f(x)``; shape of the batch."""
         return self._value(x)
 
-    @door(shapes=_u, u=NOT_NAN)
+    @public_function(shapes=_u, u=NOT_NAN)
     def conjugate(self, u):
         """``f*(u)``; shape of the batch."""
         return self._conjugate(u)
@@ -128,7 +128,7 @@ class _Numeric(ConvexFunction):
 
     known = False  # the maximum found is a lower bound on the conjugate
 
-    @door(shapes=_x, after=_found, x=FINITE)
+    @public_function(shapes=_x, after=_found, x=FINITE)
     def value(self, x):
         """The conjugate at ``x``."""
         return _maximum(self, x)
@@ -219,7 +219,7 @@ def _gap_shapes(arguments: dict) -> None:
         )
 
 
-@door(x=NOT_NAN, u=NOT_NAN)
+@public_function(x=NOT_NAN, u=NOT_NAN)
 def _entropy_gap(f, x, u):
     inside = f.in_conjugate_domain(u)
     origin = f.gradient(
@@ -229,7 +229,7 @@ def _entropy_gap(f, x, u):
     return jnp.where(inside, f.divergence(x, f.conjugate_gradient(safe)), jnp.inf)
 
 
-@door(shapes=_gap_shapes, x=NOT_NAN, u=NOT_NAN)
+@public_function(shapes=_gap_shapes, x=NOT_NAN, u=NOT_NAN)
 def _pair_gap(f, x, u):
     return f.value(x) + f.conjugate(u) - jnp.sum(x * u, axis=-1)
 
@@ -291,17 +291,17 @@ class FenchelDual:
     g: Any
     A: Any
 
-    @door(shapes=_fits("x", 1), x=NOT_NAN)
+    @public_function(shapes=_fits("x", 1), x=NOT_NAN)
     def primal(self, x):
         """``f(x) + g(A x)``."""
         return self.f.value(x) + self.g.value(x @ self.A.T)
 
-    @door(shapes=_fits("y", 0), y=NOT_NAN)
+    @public_function(shapes=_fits("y", 0), y=NOT_NAN)
     def dual(self, y):
         """``-f*(-A^T y) - g*(y)``: a lower bound on the primal problem, ``-inf`` where ``y`` is not feasible."""
         return -self.f.conjugate(-(y @ self.A)) - self.g.conjugate(y)
 
-    @door(shapes=_fits_both, x=NOT_NAN, y=NOT_NAN)
+    @public_function(shapes=_fits_both, x=NOT_NAN, y=NOT_NAN)
     def gap(self, x, y):
         """``primal(x) - dual(y) >= 0``: how far each can be from optimal. It need not reach zero."""
         return self.primal(x) - self.dual(y)

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.geometry._door import NON_NEGATIVE, door
+from cumulant.geometry._calling import NON_NEGATIVE, public_function
 from cumulant.geometry.entropy import Separable, _divergence, entropy_type
 from cumulant.precision import any_jax
 
@@ -336,7 +336,7 @@ def _normalised(arguments: dict) -> None:
         )
 
 
-@door(shapes=_normalised, x=NON_NEGATIVE, y=NON_NEGATIVE)
+@public_function(shapes=_normalised, x=NON_NEGATIVE, y=NON_NEGATIVE)
 def csiszar(entropy, x, y):
     """The Csiszár divergence ``sum_{y_i > 0} y_i psi(x_i / y_i) + psi'_inf sum_{y_i = 0} x_i`` of ``x, y >= 0``.
 

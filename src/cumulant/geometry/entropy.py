@@ -16,7 +16,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from scipy.special import roots_jacobi
 
-from cumulant.geometry._door import Requirement, door
+from cumulant.geometry._calling import Requirement, public_function
 from cumulant.pytrees import pytree
 
 __all__ = ["Entropy", "Separable", "entropy_type"]
@@ -73,37 +73,37 @@ class Entropy:
 
     event_ndim: int = 1
 
-    @door(shapes=_event, x=_FORMED)
+    @public_function(shapes=_event, x=_FORMED)
     def value(self, x):
         """``psi(x)``, ``+inf`` outside the domain; shape of the batch."""
         return _value(self, x)
 
-    @door(shapes=_event, x=(_FORMED, HAS_GRADIENT))
+    @public_function(shapes=_event, x=(_FORMED, HAS_GRADIENT))
     def gradient(self, x):
         """``grad psi(x)``: the dual coordinates of ``x``, infinite for coordinates on the boundary."""
         return _gradient(self, x)
 
-    @door(shapes=_event, u=_FORMED)
+    @public_function(shapes=_event, u=_FORMED)
     def conjugate(self, u):
         """``psi*(u) = sup_x <u, x> - psi(x)``, ``+inf`` outside its domain; shape of the batch."""
         return _conjugate(self, u)
 
-    @door(shapes=_event, u=(_FORMED, _IN_DUAL))
+    @public_function(shapes=_event, u=(_FORMED, _IN_DUAL))
     def conjugate_gradient(self, u):
         """``grad psi*(u) = (grad psi)^-1(u)``: from dual coordinates back to points."""
         return _conjugate_gradient(self, u)
 
-    @door(shapes=_event, x=(_FORMED, _INTERIOR), v=_FORMED)
+    @public_function(shapes=_event, x=(_FORMED, _INTERIOR), v=_FORMED)
     def hessian_apply(self, x, v):
         """``hess psi(x)[v]``, at points ``x`` of the interior."""
         return self._hessian_apply(x, v)
 
-    @door(shapes=_event, x=(_FORMED, _IN_CLOSURE), v=_FORMED)
+    @public_function(shapes=_event, x=(_FORMED, _IN_CLOSURE), v=_FORMED)
     def inverse_hessian_apply(self, x, v):
         """``hess psi(x)^-1 [v]``: the direction of the mirror flow for a gradient ``v``."""
         return self._inverse_hessian_apply(x, v)
 
-    @door(shapes=_event, x=_FORMED, y=(_FORMED, _IN_CLOSURE))
+    @public_function(shapes=_event, x=_FORMED, y=(_FORMED, _IN_CLOSURE))
     def divergence(self, x, y):
         """``D(x|y) = psi(x) - psi(y) - <grad psi(y), x - y> >= 0``, zero exactly where ``x = y``; shape of the batch.
 
@@ -112,12 +112,12 @@ class Entropy:
         """
         return _divergence(self, x, y)
 
-    @door(shapes=_event)
+    @public_function(shapes=_event)
     def in_domain(self, x):
         """Whether ``psi(x)`` is finite; shape of the batch."""
         return self._in_domain(x)
 
-    @door(shapes=_event)
+    @public_function(shapes=_event)
     def in_conjugate_domain(self, u):
         """Whether ``psi*(u)`` is finite; shape of the batch."""
         return self._in_conjugate_domain(u)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.certificates import Certificate, Interval, assume, by_construction, issuer
-from cumulant.geometry._door import FINITE, door
+from cumulant.geometry._calling import FINITE, public_function
 
 __all__ = ["PowerMethod", "certify_operator_norm", "operator_norm", "operator_norm_interval"]
 
@@ -19,7 +19,7 @@ def _matrix(arguments: dict) -> None:
         raise ValueError(f"A must be matrices on the last two axes, with at least one entry; got shape {shape}")
 
 
-@door(shapes=_matrix, A=FINITE)
+@public_function(shapes=_matrix, A=FINITE)
 def operator_norm(A):
     """The largest singular value, ``max |A x| / |x|``; its square is the smoothness of ``|A x - b|^2 / 2``.
 

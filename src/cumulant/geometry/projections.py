@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.geometry._door import FINITE, NON_NEGATIVE, POSITIVE, SYMMETRIC, Requirement, door, square, vectors
+from cumulant.geometry._calling import (
+    FINITE,
+    NON_NEGATIVE,
+    POSITIVE,
+    SYMMETRIC,
+    Requirement,
+    public_function,
+    square,
+    vectors,
+)
 from cumulant.geometry.bregman_projection import BregmanProjection, bregman_affine
 from cumulant.geometry.entropies import Shannon
 from cumulant.geometry.spectral_maps import singular_map, spectral_map, transpose
@@ -42,7 +51,7 @@ def _x(arguments: dict) -> None:
     vectors(arguments, "x")
 
 
-@door(x=FINITE, lower=_NUMBER, upper=(_NUMBER, _ORDERED))
+@public_function(x=FINITE, lower=_NUMBER, upper=(_NUMBER, _ORDERED))
 def box(x, lower, upper):
     """The nearest point of ``lower <= x <= upper``; bounds may be infinite.
 
@@ -52,7 +61,7 @@ def box(x, lower, upper):
     return jnp.where(x < lower, lower, jnp.where(x > upper, upper, x))
 
 
-@door(x=FINITE)
+@public_function(x=FINITE)
 def non_negative(x):
     """The nearest point of ``x >= 0``.
 
@@ -62,7 +71,7 @@ def non_negative(x):
     return jnp.where(x > 0, x, 0.0)
 
 
-@door(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
 def simplex(x, radius=1.0):
     """The nearest point of ``{p >= 0, sum p = radius}``: ``max(x - t, 0)`` with the one ``t`` that gives the sum.
 
@@ -82,7 +91,7 @@ def simplex(x, radius=1.0):
     return jnp.where(x > level, x - level, 0.0)
 
 
-@door(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
 def l1_ball(x, radius=1.0):
     """The nearest point of ``{|x|_1 <= radius}``: outside, the simplex projection of ``|x|`` with the signs of ``x``.
 
@@ -93,7 +102,7 @@ def l1_ball(x, radius=1.0):
     return jnp.where(inside, x, jnp.sign(x) * simplex(jnp.abs(x), radius))
 
 
-@door(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
 def l2_ball(x, radius=1.0):
     """The nearest point of ``{|x|_2 <= radius}``: ``x min(1, radius / |x|)``.
 
@@ -110,7 +119,7 @@ def l2_ball(x, radius=1.0):
     return jnp.where((square_norm > 0) & (size * norm > radius), scaled * (radius / norm), x)
 
 
-@door(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
 def linf_ball(x, radius=1.0):
     """The nearest point of ``{|x|_inf <= radius}``: each coordinate is clipped.
 
@@ -140,7 +149,7 @@ def _affine_holds(arguments: dict, answer) -> None:
         )
 
 
-@door(shapes=_affine_shapes, after=_affine_holds, x=FINITE, A=FINITE, b=FINITE)
+@public_function(shapes=_affine_shapes, after=_affine_holds, x=FINITE, A=FINITE, b=FINITE)
 def affine(x, A, b):
     """The nearest point of ``{A x = b}``: ``x - A^+ (A x - b)`` with the pseudo-inverse, so `A` may have any rank.
 
@@ -160,7 +169,7 @@ def _symmetric_shapes(arguments: dict) -> None:
     square(arguments, "X")
 
 
-@door(shapes=_symmetric_shapes, X=(FINITE, SYMMETRIC), floor=FINITE)
+@public_function(shapes=_symmetric_shapes, X=(FINITE, SYMMETRIC), floor=FINITE)
 def positive_semidefinite(X, floor=0.0):
     """The nearest symmetric matrix (Frobenius norm) with eigenvalues at least `floor`: those below are raised to it.
 
@@ -184,7 +193,7 @@ def _matrix_shapes(arguments: dict) -> None:
         raise ValueError(f"X must be matrices on the last two axes; got shape {np.shape(arguments['X'])}")
 
 
-@door(shapes=_matrix_shapes, X=FINITE, radius=POSITIVE)
+@public_function(shapes=_matrix_shapes, X=FINITE, radius=POSITIVE)
 def spectral_norm_ball(X, radius=1.0):
     """The nearest matrix (Frobenius norm, any shape) with singular values at most `radius`: larger ones are cut.
 
@@ -218,7 +227,7 @@ def _clip_secant(x, y, low, high):
     )
 
 
-@door(shapes=_x, x=(NON_NEGATIVE, _SOME_MASS), radius=POSITIVE)
+@public_function(shapes=_x, x=(NON_NEGATIVE, _SOME_MASS), radius=POSITIVE)
 def kl_simplex(x, radius=1.0):
     """The point of ``{p >= 0, sum p = radius}`` nearest to ``x >= 0`` in ``KL(p|x)``: ``x`` rescaled.
 

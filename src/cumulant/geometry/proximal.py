@@ -13,7 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.geometry._door import FINITE, NON_NEGATIVE, POSITIVE, SYMMETRIC, Requirement, door, square, vectors
+from cumulant.geometry._calling import (
+    FINITE,
+    NON_NEGATIVE,
+    POSITIVE,
+    SYMMETRIC,
+    Requirement,
+    public_function,
+    square,
+    vectors,
+)
 from cumulant.geometry.projections import _column, _soft, shrink_singular_values
 from cumulant.geometry.spectral_maps import spectral_map, transpose
 
@@ -37,7 +46,7 @@ def _v(arguments: dict) -> None:
     vectors(arguments, "v")
 
 
-@door(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def l1(v, step=1.0, weight=1.0):
     """Soft thresholding, for ``f = weight |x|_1``: ``sign(v) max(|v| - step weight, 0)``.
 
@@ -47,7 +56,7 @@ def l1(v, step=1.0, weight=1.0):
     return _soft(v, _column(step) * weight)
 
 
-@door(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def ridge(v, step=1.0, weight=1.0):
     """Shrinkage, for ``f = weight |x|_2^2 / 2``: ``v / (1 + step weight)``.
 
@@ -57,7 +66,7 @@ def ridge(v, step=1.0, weight=1.0):
     return v / (1 + _column(step) * weight)
 
 
-@door(shapes=_v, v=FINITE, step=POSITIVE, l1=NON_NEGATIVE, l2=NON_NEGATIVE)
+@public_function(shapes=_v, v=FINITE, step=POSITIVE, l1=NON_NEGATIVE, l2=NON_NEGATIVE)
 def elastic_net(v, step=1.0, l1=1.0, l2=1.0):
     """For ``f = l1 |x|_1 + l2 |x|_2^2 / 2``: soft thresholding, then shrinkage.
 
@@ -89,7 +98,9 @@ def _group_shapes(arguments: dict) -> None:
         raise ValueError("weight must be a number where v is one group; for several groups give labels")
 
 
-@door(integers=("labels",), shapes=_group_shapes, v=FINITE, step=POSITIVE, labels=_LABELS, weight=NON_NEGATIVE)
+@public_function(
+    integers=("labels",), shapes=_group_shapes, v=FINITE, step=POSITIVE, labels=_LABELS, weight=NON_NEGATIVE
+)
 def group(v, step=1.0, labels=None, weight=1.0):
     """Block soft thresholding, for ``f = sum_g weight_g |x_g|_2``: ``v_g max(1 - step weight_g / |v_g|, 0)``.
 
@@ -122,7 +133,7 @@ def _matrix_shapes(arguments: dict) -> None:
         raise ValueError(f"V must be matrices on the last two axes; got shape {np.shape(arguments['V'])}")
 
 
-@door(shapes=_matrix_shapes, V=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=_matrix_shapes, V=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def nuclear(V, step=1.0, weight=1.0):
     """Singular value thresholding, for ``f = weight (sum of singular values)``; matrices may be rectangular.
 
@@ -133,7 +144,7 @@ def nuclear(V, step=1.0, weight=1.0):
     return shrink_singular_values(V, step * weight)
 
 
-@door(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
+@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
 def negative_log(v, step=1.0, weight=1.0):
     """For ``f = -weight sum log x``: ``(v + sqrt(v^2 + 4 s)) / 2``, the root of ``x - v = s / x``, ``s = step weight``.
 
@@ -172,7 +183,7 @@ def _fits(value, arguments):
 _STRUCTURED = Requirement(lambda a: "lower triangular" if a["structure"] == "triangular" else a["structure"], _fits)
 
 
-@door(static=("structure",), shapes=_log_det_shapes, V=(FINITE, _STRUCTURED), step=POSITIVE, weight=POSITIVE)
+@public_function(static=("structure",), shapes=_log_det_shapes, V=(FINITE, _STRUCTURED), step=POSITIVE, weight=POSITIVE)
 def negative_log_det(V, step=1.0, weight=1.0, structure: Literal["symmetric", "diagonal", "triangular"] = "symmetric"):
     """For ``f = -weight log det X`` over matrices of one structure with positive eigenvalues.
 
@@ -194,7 +205,7 @@ def negative_log_det(V, step=1.0, weight=1.0, structure: Literal["symmetric", "d
     return jnp.where(np.eye(V.shape[-1], dtype=bool), diagonal[..., None, :], V)
 
 
-@door(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
+@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
 def entropy(v, step=1.0, weight=1.0):
     """For ``f = weight sum x log x``: the root of ``x + s (log x + 1) = v``, ``s = step weight``.
 

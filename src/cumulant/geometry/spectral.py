@@ -1,7 +1,7 @@
 """Entropies of symmetric matrices: a separable entropy of the eigenvalues.
 
 ``psi(X) = sum_i psi_0(lambda_i)``, ``grad psi(X) = U psi_0'(lambda) U^T`` (Lewis 1996; Peyré 2021, remark 8). Matrices
-lie on the last two axes; symmetry is required at the door and gradients are with respect to the trace inner product.
+lie on the last two axes; symmetry is required of arguments and gradients are with respect to the trace inner product.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from cumulant.geometry._door import is_symmetric
+from cumulant.geometry._calling import is_symmetric
 from cumulant.geometry.entropies import Shannon
 from cumulant.geometry.entropy import DIVERGENCE_RULE, NEAR, Entropy, Separable, entropy_type, integral
 from cumulant.geometry.spectral_maps import compose, congruence, eigen, transpose

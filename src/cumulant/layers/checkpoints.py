@@ -33,7 +33,7 @@ def checkpoint_cost(n_steps: int, checkpoint: str = "bisection", slots: int | No
 
     ``"bisection"``: advance to the middle, go back through the right half, then through the left:
     ``(t/2) log2 t`` steps again and ``log2 t + 1`` states for ``t`` a power of two (Peyré 2021, section 10.6).
-    ``"binomial"`` with so many places: the fewest steps that they allow (`binomial_steps`).
+    ``"binomial"`` with that number of places: the fewest steps that they allow (`binomial_steps`).
 
     >>> [checkpoint_cost(t) for t in (8, 64, 1024)] == [(12, 4), (192, 7), (5120, 11)]
     True
@@ -46,7 +46,7 @@ def checkpoint_cost(n_steps: int, checkpoint: str = "bisection", slots: int | No
 
 
 def binomial_steps(n_steps: int, slots: int) -> int:
-    """The least number of steps done again with so many states kept, the first among them.
+    """The least number of steps done again when that many states are kept, the first among them.
 
     ``r t - C(s + r, r - 1)`` with the smallest ``r`` such that ``C(s + r, s) >= t`` (Griewank and Walther 2000,
     proposition 1).

@@ -43,7 +43,7 @@ class Operations(NamedTuple):
         return Operations(*(a + b for a, b in zip(self, other, strict=True)))
 
     def times(self, count: int) -> "Operations":
-        """The same, so many times; the graph has the nodes once."""
+        """`count` times the operations; the graph has the nodes once."""
         return Operations(self.products * count, self.elementwise * count, self.nodes)
 
 

@@ -1,4 +1,4 @@
-"""The door of the closed forms: arguments become arrays of one shape, and bad values are refused."""
+"""Arguments of the closed forms: they become arrays of one shape, and bad values are refused."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Exact risks for classes and counts under a conjugate prior: sums over the law of each count.
+"""Exact risks for classes and counts under a conjugate prior: sums over the distribution of each count.
 
 Without a prior the risk is infinite for every ``n``: a class may never be seen.
 """
@@ -15,7 +15,7 @@ __all__ = ["binomial_window", "poisson_window", "risk_map_categorical", "risk_ma
 
 
 def risk_map_categorical(n: Any, n0: Any, probabilities: Any, prior_mean: Any) -> Any:
-    """Risk of ``(n0 mu0 + counts) / (n0 + n)`` for one of K classes: a sum over the binomial law of each count.
+    """Risk of ``(n0 mu0 + counts) / (n0 + n)`` for one of K classes, a sum over the distribution of each count.
 
     ``sum_k p_k E phi(q_k/p_k)`` with ``phi(y) = y - 1 - log y``, which is ``sum_k p_k E log(p_k/q_k)`` without its
     cancellation. Infinite where a possible class has no prior mass (it may never be seen): for the MLE, always.
@@ -59,7 +59,7 @@ def risk_map_categorical(n: Any, n0: Any, probabilities: Any, prior_mean: Any) -
 
 
 def risk_map_poisson(n: Any, n0: Any, rate: Any, prior_mean: Any) -> Any:
-    """Risk of ``(n0 mu0 + total count) / (n0 + n)`` for the rate of a Poisson law: a sum over the law of the total.
+    """Risk of ``(n0 mu0 + total count) / (n0 + n)`` for a Poisson rate, a sum over the distribution of the total.
 
     ``mu* E phi(mu_n/mu*)`` with ``phi(y) = y - 1 - log y``. Infinite without a prior (all counts may be zero). The
     arguments broadcast.

@@ -245,7 +245,7 @@ def _(family, theta_star, n, prior):
     p = _all_classes(np.asarray(family.to_mean(theta_star)) / trials)
     q = p if prior is None else _all_classes(np.asarray(prior.mean) / trials)
     value = trials * risk_map_categorical(np.asarray(n) * trials, _strength(prior) * trials, p, q)
-    return Theorem(value, "exact risk, a sum over the binomial law of each class")
+    return Theorem(value, "exact risk, a sum over the binomial distribution of each class")
 
 
 def _all_classes(first):
@@ -257,7 +257,7 @@ def _(family: Poisson, theta_star, n, prior):
     rate = float(family.to_mean(theta_star)[0])
     mean = rate if prior is None else float(prior.mean[0])
     return Theorem(
-        risk_map_poisson(n, _strength(prior), rate, mean), "exact risk, a sum over the law of the total count"
+        risk_map_poisson(n, _strength(prior), rate, mean), "exact risk, a sum over the distribution of the total count"
     )
 
 

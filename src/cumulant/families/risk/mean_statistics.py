@@ -1,7 +1,7 @@
 """Drawing the mean statistic of ``n`` observations without drawing the observations.
 
-The mean statistic is all that an estimate sees of the data. Where its law is known (gamma, normal and chi-squared,
-Wishart by Bartlett's decomposition, multinomial) a data set of a million points costs one draw.
+The mean statistic is all that an estimate sees of the data. Where its distribution is known (gamma, normal and
+chi-squared, Wishart by Bartlett's decomposition, multinomial) a data set of a million points costs one draw.
 """
 
 import functools
@@ -29,7 +29,7 @@ _BLOCK = 1 << 22  # raw observations held at once by the fallback
 def sample_mean_statistic(family: ExponentialFamily, theta: Any, n: int, trials: int, rng: Any = None) -> np.ndarray:
     """Mean statistics ``(1/n) sum T(x_i)`` of `trials` data sets of `n` observations each, shape ``(trials, dim)``.
 
-    Drawn directly from their law for gamma-type families, normals, counts and classes; otherwise from raw observations.
+    Drawn directly for gamma-type families, normals, counts and classes; otherwise computed from raw observations.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Normals in several dimensions: the laws of their mean statistics, their exact risks, their constants."""
+"""Normals in several dimensions: the distributions of their mean statistics, their exact risks, their constants."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
-"""How the functions of this package are called: the rule of precision, one compiled program, and checks at the door.
+"""How the functions of this package are called: the rule of precision, one compiled program, checked arguments.
 
-A function marked `@door(...)` is written as plain JAX. NumPy and Python arguments are computed in float64 and returned
-as NumPy, JAX arguments in the caller's own precision. What is required of each argument is tested in the same compiled
-program as the answer, so that a bad value costs a sentence rather than a NaN. While something is being traced, when no
-value can be looked at, the plain function runs; shapes are checked always.
+A function marked `@public_function(...)` is written as plain JAX. NumPy and Python arguments are computed in float64
+and returned as NumPy, JAX arguments in the caller's own precision. What is required of each argument is tested in the
+same compiled program as the answer, so that a bad value gives an error message rather than a NaN. While something is
+being traced, when no value is known, the plain function runs; shapes are checked always.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.precision import any_jax, any_tracer, float64, to_jax, to_numpy
+from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax
 
 __all__ = [
     "FINITE",
@@ -26,8 +26,8 @@ __all__ = [
     "POSITIVE",
     "SYMMETRIC",
     "Requirement",
-    "door",
     "is_symmetric",
+    "public_function",
     "square",
     "vectors",
 ]
@@ -70,7 +70,7 @@ def square(arguments: dict, *names: str) -> None:
             raise ValueError(f"{name} must be square matrices on the last two axes; got shape {shape}")
 
 
-def door(
+def public_function(
     *,
     static: tuple[str, ...] = (),
     integers: tuple[str, ...] = (),
@@ -112,11 +112,7 @@ def door(
             settings = tuple((name, arguments[name]) for name in static)
             if any_tracer(data):
                 return plain(data, settings)
-            if wide:
-                with float64():
-                    answer, fine = to_numpy(bundle(data, settings))
-            else:
-                answer, fine = bundle(data, settings)
+            answer, fine = call_precisely(bundle, data, settings, wide=wide)
             if any_tracer(answer, fine):  # constants of a program that is being traced
                 return answer
             for name, verdicts in fine.items():
