@@ -1,5 +1,6 @@
 """Early stopping on a score that the objective does not see, such as the accuracy on held-out data."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -48,5 +49,6 @@ class EarlyStopping:
         self.scores.append(score)
         self.since_best += 1
         if score > self.best_score:
-            self.best_x, self.best_score, self.since_best = snapshot.x, score, 0
+            # a copy: host solvers change their iterate in place
+            self.best_x, self.best_score, self.since_best = copy.deepcopy(snapshot.x), score, 0
         return self.since_best >= self.patience
