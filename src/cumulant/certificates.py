@@ -28,7 +28,6 @@ __all__ = [
     "issuer",
     "recipe_of",
     "rounding",
-    "verifier",
 ]
 
 Status = Literal["checked", "by construction", "assumed"]
@@ -295,11 +294,6 @@ def issuer(function: Callable[_P, Certificate]) -> Callable[_P, Certificate]:
 
     _ISSUERS[recipe] = issue
     return issue
-
-
-def verifier(function: Callable) -> Callable:
-    """Marks what has still to become an `issuer`; removed once nothing uses it."""
-    return function
 
 
 def recipe_of(function: Callable) -> str:
