@@ -287,3 +287,17 @@ def test_single_precision_says_what_it_cannot_certify():
     exact = ChainCRF(tol=1e-10, max_epochs=1000).fit(data)
     assert finer.objective_ - exact.objective_ <= finer.certificate_.upper
     assert finer.status_ != "converged" or finer.certificate_.upper <= 2e-9 * finer.objective_
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+def test_training_that_a_callback_ended_is_resumed_from_its_checkpoint(tmp_path, solver):
+    data = ragged(np.random.default_rng(9), n=30)
+    settings = {"solver": solver, "tol": 1e-8, "max_epochs": 300}
+    whole = ChainCRF(**settings).fit(data)
+    path = tmp_path / "run.npz"
+    early = ChainCRF(**settings, checkpoint=path, callback=lambda snapshot: snapshot.step >= 3).fit(data)
+    assert early.status_ == "stopped"
+    resumed = ChainCRF(**settings, checkpoint=path).fit(data)
+    assert resumed.status_ == whole.status_ == "converged"
+    assert np.array_equal(resumed.weights_, whole.weights_)
+    assert resumed.verify(data).upper <= resumed.certificate_.upper + resumed.certificate_.slack
