@@ -153,7 +153,7 @@ class Certificate:
     slack : float
         What rounding may add to the bound.
     recipe : str
-        Name of the function registered by `verifier` that recomputes the bound from the data.
+        Name of the function, marked by `issuer`, that issues the certificate again from its subject.
     details : mapping of str to float
         Numbers worth showing beside the bound: the value, a relative gap, the constants.
 

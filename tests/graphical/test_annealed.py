@@ -3,11 +3,24 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
 
-from cumulant.graphical import Ising, grid, spin_glass
-from cumulant.graphical.bounds.annealed import annealed_estimates, lower_from_estimates
+from cumulant.graphical import Ising, annealed_importance_sampling, grid, spin_glass
 from cumulant.graphical.bounds.log_partition import bound_log_partition
+from cumulant.sampling import lower_from_estimates
 from tests.graphical.models import random_model
 from tests.reference.annealed import annealed_log_weight
+
+
+def annealed_estimates(*arguments, **options):
+    return annealed_importance_sampling(*arguments, **options).log_weights[0]
+
+
+def test_weighted_draws_estimate_the_means_of_the_model():
+    model = spin_glass(grid(3, 3), coupling=0.6, field=0.5, rng=0).given({4: -1})
+    draws = annealed_importance_sampling(model, 4000, 30, rng=3)
+    assert (draws.values[:, :, 4] == -1).all()
+    error = np.maximum(draws.standard_error(model.family.statistics), 1e-12)
+    assert np.all(np.abs(draws.mean(model.family.statistics) - model.mean()) <= 4.5 * error)
+    assert abs(draws.log_normaliser - model.log_partition()) < 4.5 * draws.log_normaliser_error
 
 
 def test_the_kernel_is_the_plain_loop():
@@ -103,6 +116,6 @@ def test_sampling_narrows_the_interval_and_says_so():
 
 def test_bad_numbers_are_refused():
     model = spin_glass(grid(2, 2), rng=0)
-    for name in ("n_estimates", "n_temperatures"):
-        with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
-            annealed_estimates(model, **{name: 0})
+    for name in ("n", "temperatures"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number from 1"):
+            annealed_importance_sampling(model, **{name: 0})

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.bif import read_bif
-from cumulant.graphical.bounds.annealed import annealed_estimates, lower_from_estimates
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
 from cumulant.graphical.bounds.mini_bucket import MiniBucket, mini_bucket_bound
 from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
@@ -71,6 +70,7 @@ from cumulant.graphical.mixing.kl_projection import KLProjection, project_kl
 from cumulant.graphical.mixing.perron import perron_root, spectral_norm
 from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
+from cumulant.graphical.samplers.annealed import annealed_importance_sampling
 from cumulant.graphical.samplers.blocked import acyclic_blocks
 from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, Wolff
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
@@ -135,7 +135,7 @@ __all__ = [
     "TreeReweighted",
     "Wolff",
     "acyclic_blocks",
-    "annealed_estimates",
+    "annealed_importance_sampling",
     "backdoor_adjustment",
     "backdoor_criterion",
     "belief_propagation",
@@ -164,7 +164,6 @@ __all__ = [
     "lipschitz",
     "lower_bound_work_convex",
     "lower_bound_work_strongly_convex",
-    "lower_from_estimates",
     "max_product",
     "maximal_cliques",
     "mean_field",

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cumulant.certificates import rounding
-from cumulant.graphical.bounds.annealed import annealed, lower_from_estimates
 from cumulant.graphical.bounds.context import Context
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.partition import Partition
@@ -16,7 +15,9 @@ from cumulant.graphical.messages.mean_field import slack_of_mean_field
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
 from cumulant.graphical.messages.structured_blocks import block_choices
 from cumulant.graphical.messages.structured_mean_field import Blocks
+from cumulant.graphical.samplers.annealed import annealed
 from cumulant.randomness import generator
+from cumulant.sampling import lower_from_estimates
 
 __all__ = ["ROUNDS", "LowerBounds", "anneal"]
 
@@ -146,7 +147,7 @@ def anneal(context: Context, round_: int, delta: float) -> None:
     visits = _ESTIMATES * max(tables.structure.scopes.size, 1)
     most = _FIRST_ROUND * (1.0 if limit is None else min(1.0, 0.1 * limit))
     steps = int(np.clip(most / visits, 64, 2000)) * 2**round_
-    estimates = annealed(tables, _ESTIMATES, steps, (context.seed + round_) % 2**63, context.n_jobs)
+    estimates, _ = annealed(tables, _ESTIMATES, steps, (context.seed + round_) % 2**63, context.n_jobs)
     value = lower_from_estimates(estimates, delta * 0.5 ** (round_ + 1))
     top = estimates.max()
     if np.isfinite(value):

@@ -10,20 +10,21 @@ __all__ = ["anneal"]
 
 @kernel
 def anneal(first, seed, temperatures, cardinalities, fields, field_starts, theta, scope_starts, scopes, table_starts,
-           of_starts, of_factors, of_strides, log_weights):  # fmt: skip
+           of_starts, of_factors, of_strides, log_weights, states):  # fmt: skip
     """``log prod_k f_(k+1)(x_k) / f_k(x_k)`` for chains `first`, `first` + 1, ..., one for each of `log_weights`.
 
     ``f_k(x) = exp(sum_i fields_i(x_i) + temperatures[k] sum_f theta_f(x_f))``; ``x_0`` is drawn from ``f_0`` (whose
     temperature is 0) and ``x_k`` by a sweep over the variables in order that leaves ``f_k`` invariant. Factors of
     variable ``v`` are ``of_factors[of_starts[v] : of_starts[v + 1]]``, and its stride in their tables `of_strides`.
+    `states` has the last state of each chain, which the weight belongs to.
     """
     n, n_factors = cardinalities.size, scope_starts.size - 1
     most = 1
     for v in range(n):
         most = max(most, cardinalities[v])
-    state, at, score = np.empty(n, np.int64), np.empty(n_factors, np.int64), np.empty(most)
+    at, score = np.empty(n_factors, np.int64), np.empty(most)
     for c in range(log_weights.size):
-        total = 0.0
+        total, state = 0.0, states[c]
         for k in range(temperatures.size):
             if k > 0:
                 energy = 0.0
