@@ -28,6 +28,18 @@ threadpool_limits(1, user_api="blas")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_MAPS = Path("/proc/self/maps")
+_MOST_MAPS = 30_000  # the kernel allows 65,530 to a process, and every compiled program has several
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Between two files: forget compiled programs before they are more than the process may hold."""
+    moves_on = nextitem is None or nextitem.fspath != item.fspath
+    if moves_on and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
 def pytest_collection_finish():
     """What has been imported and collected stays: the garbage collector need not look at it over and over."""
     gc.collect()

@@ -10,7 +10,7 @@ def test_the_grid_comes_out_again(tmp_path):
     assert report.pictures[0].stat().st_size > 5_000
 
 
-def test_the_law_of_hidden_spins_is_a_marginal():
+def test_the_distribution_of_hidden_spins_is_a_marginal():
     """Against the joint model of a smaller grid, summed over its hidden spin by elimination."""
     import numpy as np
 
@@ -21,4 +21,4 @@ def test_the_law_of_hidden_spins_is_a_marginal():
     closed = np.logaddexp(field, -field)
     both = np.logaddexp(*(model.log_prob(np.column_stack([states, np.full(16, h)])) for h in (-1, 1)))
     assert np.allclose(closed - closed[0], both - both[0])
-    assert np.isclose(np.exp(misspecified_ising._law("products of three")).sum(), 1)
+    assert np.isclose(np.exp(misspecified_ising._distribution("products of three")).sum(), 1)

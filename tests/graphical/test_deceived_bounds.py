@@ -201,7 +201,7 @@ def test_a_torus_at_any_temperature(coupling):
 def test_an_interval_that_a_single_state_contradicts_is_refused():
     model = Ising(complete(8), -3.0)
     interval = bound_log_partition(model, exact=False, max_memory=4096, max_work=10)
-    low, high = simple_bounds(*model._restricted()[:2])
+    low, high = simple_bounds(*model.restricted()[:2])
     assert low <= antiferromagnet(8, 3.0) <= high
     with pytest.raises(CertificateError, match="at least"):  # both ends are compared
         model.verify(dataclasses.replace(interval, certificate=dataclasses.replace(

@@ -254,7 +254,9 @@ def bregman(f: Any) -> Callable:
         value, gradient = jax.value_and_grad(function)(y)
         return function(x) - value - gradient @ (x - y)
 
-    over_the_batch = precise(jnp.vectorize(one, signature="(p),(p)->()"))
+    @precise
+    def over_the_batch(x, y):
+        return jnp.vectorize(one, signature="(p),(p)->()")(x, y)
 
     def divergence(x, y):
         x, y = (each if isinstance(each, jax.Array) else np.asarray(each, dtype=np.float64) for each in (x, y))

@@ -216,7 +216,8 @@ class CausalFactorGraph(DiscreteModel):
         drawn = super().sample(n, rng, **options)
         if isinstance(drawn, np.ndarray):
             return drawn[:, : self._visible]
-        return replace(drawn, values=drawn.values[:, :, : self._visible])
+        shown = {"x": (self._visible,)} if self.labels.names is None else dict.fromkeys(self.labels.names, ())
+        return replace(drawn, values=drawn.values[:, :, : self._visible], variables=shown)
 
     def marginal_map(self, variables: Any, **options: Any) -> tuple[np.ndarray, float]:
         """The most probable values of `variables` when the others, and the chains, are summed out."""

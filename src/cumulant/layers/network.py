@@ -1,46 +1,28 @@
 """A network with one hidden layer as a problem of `cumulant.optim`: closed-form gradients, variable projection."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cumulant.layers.activations import activation
 from cumulant.optim.problems.base import array, is_concrete, problem_type, static
+from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 from cumulant.randomness import generator
 
 __all__ = ["OneHiddenLayer", "VariableProjection"]
 
 
-class _Network:
-    """What the two problems share: they are smooth, and nothing is known of their constants."""
-
-    smoothness: ClassVar[None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    convex: ClassVar[bool] = False
-    quadratic: ClassVar[bool] = False
-    constants_are: ClassVar[str] = "assumed"
+class _Network(Problem):
+    """What the two problems share: they are smooth, nothing is known of their constants, and one pass gives the value
+    and the gradient in closed form.
+    """
 
     @precise
     def value(self, x):
         """The loss."""
         return self.value_and_gradient(x)[0]
-
-    @precise
-    def gradient(self, x):
-        """Its gradient, in closed form."""
-        return self.value_and_gradient(x)[1]
-
-    def value_and_gradient(self, x) -> Any:
-        """Both, in one pass."""
-        raise NotImplementedError
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess f(x) v``, by differentiating the gradient."""
-        return jax.jvp(self.gradient, (x,), (v,))[1]
 
 
 @problem_type

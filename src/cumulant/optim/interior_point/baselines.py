@@ -177,7 +177,7 @@ class AugmentedLagrangianSGD(_Noisy):
     >>> from cumulant import optim
     >>> from cumulant.optim.interior_point import Bounds
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
-    >>> solver = AugmentedLagrangianSGD(0.1, Exact(), penalty=2.0)
+    >>> solver = AugmentedLagrangianSGD(0.1, optim.gradients.Exact(), penalty=2.0)
     >>> optim.run(solver, problem, [1.0, 1.0], max_steps=500, tol=None).x.round(3) + 0.0
     array([0., 1.])
     """

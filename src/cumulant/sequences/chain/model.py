@@ -53,7 +53,7 @@ class ChainModel(DiscreteModel):
            [0.2291, 0.7709],
            [0.1401, 0.8599]])
     >>> model.given({0: 0}).marginals()[2].round(4)
-    array([0.1984, 0.8016])
+    array([0.1839, 0.8161])
     """
 
     def __init__(self, unary: Any, pair: Any, labels: Any = None):
