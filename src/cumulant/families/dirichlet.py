@@ -7,6 +7,7 @@ from jax.scipy.special import logsumexp
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.inverses import (
+    digamma,
     digamma_and_slope,
     digamma_gap,
     implicit_inverse,
@@ -16,7 +17,7 @@ from cumulant.families.inverses import (
     plain_digamma_gap,
 )
 from cumulant.families.multigamma import multigamma_divergence
-from cumulant.families.rows import in_chunks
+from cumulant.families.rows import divergence, in_chunks
 from cumulant.families.special import phi_ratio
 
 __all__ = ["Beta", "Dirichlet"]
@@ -43,7 +44,9 @@ class _LogSimplex(ExponentialFamily):
         return logs - plain_digamma_gap(theta) + plain_digamma_gap(total)
 
     def kl(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
+        return divergence(_quick_divergence, self._divergence, theta, other)
+
+    def _divergence(self, theta, other):
         total, other_total = (jnp.sum(each, axis=-1, keepdims=True) for each in (theta, other))
         shares = jnp.sum(other * phi_ratio(theta / total, other / other_total), axis=-1)
         rests = multigamma_divergence(jnp.concatenate([other, other_total], -1), jnp.concatenate([theta, total], -1), 1)
@@ -75,6 +78,15 @@ class _LogSimplex(ExponentialFamily):
 
     def _obstacle(self, central, count):
         return f"all {count:g} observations are equal, and the likelihood keeps growing with the concentration"
+
+
+def _quick_divergence(theta, other):
+    totals, (here, there) = (jnp.sum(theta, -1), jnp.sum(other, -1)), (log_gamma(theta), log_gamma(other))
+    moved = (digamma(theta) - digamma(totals[0])[..., None]) * (other - theta)
+    ends = log_gamma(totals[0]) - log_gamma(totals[1])
+    value = jnp.sum(there - here - moved, axis=-1) + ends
+    # The error of `log_gamma` is that of log Gamma(10) = 12.8 where its value is less.
+    return value, jnp.sum(26 + jnp.abs(here) + jnp.abs(there) + jnp.abs(moved), axis=-1) + jnp.abs(ends)
 
 
 def _log_shares(a):

@@ -15,6 +15,7 @@ from cumulant.families.inverses import (
     plain_digamma_gap,
 )
 from cumulant.families.multigamma import multigamma_divergence
+from cumulant.families.rows import divergence
 from cumulant.families.special import phi, phi_ratio
 
 __all__ = ["Gamma", "InverseGamma", "gamma_entropy", "gamma_log_density"]
@@ -25,18 +26,40 @@ def gamma_log_density(x, shape, rate):
 
     ``G(a) = log Gamma(a) - a log a + a``, ``phi(z) = z - 1 - log z``; rounding ``z`` is no worse than rounding ``x``.
     """
-    z = rate * x / shape
-    large = (shape >= 9) & (z > jnp.finfo(z.dtype).tiny)
-    logs = jnp.log(jnp.where(large, z, rate))
-    plain = (shape - 1) * jnp.log(x) - rate * x + shape * logs - log_gamma(shape)
-    far = jnp.where(large, shape, 9.0)
-    return jnp.where(large, -jnp.log(x) - far * ((z - 1) - logs) - log_gamma_rest(far), plain)
+
+    def plain():
+        return (shape - 1) * jnp.log(x) - rate * x + (shape * jnp.log(rate) - log_gamma(shape))
+
+    def both():
+        z = rate * x / shape
+        large = (shape >= 9) & (z > jnp.finfo(z.dtype).tiny)
+        far, logs = jnp.where(large, shape, 9.0), jnp.log(jnp.where(large, z, 1.0))
+        return jnp.where(large, -jnp.log(x) - far * ((z - 1) - logs) - log_gamma_rest(far), plain())
+
+    return jax.lax.cond(jnp.any(shape >= 9), both, plain)
 
 
 def gamma_entropy(shape):
     """The entropy at rate one: ``G(a) + a g(a) + log(a) - g(a)``, ``g(a) = log a - digamma(a) = -G'(a)``."""
     gap = plain_digamma_gap(shape)
     return log_gamma_rest(shape) + (shape - 1) * gap + jnp.log(shape)
+
+
+def _accurate_divergence(theta, other):
+    shape, rate, other_shape, other_rate = theta[..., 0], theta[..., 1], other[..., 0], other[..., 1]
+    # Rates divided by shapes, so that products neither overflow nor underflow before the quotient does.
+    return multigamma_divergence(other_shape, shape, 1) + other_shape * phi_ratio(
+        -other_rate / other_shape, -rate / shape
+    )
+
+
+def _quick_divergence(theta, other):
+    shape, other_shape, ratio = theta[..., 0], other[..., 0], other[..., 1] / theta[..., 1]
+    here, there = log_gamma(shape), log_gamma(other_shape)
+    slope, means, logs = digamma(shape) * (other_shape - shape), shape * (ratio - 1), other_shape * jnp.log(ratio)
+    value = there - here - slope + means - logs
+    # The error of `log_gamma` is that of log Gamma(10) = 12.8 where its value is less.
+    return value, 26 + jnp.abs(here) + jnp.abs(there) + jnp.abs(slope) + jnp.abs(means) + jnp.abs(logs)
 
 
 @family
@@ -99,11 +122,7 @@ class Gamma(ExponentialFamily):
         return gamma_entropy(theta[..., 0]) - jnp.log(-theta[..., 1])
 
     def kl(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
-        (shape, rate), (other_shape, other_rate) = (jnp.moveaxis(each, -1, 0) for each in (theta, other))
-        # Rates divided by shapes, so that products neither overflow nor underflow before the quotient does.
-        means = phi_ratio(-other_rate / other_shape, -rate / shape)
-        return multigamma_divergence(other_shape, shape, 1) + other_shape * means
+        return divergence(_quick_divergence, _accurate_divergence, theta, other)
 
     def bregman(self, theta, other):
         return self.kl(other, theta)

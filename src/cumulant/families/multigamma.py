@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from cumulant.families.inverses import digamma_gap
+from cumulant.families.inverses import digamma_gap, log_gamma_rest
 
 __all__ = ["inverse_multigamma_gap", "log_multigamma", "multigamma_divergence", "multigamma_gap", "multigamma_rest"]
 
@@ -26,8 +26,8 @@ _LARGE = 10.0
 # log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + sum_k s_k / x^(2k - 1), s_k = B_2k / (2k (2k - 1))  (DLMF 5.11.1)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 _STEPS = 7
-_NEAR = 1.5  # in units of log: closer than that, divergences are integrated
-_GAUSS = np.polynomial.legendre.leggauss(8)
+_NEAR = 0.02  # in units of log: closer than that, divergences are integrated
+_GAUSS = np.polynomial.legendre.leggauss(3)
 _NODES, _WEIGHTS = 0.5 * (1 + _GAUSS[0]), 0.5 * _GAUSS[1]
 
 
@@ -45,6 +45,8 @@ def multigamma_rest(a, size):
 
     Large arguments use Stirling's series, whose leading terms cancel on paper.
     """
+    if size == 1:
+        return log_gamma_rest(a)
     a, half = a[..., None], _halves(a, size)
     large = a - half >= _LARGE
     far, whole = jnp.where(large, a - half, _LARGE), jnp.where(large, a, _LARGE + half)
@@ -123,18 +125,22 @@ def multigamma_divergence(b, a, size):
     """``G(b) - G(a) - G'(a) (b - a) >= 0``, accurate for ``b`` near ``a`` as well.
 
     There it is ``int_a^b (b - t) G''(t) dt``, by Gauss's rule in ``log(t - (d - 1) / 2)``, where the integrand is
-    analytic in a strip of half-width pi: eight nodes reach rounding.
+    analytic in a strip of half-width pi: three nodes reach rounding.
     """
-    start = a - 0.5 * (size - 1)
-    length = jnp.log1p((b - a) / start)
-    near = jnp.abs(length) <= _NEAR
-    short = jnp.where(near, length, 0.0)[..., None]
-    nodes, weights = _NODES.astype(a.dtype), _WEIGHTS.astype(a.dtype)
-    u = start[..., None] * jnp.exp(short * nodes)
-    integrand = -u * u * jnp.expm1(short * (1 - nodes)) * _gap(u, size)[1]
-    integral = short[..., 0] * jnp.sum(weights * integrand, axis=-1)
+    b, a = jnp.broadcast_arrays(b, a)
     far = multigamma_rest(b, size) - multigamma_rest(a, size) + multigamma_gap(a, size)[0] * (b - a)
-    return jnp.where(near, integral, far)
+    near = jnp.abs(b - a) <= _NEAR * (a - 0.5 * (size - 1))
+    return jnp.where(near, _integrated(b, a, size), far)
+
+
+def _integrated(b, a, size):
+    """The divergence of near arguments, by quadrature."""
+    start = a - 0.5 * (size - 1)
+    length = jnp.log1p(jnp.clip((b - a) / start, -2 * _NEAR, 2 * _NEAR))[..., None]
+    nodes, weights = _NODES.astype(a.dtype), _WEIGHTS.astype(a.dtype)
+    u = start[..., None] * jnp.exp(length * nodes)
+    integrand = -u * u * jnp.expm1(length * (1 - nodes)) * _gap(u, size)[1]
+    return length[..., 0] * jnp.sum(weights * integrand, axis=-1)
 
 
 @multigamma_divergence.defjvp

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from cumulant.families.base import ExponentialFamily
 
-__all__ = ["ByRows", "in_chunks"]
+__all__ = ["ByRows", "divergence", "in_chunks"]
 
 _ROWS = 64
 _METHODS = (
@@ -44,6 +44,31 @@ def in_chunks(function, *arrays, most=_ROWS):
 
     answer = jax.lax.map(lambda part: function(*part), tuple(map(stacked, arrays)))
     return jax.tree.map(lambda leaf: leaf.reshape(chunks * rows, *leaf.shape[2:])[:n], answer)
+
+
+def divergence(quick, accurate, theta, other):
+    """``accurate(theta, other)``, a divergence of members ``(*batch, dim)``, in the time of `quick` for large batches.
+
+    ``quick(theta, other)`` gives the divergence and the size of the terms it is the sum of, as their rounding sees it.
+    Where it is below 1e-5 of them, cancellation has cost five digits or more: such points are computed accurately, and
+    they alone where they are few.
+    """
+    theta, other = jnp.broadcast_arrays(theta, other)
+    n = math.prod(theta.shape[:-1])
+    if n < 1024:
+        return accurate(theta, other)
+    value, size = quick(theta, other)
+    # One array, kept: the compiler would compute the terms again for each of its uses.
+    value = jax.lax.optimization_barrier(jnp.where((value > 1e-5 * size) & jnp.isfinite(size), value, jnp.nan))
+    doubtful = jnp.isnan(value)
+    room = n // 64
+
+    def few():
+        index = jnp.nonzero(doubtful.ravel(), size=room, fill_value=n)[0]
+        rows = (each.reshape(n, each.shape[-1]).at[index].get(mode="clip") for each in (theta, other))
+        return value.ravel().at[index].set(accurate(*rows), mode="drop").reshape(value.shape)
+
+    return jax.lax.cond(jnp.sum(doubtful) <= room, few, lambda: jnp.where(doubtful, accurate(theta, other), value))
 
 
 def _by_rows(method):

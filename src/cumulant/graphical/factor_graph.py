@@ -144,7 +144,7 @@ class FactorGraph(DiscreteModel):
                     f"table {f} over {scope} has {len(logs)} rows for {math.prod(shape)} states: add them, or say "
                     "with missing= which logarithm they have"
                 )
-            require_room(shape, LARGEST, "a factor of so many states must be made of smaller ones")
+            require_room(shape, LARGEST, "a factor with more states must be made of smaller ones")
             table = np.full(shape, 0.0 if missing is None else missing)
             table[tuple(states.T)] = logs if scope else logs[0]
             factors.append((scope, table))

@@ -150,7 +150,7 @@ def tree_reweighted(
         in the polytope of forests; that is checked by one flow for each variable, and it is rounded down to multiples
         of ``n / 2^30`` for that.
     max_trees, gap : int, float
-        Conditional gradient ends after so many trees, or where no tree promises `gap` nats.
+        Conditional gradient ends after this number of trees, or where no tree promises `gap` nats.
     max_sweeps, tol : int, float
         The last run of messages ends where the pseudo-marginals agree within `tol`.
     damping : float

@@ -65,7 +65,7 @@ def is_concrete(*values: Any) -> bool:
 
 
 def array(value: Any, name: str, ndim: int) -> Any:
-    """An array of finite floats with so many axes; NumPy in float64 unless it is a JAX array."""
+    """An array of finite floats with `ndim` axes; NumPy in float64 unless it is a JAX array."""
     if not isinstance(value, jax.Array):
         value = np.asarray(value)
         if value.dtype.kind not in "biuf":

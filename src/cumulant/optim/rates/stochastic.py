@@ -60,8 +60,8 @@ def smd_optimum_variance(N: Any, C: float, D0: float, start: int, relative_stron
 
     Under the variance assumption at the optimum, ``E D_{A*}(mu - 2 gamma g(theta*); mu) <= 2 gamma^2 C`` (Le Priol
     2021, 5.33): one step gives ``E D_{n+1} <= (1 - gamma alpha) D_n + gamma^2 C`` for ``gamma <= 1 / (2 beta)``.
-    ``C`` is 1 for the normal law of known variance, and infinite for families with a barrier, such as the normal law
-    of known mean.
+    ``C`` is 1 for the normal distribution of known variance, and infinite for families with a barrier, such as the
+    normal distribution of known mean.
 
     Parameters
     ----------
