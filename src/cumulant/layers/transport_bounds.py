@@ -33,9 +33,9 @@ def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     if plan.shape != (a.size, b.size) or not np.all(plan >= 0):
         raise ValueError(f"plan must be a non-negative matrix of shape {(a.size, b.size)}; got shape {plan.shape}")
     rows = plan.sum(axis=1)
-    plan = plan * np.minimum(np.divide(a, rows, out=np.ones_like(a), where=rows > 0), 1.0)[:, None]
+    plan = plan * np.divide(a, rows, out=np.ones_like(a), where=rows > a)[:, None]
     columns = plan.sum(axis=0)
-    plan = plan * np.minimum(np.divide(b, columns, out=np.ones_like(b), where=columns > 0), 1.0)[None, :]
+    plan = plan * np.divide(b, columns, out=np.ones_like(b), where=columns > b)[None, :]
     short_rows = np.maximum(a - plan.sum(axis=1), 0.0)
     short_columns = np.maximum(b - plan.sum(axis=0), 0.0)
     missing = short_rows.sum()
