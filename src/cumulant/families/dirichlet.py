@@ -44,13 +44,7 @@ class _LogSimplex(ExponentialFamily):
         return logs - plain_digamma_gap(theta) + plain_digamma_gap(total)
 
     def kl(self, theta, other):
-        return divergence(_quick_divergence, self._divergence, theta, other)
-
-    def _divergence(self, theta, other):
-        total, other_total = (jnp.sum(each, axis=-1, keepdims=True) for each in (theta, other))
-        shares = jnp.sum(other * phi_ratio(theta / total, other / other_total), axis=-1)
-        rests = multigamma_divergence(jnp.concatenate([other, other_total], -1), jnp.concatenate([theta, total], -1), 1)
-        return jnp.maximum(shares + jnp.sum(rests[..., :-1], axis=-1) - rests[..., -1], 0.0)
+        return divergence(_quick_divergence, _accurate_divergence, theta, other)
 
     def bregman(self, theta, other):
         return self.kl(other, theta)
@@ -78,6 +72,13 @@ class _LogSimplex(ExponentialFamily):
 
     def _obstacle(self, central, count):
         return f"all {count:g} observations are equal, and the likelihood keeps growing with the concentration"
+
+
+def _accurate_divergence(theta, other):
+    total, other_total = (jnp.sum(each, axis=-1, keepdims=True) for each in (theta, other))
+    shares = jnp.sum(other * phi_ratio(theta / total, other / other_total), axis=-1)
+    rests = multigamma_divergence(jnp.concatenate([other, other_total], -1), jnp.concatenate([theta, total], -1), 1)
+    return jnp.maximum(shares + jnp.sum(rests[..., :-1], axis=-1) - rests[..., -1], 0.0)
 
 
 def _quick_divergence(theta, other):

@@ -46,12 +46,13 @@ def in_chunks(function, *arrays, most=_ROWS):
     return jax.tree.map(lambda leaf: leaf.reshape(chunks * rows, *leaf.shape[2:])[:n], answer)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def divergence(quick, accurate, theta, other):
     """``accurate(theta, other)``, a divergence of members ``(*batch, dim)``, in the time of `quick` for large batches.
 
     ``quick(theta, other)`` gives the divergence and the size of the terms it is the sum of, as their rounding sees it.
     Where it is below 1e-5 of them, cancellation has cost five digits or more: such points are computed accurately, and
-    they alone where they are few.
+    they alone where they are few. Derivatives are those of `accurate`.
     """
     theta, other = jnp.broadcast_arrays(theta, other)
     n = math.prod(theta.shape[:-1])
@@ -69,6 +70,11 @@ def divergence(quick, accurate, theta, other):
         return value.ravel().at[index].set(accurate(*rows), mode="drop").reshape(value.shape)
 
     return jax.lax.cond(jnp.sum(doubtful) <= room, few, lambda: jnp.where(doubtful, accurate(theta, other), value))
+
+
+@divergence.defjvp
+def _divergence_jvp(quick, accurate, primals, tangents):
+    return divergence(quick, accurate, *primals), jax.jvp(accurate, primals, tangents)[1]
 
 
 def _by_rows(method):
