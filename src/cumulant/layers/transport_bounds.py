@@ -93,7 +93,8 @@ def _masses(a, b) -> Assumption:
 
 
 def _certificate(quantity, problem, lower, upper, slack):
-    upper = max(upper, lower)
+    check(lower <= upper + 2 * slack, "the bounds from below and above agree", f"{lower:.6g} and {upper:.6g}")
+    upper = max(upper, lower)  # what is left is rounding, and within the slack
     return Certificate(
         quantity,
         Interval(lower - slack, upper + slack, lower),
