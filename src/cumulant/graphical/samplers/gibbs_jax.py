@@ -17,6 +17,7 @@ from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
+from cumulant.sampling.chains import require_counts
 from cumulant.sampling.draws import Draws
 
 __all__ = ["coloured_gibbs", "lattice_gibbs"]
@@ -169,9 +170,7 @@ def _draws(sweep, shape, key, n, burn_in, thin):
 
 
 def _sizes(n, chains, burn_in, thin) -> tuple[int, int, int, int]:
-    for name, value, least in (("n", n, 1), ("chains", chains, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}")
+    require_counts(n=(n, 1), chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
     if burn_in + n * thin >= 2**31:
         raise ValueError(f"burn_in + n * thin must be below 2**31 sweeps; got {burn_in + n * thin}")
     return int(n), int(chains), int(burn_in), int(thin)
