@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
-from cumulant.families.categorical import Categorical
+from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.dirichlet import Beta, Dirichlet
 from cumulant.families.estimate import Estimate
 from cumulant.families.finite import FiniteFamily, SampledFamily
@@ -20,7 +20,6 @@ from cumulant.families.gamma_type import (
     WeibullKnownShape,
 )
 from cumulant.families.inverse_gaussian import InverseGaussian
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.multivariate_normal import MultivariateNormal
 from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
 from cumulant.families.multivariate_normal_known import (

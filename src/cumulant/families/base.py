@@ -74,6 +74,9 @@ class Learnable:
     def _central_to_natural(self, central):
         return self.to_natural(central)
 
+    def _has_central_inverse(self) -> bool:
+        return type(self)._central_to_natural is not Learnable._central_to_natural
+
     def _estimable(self, central):
         """Whether statistics have a finite maximum-likelihood estimate: the mean lies inside its domain, beyond
         rounding.
@@ -106,9 +109,9 @@ class ExponentialFamily(Learnable):
     in float64 and returned as NumPy; JAX input in the caller's own precision; all methods work under `jit`, `vmap`,
     `grad`.
 
-    To write a family: a class marked `@family` with `dim`, `statistics`, `log_base`, `log_partition`, `natural`,
-    `usual`, `_draw`, the membership tests, and closed forms of `to_mean`, `to_natural`, `conjugate` and
-    `expected_log_base` where there are any. See `families.poisson` for a short one.
+    To write a family: a class marked `@family` with `dim`, `statistics`, `log_base` and `expected_log_base` or
+    `constant_log_base`, `log_partition`, `natural`, `usual`, `_draw`, the membership tests, and closed forms of
+    `to_mean`, `to_natural` and `conjugate` where there are any. See `families.poisson` for a short one.
 
     Attributes
     ----------
@@ -118,6 +121,8 @@ class ExponentialFamily(Learnable):
         The shape of one observation: ``()`` for a number.
     support, domain, mean_domain, usual_domain : str
         In words: where observations, natural, mean and usual parameters live. Used in error messages and tables.
+    constant_log_base : float or None
+        ``log h``, of a family whose base measure is constant; others define `log_base` and `expected_log_base`.
     """
 
     dim: int = 0
@@ -127,6 +132,7 @@ class ExponentialFamily(Learnable):
     mean_domain: str = ""
     usual_domain: str = ""
     discrete: bool = False
+    constant_log_base: float | None = None
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -142,7 +148,7 @@ class ExponentialFamily(Learnable):
 
     def log_base(self, x):
         """The logarithm of the base measure ``h(x)`` on the support, with respect to counting or Lebesgue measure."""
-        raise NotImplementedError(f"{type(self).__name__} must define log_base(x)")
+        return jnp.full(x.shape[: x.ndim - len(self.event_shape)], self._constant_base("log_base(x)"), dtype=x.dtype)
 
     def log_partition(self, theta):
         """The cumulant function ``A(theta) = log sum_x h(x) exp <theta, T(x)>``."""
@@ -169,8 +175,8 @@ class ExponentialFamily(Learnable):
         return jnp.all(jnp.isfinite(mu), axis=-1)
 
     def in_support(self, x):
-        """Whether ``x`` is a possible observation."""
-        raise NotImplementedError(f"{type(self).__name__} must define in_support(x)")
+        """Whether ``x`` is a possible observation: by default, whether it is finite."""
+        return jnp.all(jnp.isfinite(x), axis=tuple(range(-len(self.event_shape), 0)))
 
     # What follows from A ---------------------------------------------------------------------------------------------
 
@@ -184,6 +190,8 @@ class ExponentialFamily(Learnable):
 
     def to_natural(self, mu):
         """``theta = (grad A)^-1(mu) = grad A*(mu)``, by a safeguarded Newton solve unless there is a closed form."""
+        if self._has_central_inverse():
+            return self._central_to_natural(self._from_mean(mu))
         return solve_mean_equation(self, mu)
 
     def _start(self, mu):
@@ -196,10 +204,13 @@ class ExponentialFamily(Learnable):
         return jnp.sum(theta * mu, axis=-1) - self.log_partition(theta)
 
     def expected_log_base(self, theta):
-        """``E log h(x)``: the one part of the entropy that ``A`` does not give. Zero for a constant base measure of
-        one.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define expected_log_base(theta)")
+        """``E log h(x)``: the one part of the entropy that ``A`` does not give."""
+        return jnp.full(theta.shape[:-1], self._constant_base("expected_log_base(theta)"), dtype=theta.dtype)
+
+    def _constant_base(self, method: str) -> float:
+        if self.constant_log_base is None:
+            raise NotImplementedError(f"{type(self).__name__} must define {method}, or a constant_log_base")
+        return self.constant_log_base
 
     def log_prob(self, x, theta):
         """``log p(x) = <theta, T(x)> + log h(x) - A(theta)``; minus infinity outside the support.
@@ -207,9 +218,11 @@ class ExponentialFamily(Learnable):
         `x` of shape ``(*batch, *event_shape)`` is broadcast against the batch of `theta`.
         """
         inside = self.in_support(x)
-        safe = self._inside(x, inside)
-        value = jnp.sum(theta * self.statistics(safe), axis=-1) + self.log_base(safe) - self.log_partition(theta)
-        return jnp.where(inside, value, -jnp.inf)
+        return jnp.where(inside, self._log_density(self._inside(x, inside), theta), -jnp.inf)
+
+    def _log_density(self, x, theta):
+        """`log_prob` inside the support. Families override it where this sum cancels."""
+        return jnp.sum(theta * self.statistics(x), axis=-1) + self.log_base(x) - self.log_partition(theta)
 
     def entropy(self, theta):
         """``H = -E log p(x) = A(theta) - <theta, mu> - E log h(x)``, in nats (differential for continuous families)."""
@@ -221,14 +234,17 @@ class ExponentialFamily(Learnable):
         return self.log_partition(other) - jnp.sum(other * mean, axis=-1) - self.expected_log_base(theta)
 
     def kl(self, theta, other):
-        """``KL(p_theta || p_other) = A(other) - A(theta) - <mu, other - theta>``, the truth first; see `bregman`."""
-        return self.bregman(other, theta)
+        """``KL(p_theta || p_other) = A(other) - A(theta) - <mu, other - theta>``, the truth first.
+
+        Families override it where this sum cancels for near members.
+        """
+        value = self.log_partition(other) - self.log_partition(theta)
+        value = value - jnp.sum(self.to_mean(theta) * (other - theta), axis=-1)
+        return jnp.maximum(value, 0.0)  # convexity says >= 0; only rounding can say otherwise
 
     def bregman(self, theta, other):
         """``A(theta) - A(other) - <grad A(other), theta - other>``, which is ``KL(p_other || p_theta)``."""
-        mean = self.to_mean(other)
-        value = self.log_partition(theta) - self.log_partition(other) - jnp.sum(mean * (theta - other), axis=-1)
-        return jnp.maximum(value, 0.0)  # convexity says >= 0; only rounding can say otherwise
+        return self.kl(other, theta)
 
     def bregman_conjugate(self, mu, nu):
         """``A*(mu) - A*(nu) - <grad A*(nu), mu - nu>``, which is ``KL(p_mu || p_nu)``: the truth first."""
@@ -285,6 +301,10 @@ class ExponentialFamily(Learnable):
     def _central(self, x, weights):
         """Central coordinates of data ``(n, *batch, *event)`` under weights ``(n, ...)`` that add up to one."""
         return jnp.sum(weights[..., None] * self.statistics(x), axis=0)
+
+    def _central_kl(self, first, second):
+        """`kl` of two members from their central coordinates."""
+        return self.kl(self._central_to_natural(first), self._central_to_natural(second))
 
     def _central_of_numpy(self, x):
         """The same of unweighted NumPy data ``(n, *event)`` by a compiled loop, or None: where there is none, or where

@@ -49,9 +49,6 @@ class _Successes(ExponentialFamily):
     def kl(self, theta, other):
         return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def in_mean_domain(self, mu):
         return (mu[..., 0] > 0) & (mu[..., 0] < self.trials)
 
@@ -82,13 +79,8 @@ class Bernoulli(_Successes):
     """
 
     support = "x in {0, 1}"
+    constant_log_base = 0.0
     mean_domain = "0 < mu < 1"
-
-    def log_base(self, x):
-        return jnp.zeros_like(x)
-
-    def expected_log_base(self, theta):
-        return jnp.zeros_like(theta[..., 0])
 
     def _draw(self, key, theta, shape):
         return jax.random.bernoulli(key, jax.nn.sigmoid(theta[..., 0]), (*shape, *theta.shape[:-1])).astype(int)
@@ -126,12 +118,11 @@ class Binomial(_Successes):
         failures = expected_log_factorial(lambda t: n * jnp.log1p((1 - p) * jnp.expm1(-t)), n * (1 - p))
         return gammaln(jnp.asarray(n + 1, dtype=theta.dtype)) - successes - failures
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        safe, n = jnp.where(inside, x, 0.0), jnp.asarray(float(self.trials), dtype=theta.dtype)
-        successes = count_deviance(safe, jnp.log(n) - jax.nn.softplus(-theta[..., 0])) + log_factorial_rest(safe)
-        failures = count_deviance(n - safe, jnp.log(n) - jax.nn.softplus(theta[..., 0])) + log_factorial_rest(n - safe)
-        return jnp.where(inside, log_factorial_rest(n) - successes - failures, -jnp.inf)
+    def _log_density(self, x, theta):
+        n = jnp.asarray(float(self.trials), dtype=theta.dtype)
+        successes = count_deviance(x, jnp.log(n) - jax.nn.softplus(-theta[..., 0])) + log_factorial_rest(x)
+        failures = count_deviance(n - x, jnp.log(n) - jax.nn.softplus(theta[..., 0])) + log_factorial_rest(n - x)
+        return log_factorial_rest(n) - successes - failures
 
     def _draw(self, key, theta, shape):
         p = jax.nn.sigmoid(theta[..., 0])
@@ -176,9 +167,6 @@ class _Waiting(ExponentialFamily):
         far = _log_success(first) - _log_success(second) - w * step
         return self.successes * jnp.where(near, close, far)
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def conjugate(self, mu):
         m, r = mu[..., 0], self.successes
         return -m * jnp.log1p(r / m) - r * jnp.log1p(m / r)
@@ -222,11 +210,7 @@ class Geometric(_Waiting):
     array([3.])
     """
 
-    def log_base(self, x):
-        return jnp.zeros_like(x)
-
-    def expected_log_base(self, theta):
-        return jnp.zeros_like(theta[..., 0])
+    constant_log_base = 0.0
 
     def _draw(self, key, theta, shape):
         exponential = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
@@ -264,14 +248,12 @@ class NegativeBinomial(_Waiting):
 
         return expected_log_factorial(log_laplace, mean, r - 1) - expected_log_factorial(log_laplace, mean)
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        safe, r = jnp.where(inside, x, 0.0), jnp.asarray(self.successes, dtype=theta.dtype)
-        total = safe + r
-        failures = count_deviance(safe, jnp.log(total) + theta[..., 0]) + log_factorial_rest(safe)
+    def _log_density(self, x, theta):
+        r = jnp.asarray(self.successes, dtype=theta.dtype)
+        total = x + r
+        failures = count_deviance(x, jnp.log(total) + theta[..., 0]) + log_factorial_rest(x)
         successes = count_deviance(r, jnp.log(total) + _log_success(theta[..., 0])) + log_factorial_rest(r)
-        value = jnp.log(r / total) + log_factorial_rest(total) - failures - successes
-        return jnp.where(inside, value, -jnp.inf)
+        return jnp.log(r / total) + log_factorial_rest(total) - failures - successes
 
     def _draw(self, key, theta, shape):
         first, second = jax.random.split(key)

@@ -1,19 +1,16 @@
-"""The categorical family: one of K classes, in K - 1 parameters."""
+"""One of K classes, in K - 1 parameters: the categorical family, and the multinomial counts of several draws."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp, xlogy
+from jax.scipy.special import gammaln, logsumexp, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
+from cumulant.families.factorials import expected_log_factorial
+from cumulant.families.inverses import count_deviance, log_factorial_rest
 from cumulant.families.special import expm1_excess, log1p_excess
 
-__all__ = ["Categorical", "divergence_of_classes", "log_weights", "with_last"]
-
-
-def with_last(mu):
-    """All K probabilities from the first K - 1."""
-    return jnp.concatenate([mu, 1 - jnp.sum(mu, axis=-1, keepdims=True)], axis=-1)
+__all__ = ["Categorical", "Multinomial", "divergence_of_classes", "log_weights"]
 
 
 def log_weights(theta):
@@ -47,8 +44,71 @@ def divergence_of_classes(first, second):
     return jnp.maximum(jnp.where(jnp.any(change > 1.0, axis=-1), far, close), 0.0)
 
 
+class _Classes(ExponentialFamily):
+    """``trials`` draws of one of K classes: ``theta_k = log(p_k / p_{K-1})``, ``A(theta) = trials log(1 + sum exp
+    theta_k)``, ``mu_k = trials p_k``.
+    """
+
+    categories: int
+    trials: int
+    usual_domain = "probabilities that are positive and add up to 1"
+    domain = "theta finite (log odds against the last class)"
+    discrete = True
+
+    def __post_init__(self):
+        if not (isinstance(self.trials, int | np.integer) and self.trials >= 1):
+            raise ValueError(f"trials must be a whole number, at least 1; got {self.trials}")
+        if not self.categories >= 2:
+            raise ValueError(f"categories must be at least 2; got {self.categories}")
+
+    @property
+    def dim(self):
+        return self.categories - 1
+
+    def log_partition(self, theta):
+        return self.trials * logsumexp(log_weights(theta), axis=-1)
+
+    def natural(self, *, probabilities):
+        p = jnp.asarray(probabilities)
+        if p.shape[-1:] != (self.categories,):
+            raise ValueError(f"probabilities must have {self.categories} entries on the last axis; got shape {p.shape}")
+        total = jnp.sum(p, axis=-1, keepdims=True)
+        logs = jnp.log(jnp.where(jnp.abs(total - 1) <= 1e-6, p, jnp.nan))
+        return logs[..., :-1] - logs[..., -1:]
+
+    def usual(self, theta):
+        return {"probabilities": jax.nn.softmax(log_weights(theta), axis=-1)}
+
+    def to_mean(self, theta):
+        return self.trials * jax.nn.softmax(log_weights(theta), axis=-1)[..., :-1]
+
+    def to_natural(self, mu):
+        return jnp.log(mu) - float(np.log(self.trials)) - jnp.log1p(-jnp.sum(mu, axis=-1, keepdims=True) / self.trials)
+
+    def conjugate(self, mu):
+        first = mu / self.trials
+        p = jnp.concatenate([first, 1 - jnp.sum(first, axis=-1, keepdims=True)], axis=-1)
+        return self.trials * jnp.sum(xlogy(p, p), axis=-1)
+
+    def kl(self, theta, other):
+        return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
+
+    def in_mean_domain(self, mu):
+        return jnp.all(mu > 0, axis=-1) & (jnp.sum(mu, axis=-1) < self.trials)
+
+    def _estimable(self, central):
+        rounding = 4 * self.categories * jnp.finfo(central.dtype).eps
+        return jnp.all(central > 0, axis=-1) & (1 - jnp.sum(central, axis=-1) / self.trials > rounding)
+
+    def _obstacle(self, central, count):
+        absent = int(np.argmin(np.append(central, self.trials - np.sum(central))))
+        return (
+            f"class {absent} was never seen in {count:g} observations, and its log probability goes to minus infinity"
+        )
+
+
 @family
-class Categorical(ExponentialFamily):
+class Categorical(_Classes):
     """A class ``x`` in {0, ..., K - 1} with probabilities ``probabilities``; the last class is the reference.
 
     ``T(x)`` is the one-hot vector without its last entry, ``theta_k = log(p_k / p_{K-1})``,
@@ -64,61 +124,13 @@ class Categorical(ExponentialFamily):
 
     categories: int
 
+    trials = 1
     support = "x in {0, ..., K - 1}"
-    usual_domain = "probabilities that are positive and add up to 1"
-    domain = "theta finite (log odds against the last class)"
     mean_domain = "mu > 0 and sum(mu) < 1 (every class has positive probability)"
-    discrete = True
-
-    def __post_init__(self):
-        if not self.categories >= 2:
-            raise ValueError(f"categories must be at least 2; got {self.categories}")
-
-    @property
-    def dim(self):
-        return self.categories - 1
+    constant_log_base = 0.0
 
     def statistics(self, x):
         return jax.nn.one_hot(x.astype(int), self.categories - 1, dtype=x.dtype)
-
-    def log_base(self, x):
-        return jnp.zeros_like(x)
-
-    def log_partition(self, theta):
-        return logsumexp(log_weights(theta), axis=-1)
-
-    def natural(self, *, probabilities):
-        p = jnp.asarray(probabilities)
-        if p.shape[-1:] != (self.categories,):
-            raise ValueError(f"probabilities must have {self.categories} entries on the last axis; got shape {p.shape}")
-        total = jnp.sum(p, axis=-1, keepdims=True)
-        logs = jnp.log(jnp.where(jnp.abs(total - 1) <= 1e-6, p, jnp.nan))
-        return logs[..., :-1] - logs[..., -1:]
-
-    def usual(self, theta):
-        return {"probabilities": jax.nn.softmax(log_weights(theta), axis=-1)}
-
-    def to_mean(self, theta):
-        return jax.nn.softmax(log_weights(theta), axis=-1)[..., :-1]
-
-    def to_natural(self, mu):
-        return jnp.log(mu) - jnp.log1p(-jnp.sum(mu, axis=-1, keepdims=True))
-
-    def conjugate(self, mu):
-        p = with_last(mu)
-        return jnp.sum(xlogy(p, p), axis=-1)
-
-    def kl(self, theta, other):
-        return divergence_of_classes(log_weights(theta), log_weights(other))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
-    def expected_log_base(self, theta):
-        return jnp.zeros_like(theta[..., 0])
-
-    def in_mean_domain(self, mu):
-        return jnp.all(mu > 0, axis=-1) & (jnp.sum(mu, axis=-1) < 1)
 
     def in_support(self, x):
         return (x >= 0) & (x < self.categories) & (x == jnp.floor(x))
@@ -129,15 +141,59 @@ class Categorical(ExponentialFamily):
     def _draw(self, key, theta, shape):
         return jax.random.categorical(key, log_weights(theta), axis=-1, shape=(*shape, *theta.shape[:-1]))
 
-    def _estimable(self, central):
-        rounding = 4 * self.categories * jnp.finfo(central.dtype).eps
-        return jnp.all(central > 0, axis=-1) & (1 - jnp.sum(central, axis=-1) > rounding)
 
-    def _obstacle(self, central, count):
-        return unseen_class(central, count)
+@family
+class Multinomial(_Classes):
+    """Counts ``x`` of K classes in a known number of ``trials``, with probabilities ``probabilities``.
 
+    ``T(x)`` is ``x`` without its last entry, ``theta_k = log(p_k / p_{K-1})``, ``A(theta) = trials log(1 + sum exp
+    theta_k)``, ``mu_k = trials p_k``, base measure ``trials! / prod x_k!``.
 
-def unseen_class(central, count):
-    """The reason for which frequencies with a zero among them have no finite estimate."""
-    absent = int(np.argmin(np.append(central, 1 - np.sum(central))))
-    return f"class {absent} was never seen in {count:g} observations, and its log probability goes to minus infinity"
+    Examples
+    --------
+    >>> fam = Multinomial(trials=4, categories=3)
+    >>> theta = fam.natural(probabilities=[0.5, 0.25, 0.25])
+    >>> float(np.exp(fam.log_prob([2, 1, 1], theta)).round(12))
+    0.1875
+    """
+
+    trials: int
+    categories: int
+
+    support = "x whole, not negative, with sum(x) = trials"
+    mean_domain = "mu > 0 and sum(mu) < trials (every class has positive probability)"
+
+    @property
+    def event_shape(self):
+        return (self.categories,)
+
+    def statistics(self, x):
+        return x[..., :-1]
+
+    def log_base(self, x):
+        return gammaln(jnp.asarray(self.trials + 1.0, dtype=x.dtype)) - jnp.sum(gammaln(x + 1), axis=-1)
+
+    def expected_log_base(self, theta):
+        p, n = jax.nn.softmax(log_weights(theta), axis=-1), self.trials
+        each = expected_log_factorial(lambda t: n * jnp.log1p(p * jnp.expm1(-t)), n * p)
+        return gammaln(jnp.asarray(n + 1.0, dtype=theta.dtype)) - jnp.sum(each, axis=-1)
+
+    def in_support(self, x):
+        return jnp.all((x >= 0) & (x == jnp.floor(x)), axis=-1) & (jnp.sum(x, axis=-1) == self.trials)
+
+    def _log_density(self, x, theta):
+        logs = jax.nn.log_softmax(log_weights(theta), axis=-1) + np.log(self.trials)
+        all_trials = jnp.asarray(float(self.trials), dtype=theta.dtype)
+        each = count_deviance(x, logs) + log_factorial_rest(x)
+        return log_factorial_rest(all_trials) - jnp.sum(each, axis=-1)
+
+    def _example_point(self):
+        return np.append(np.zeros(self.categories - 1), self.trials)
+
+    def _draw(self, key, theta, shape):
+        p = jax.nn.softmax(log_weights(theta), axis=-1)
+        size = (*shape, *p.shape)
+        counts = jax.random.multinomial(
+            key, jnp.full(size[:-1], self.trials, dtype=theta.dtype), p, shape=size, dtype=theta.dtype
+        )
+        return jnp.round(counts).astype(int)

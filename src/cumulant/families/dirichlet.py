@@ -46,9 +46,6 @@ class _LogSimplex(ExponentialFamily):
     def kl(self, theta, other):
         return divergence(_quick_divergence, _accurate_divergence, theta, other)
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def entropy(self, theta):
         total = jnp.sum(theta, axis=-1)
         relative = jnp.sum(_excess_entropy(theta), axis=-1) - _excess_entropy(total)
@@ -222,10 +219,8 @@ class Dirichlet(_LogSimplex):
     def usual(self, theta):
         return {"concentration": theta}
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        logs = jnp.log(self._inside(x, inside))
-        return jnp.where(inside, jnp.sum((theta - 1) * logs, axis=-1) - self.log_partition(theta), -jnp.inf)
+    def _log_density(self, x, theta):
+        return jnp.sum((theta - 1) * jnp.log(x), axis=-1) - self.log_partition(theta)
 
     def in_support(self, x):
         tolerance = 64 * self.size * jnp.finfo(x.dtype).eps

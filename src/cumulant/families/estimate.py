@@ -128,14 +128,14 @@ def _spread(family, central, theta, total):
     The Fisher information is inverted in central coordinates, as the Hessian of the divergence: in natural coordinates
     it is singular to rounding where a mean is far larger than its spread.
     """
-    own = type(family)._central_to_natural is not ExponentialFamily._central_to_natural
+    own = family._has_central_inverse()
 
     def parameter(c):
         return family._central_to_natural(c) if own else c
 
     def one(c, t, n):
         centre = c if own else t
-        information = jax.hessian(lambda at: family.kl(t, parameter(at)))(centre) if own else family.fisher(t)
+        information = jax.hessian(lambda at: family._central_kl(c, at))(c) if own else family.fisher(t)
         scale = jnp.sqrt(jnp.diagonal(information))
         inverse = jnp.linalg.inv(information / (scale[:, None] * scale)) / (scale[:, None] * scale) / n
 

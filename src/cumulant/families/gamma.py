@@ -113,19 +113,14 @@ class Gamma(ExponentialFamily):
     def expected_log_base(self, theta):
         return jnp.log(-theta[..., 1]) - digamma(theta[..., 0])
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        value = gamma_log_density(jnp.where(inside, x, 1.0), theta[..., 0], -theta[..., 1])
-        return jnp.where(inside, value, -jnp.inf)
+    def _log_density(self, x, theta):
+        return gamma_log_density(x, theta[..., 0], -theta[..., 1])
 
     def entropy(self, theta):
         return gamma_entropy(theta[..., 0]) - jnp.log(-theta[..., 1])
 
     def kl(self, theta, other):
         return divergence(_quick_divergence, _accurate_divergence, theta, other)
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 0] > 0) & (theta[..., 1] < 0)
@@ -221,11 +216,8 @@ class InverseGamma(Gamma):
     def expected_log_base(self, theta):
         return digamma(theta[..., 0]) - jnp.log(-theta[..., 1])
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        x = jnp.where(inside, x, 1.0)
-        value = gamma_log_density(1 / x, theta[..., 0], -theta[..., 1]) - 2 * jnp.log(x)
-        return jnp.where(inside, value, -jnp.inf)
+    def _log_density(self, x, theta):
+        return gamma_log_density(1 / x, theta[..., 0], -theta[..., 1]) - 2 * jnp.log(x)
 
     def entropy(self, theta):
         shape, scale = theta[..., 0], -theta[..., 1]

@@ -53,9 +53,6 @@ class GammaType(ExponentialFamily):
     def kl(self, theta, other):
         return self.alpha * phi_ratio(-other[..., 0], -theta[..., 0])
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def in_domain(self, theta):
         return jnp.isfinite(theta[..., 0]) & (theta[..., 0] < 0)
 
@@ -65,10 +62,6 @@ class GammaType(ExponentialFamily):
     def in_support(self, x):
         return (x > 0) & jnp.isfinite(x)
 
-    def _draw_statistic(self, key, theta, shape):
-        rate = -theta[..., 0]
-        return jax.random.gamma(key, self.alpha, (*shape, *rate.shape), dtype=theta.dtype) / rate
-
     def _log_statistic(self, theta):
         """``E log T(x) = digamma(alpha) - log(-theta)``."""
         return digamma(jnp.asarray(self.alpha, dtype=theta.dtype)) - jnp.log(-theta[..., 0])
@@ -76,6 +69,11 @@ class GammaType(ExponentialFamily):
     def _obstacle(self, central, count):
         limit = "the likelihood keeps growing as the scale goes to 0"
         return f"the statistic is zero on all {count:g} observations, and {limit}"
+
+
+def _exponential(key, theta, shape):
+    """Draws of the statistic where ``alpha = 1``."""
+    return jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype) / -theta[..., 0]
 
 
 def _positive(name, value):
@@ -125,13 +123,12 @@ class GammaKnownShape(GammaType):
     def entropy(self, theta):
         return gamma_entropy(jnp.full_like(theta[..., 0], self.shape)) - jnp.log(-theta[..., 0])
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        shape = jnp.asarray(self.shape, dtype=theta.dtype)
-        return jnp.where(inside, gamma_log_density(jnp.where(inside, x, 1.0), shape, -theta[..., 0]), -jnp.inf)
+    def _log_density(self, x, theta):
+        return gamma_log_density(x, jnp.asarray(self.shape, dtype=theta.dtype), -theta[..., 0])
 
     def _draw(self, key, theta, shape):
-        return self._draw_statistic(key, theta, shape)
+        rate = -theta[..., 0]
+        return jax.random.gamma(key, self.shape, (*shape, *rate.shape), dtype=theta.dtype) / rate
 
 
 @family
@@ -148,12 +145,10 @@ class Exponential(GammaType):
     """
 
     support = "x >= 0"
+    constant_log_base = 0.0
 
     def statistics(self, x):
         return x[..., None]
-
-    def log_base(self, x):
-        return jnp.zeros_like(x)
 
     def natural(self, *, rate):
         return -jnp.asarray(rate)[..., None]
@@ -161,14 +156,11 @@ class Exponential(GammaType):
     def usual(self, theta):
         return {"rate": -theta[..., 0]}
 
-    def expected_log_base(self, theta):
-        return jnp.zeros_like(theta[..., 0])
-
     def in_support(self, x):
         return (x >= 0) & jnp.isfinite(x)
 
     def _draw(self, key, theta, shape):
-        return jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype) / -theta[..., 0]
+        return _exponential(key, theta, shape)
 
 
 @family
@@ -187,21 +179,16 @@ class LaplaceKnownCentre(GammaType):
     centre: float = 0.0
 
     support = "x real"
+    constant_log_base = -float(np.log(2.0))
 
     def statistics(self, x):
         return jnp.abs(x - self.centre)[..., None]
-
-    def log_base(self, x):
-        return jnp.full_like(x, -np.log(2.0))
 
     def natural(self, *, scale):
         return (-1 / scale)[..., None]
 
     def usual(self, theta):
         return {"scale": -1 / theta[..., 0]}
-
-    def expected_log_base(self, theta):
-        return jnp.full_like(theta[..., 0], -np.log(2.0))
 
     def in_support(self, x):
         return jnp.isfinite(x)
@@ -254,8 +241,7 @@ class ParetoKnownMinimum(GammaType):
         return np.asarray(2 * self.minimum)
 
     def _draw(self, key, theta, shape):
-        standard = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
-        return self.minimum * jnp.exp(standard / -theta[..., 0])
+        return self.minimum * jnp.exp(_exponential(key, theta, shape))
 
 
 @family
@@ -295,8 +281,7 @@ class WeibullKnownShape(GammaType):
         return np.log(self.shape) + (self.shape - 1) / self.shape * self._log_statistic(theta)
 
     def _draw(self, key, theta, shape):
-        standard = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
-        return (standard / -theta[..., 0]) ** (1 / self.shape)
+        return _exponential(key, theta, shape) ** (1 / self.shape)
 
 
 @family
@@ -330,5 +315,4 @@ class Rayleigh(GammaType):
         return np.log(2.0) + 0.5 * self._log_statistic(theta)
 
     def _draw(self, key, theta, shape):
-        standard = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
-        return jnp.sqrt(standard / -theta[..., 0])
+        return jnp.sqrt(_exponential(key, theta, shape))

@@ -54,9 +54,6 @@ class InverseGaussian(ExponentialFamily):
         mean = jnp.sqrt(theta[..., 1] / theta[..., 0])
         return jnp.stack([mean, 1 / mean - 0.5 / theta[..., 1]], axis=-1)
 
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
     def conjugate(self, mu):
         return -0.5 * (jnp.log(mu[..., 1] - 1 / mu[..., 0]) + 1)
 
@@ -69,21 +66,15 @@ class InverseGaussian(ExponentialFamily):
     def entropy(self, theta):
         return 0.5 * (1 - jnp.log(-2 * theta[..., 1])) - self.expected_log_base(theta)
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        x = jnp.where(inside, x, 1.0)
+    def _log_density(self, x, theta):
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
-        value = 0.5 * (jnp.log(shape) - _LOG_2PI - 3 * jnp.log(x) - shape / x * ((x - mean) / mean) ** 2)
-        return jnp.where(inside, value, -jnp.inf)
+        return 0.5 * (jnp.log(shape) - _LOG_2PI - 3 * jnp.log(x) - shape / x * ((x - mean) / mean) ** 2)
 
     def kl(self, theta, other):
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
         centre, weight = jnp.sqrt(other[..., 1] / other[..., 0]), -2 * other[..., 1]
         apart = (mean - centre) / centre
         return 0.5 * (phi_ratio(weight, shape) + weight / mean * apart * apart)
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta) & (theta < 0), axis=-1)

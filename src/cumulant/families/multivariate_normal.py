@@ -68,11 +68,12 @@ class MultivariateNormal(ByRows):
     def event_shape(self):
         return (self.size,)
 
+    @property
+    def constant_log_base(self):
+        return -0.5 * self.size * _LOG_2PI
+
     def statistics(self, x):
         return jnp.concatenate([x, vech(outer(x, x))], axis=-1)
-
-    def log_base(self, x):
-        return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
 
     def log_partition(self, theta):
         shift, matrix = self._split(theta)
@@ -94,27 +95,19 @@ class MultivariateNormal(ByRows):
         mean, _, inverse = self._moments(theta)
         return jnp.concatenate([mean, vech(gram(inverse) + outer(mean, mean))], axis=-1)
 
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
     def conjugate(self, mu):
         _, covariance = self._split(self._from_mean(mu))
         return -0.5 * (log_det(factorise(covariance)[0]) + self.size)
 
-    def expected_log_base(self, theta):
-        return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
-
     def entropy(self, theta):
         return 0.5 * (self.size * (1 + _LOG_2PI) - log_det(factorise(-2 * self._split(theta)[1])[0]))
 
-    def log_prob(self, x, theta):
+    def _log_density(self, x, theta):
         if theta.ndim > 1 and x.shape[:-1] == theta.shape[:-1] and self.size <= LARGE:
             flat = in_chunks(self._log_density_rows, x.reshape(-1, self.size), theta.reshape(-1, self.dim))
-            value = flat.reshape(x.shape[:-1])
-        else:
-            mean, factor, _ = self._moments(theta)
-            value = log_density(x - mean, factor)
-        return jnp.where(self.in_support(x), value, -jnp.inf)
+            return flat.reshape(x.shape[:-1])
+        mean, factor, _ = self._moments(theta)
+        return log_density(x - mean, factor)
 
     def _log_density_rows(self, x, theta):
         """A parameter per point. Below the precision stands ``P m``, whose row of the factor is then ``L^T m``."""
@@ -161,17 +154,11 @@ class MultivariateNormal(ByRows):
         apart = times(root_inverse, times(inverse, step))
         return 0.5 * (jnp.sum(apart**2, axis=-1) + trace_excess(ratio, root))
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & positive_definite(-2 * self._split(theta)[1])
 
     def in_mean_domain(self, mu):
         return jnp.all(jnp.isfinite(mu), axis=-1) & positive_definite(self._split(self._from_mean(mu))[1])
-
-    def in_support(self, x):
-        return jnp.all(jnp.isfinite(x), axis=-1)
 
     def _draw(self, key, theta, shape):
         mean, _, inverse = self._moments(theta)

@@ -1,4 +1,4 @@
-"""The normal family in several dimensions with independent coordinates: a variance for each, or one for all."""
+"""Normal families with independent coordinates: a variance for each, or one for all."""
 
 import jax
 import jax.numpy as jnp
@@ -8,18 +8,19 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.multivariate_normal import check_shape, check_size, floats
 from cumulant.families.special import phi_ratio
 
-__all__ = ["MultivariateNormalDiagonal", "MultivariateNormalIsotropic"]
+__all__ = ["IndependentNormal", "MultivariateNormalDiagonal", "MultivariateNormalIsotropic"]
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-class _Independent(ExponentialFamily):
-    """What the two have in common: ``theta = (m / v, -1 / (2 v))``, mean and variance as central coordinates.
+class IndependentNormal(ExponentialFamily):
+    """Observations whose `_coordinates` are independent and normal: ``theta = (m / v, -1 / (2 v))``.
 
-    The second half of a parameter has an entry for each variance: `size` of them, or one.
+    The second half of a parameter has an entry for each variance: `size` of them, or one `shared` by all.
     """
 
     size: int
+    shared = False
 
     support = "x real, a vector"
     domain = "theta finite, with theta[size:] < 0 (minus half the precision)"
@@ -28,11 +29,20 @@ class _Independent(ExponentialFamily):
         check_size(self.size)
 
     @property
+    def dim(self):
+        return self.size + (1 if self.shared else self.size)
+
+    @property
     def event_shape(self):
         return (self.size,)
 
-    def log_base(self, x):
-        return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
+    @property
+    def constant_log_base(self):
+        return -0.5 * self.size * _LOG_2PI
+
+    def statistics(self, x):
+        z = self._coordinates(x)
+        return jnp.concatenate([z, self._squares(z)], axis=-1)
 
     def log_partition(self, theta):
         mean, variances = self._moments(theta)
@@ -41,32 +51,20 @@ class _Independent(ExponentialFamily):
     def to_mean(self, theta):
         return self._central_to_mean(jnp.concatenate(self._moments(theta), axis=-1))
 
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
     def conjugate(self, mu):
         _, variances = self._split(self._from_mean(mu))
         return -0.5 * (self._total(jnp.log(variances)) + self.size)
 
-    def expected_log_base(self, theta):
-        return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
-
     def entropy(self, theta):
         return 0.5 * (self.size * (1 + _LOG_2PI) + self._total(jnp.log(self._moments(theta)[1])))
 
-    def log_prob(self, x, theta):
-        mean, variances = self._moments(theta)
-        distance = jnp.sum(((x - mean) / jnp.sqrt(variances)) ** 2, axis=-1)
-        value = -0.5 * (distance + self._total(jnp.log(variances)) + self.size * _LOG_2PI)
-        return jnp.where(self.in_support(x), value, -jnp.inf)
-
     def kl(self, theta, other):
-        (mean, variances), (other_mean, other_variances) = self._moments(theta), self._moments(other)
+        return self._central_kl(*(jnp.concatenate(self._moments(each), axis=-1) for each in (theta, other)))
+
+    def _central_kl(self, first, second):
+        (mean, variances), (other_mean, other_variances) = self._split(first), self._split(second)
         distance = jnp.sum(((mean - other_mean) / jnp.sqrt(other_variances)) ** 2, axis=-1)
         return 0.5 * (distance + self._total(phi_ratio(variances, other_variances)))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & jnp.all(theta[..., self.size :] < 0, axis=-1)
@@ -74,12 +72,17 @@ class _Independent(ExponentialFamily):
     def in_mean_domain(self, mu):
         return jnp.all(jnp.isfinite(mu), axis=-1) & jnp.all(self._split(self._from_mean(mu))[1] > 0, axis=-1)
 
-    def in_support(self, x):
-        return jnp.all(jnp.isfinite(x), axis=-1)
+    def _log_density(self, x, theta):
+        mean, variances = self._moments(theta)
+        distance = jnp.sum(((self._coordinates(x) - mean) / jnp.sqrt(variances)) ** 2, axis=-1)
+        return -0.5 * (distance + self._total(jnp.log(variances)) + self.size * _LOG_2PI)
 
     def _draw(self, key, theta, shape):
         mean, variances = self._moments(theta)
         return mean + jnp.sqrt(variances) * jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype)
+
+    def _coordinates(self, x):
+        return x
 
     def _split(self, vector):
         return vector[..., : self.size], vector[..., self.size :]
@@ -89,43 +92,42 @@ class _Independent(ExponentialFamily):
         variances = -0.5 / half
         return shift * variances, variances
 
+    @property
+    def _per_variance(self):
+        """How many coordinates have the same variance."""
+        return self.size if self.shared else 1
+
     def _total(self, values):
         """The sum over coordinates of a function of the variances."""
-        raise NotImplementedError
+        return self._per_variance * jnp.sum(values, axis=-1)
 
     def _squares(self, apart):
         """The statistic that is second in ``T``, of vectors."""
-        raise NotImplementedError
+        return jnp.sum(apart**2, axis=-1, keepdims=True) if self.shared else apart**2
 
     # Central coordinates: (mean, variances), merged by the parallel form of Welford's update.
 
-    def _moment_scale(self):
-        """How many coordinates share an entry of the second statistic, whose mean is that many variances."""
-        raise NotImplementedError
-
-    def statistics(self, x):
-        return jnp.concatenate([x, self._squares(x)], axis=-1)
-
     def _central(self, x, weights):
-        weights = weights[..., None]
-        mean = jnp.sum(weights * x, axis=0)
-        mean = mean + jnp.sum(weights * (x - mean), axis=0)  # a second pass takes the rounding of the first away
-        return jnp.concatenate(
-            [mean, jnp.sum(weights * self._squares(x - mean), axis=0) / self._moment_scale()], axis=-1
-        )
+        z, weights = self._coordinates(x), weights[..., None]
+        mean = jnp.sum(weights * z, axis=0)
+        mean = mean + jnp.sum(weights * (z - mean), axis=0)  # a second pass takes the rounding of the first away
+        return jnp.concatenate([mean, jnp.sum(weights * self._squares(z - mean), axis=0) / self._per_variance], axis=-1)
 
     def _merge(self, first, second, share):
-        share, step = share[..., None], second - first
-        between = self._squares(step[..., : self.size]) / self._moment_scale()
-        return (first + share * step).at[..., self.size :].add(share * (1 - share) * between)
+        (mean, variances), (other_mean, other_variances) = self._split(first), self._split(second)
+        share, step = share[..., None], other_mean - mean
+        between = share * (1 - share) * self._squares(step) / self._per_variance
+        return jnp.concatenate(
+            [mean + share * step, (1 - share) * variances + share * other_variances + between], axis=-1
+        )
 
     def _from_mean(self, mu):
         mean, squares = self._split(mu)
-        return jnp.concatenate([mean, (squares - self._squares(mean)) / self._moment_scale()], axis=-1)
+        return jnp.concatenate([mean, (squares - self._squares(mean)) / self._per_variance], axis=-1)
 
     def _central_to_mean(self, central):
         mean, variances = self._split(central)
-        return jnp.concatenate([mean, variances * self._moment_scale() + self._squares(mean)], axis=-1)
+        return jnp.concatenate([mean, variances * self._per_variance + self._squares(mean)], axis=-1)
 
     def _central_to_natural(self, central):
         mean, variances = self._split(central)
@@ -133,12 +135,15 @@ class _Independent(ExponentialFamily):
 
     def _estimable(self, central):
         mean, variances = self._split(central)
-        rounding = self._squares(4 * jnp.finfo(central.dtype).eps * mean) / self._moment_scale()
+        rounding = self._squares(4 * jnp.finfo(central.dtype).eps * mean) / self._per_variance
         return jnp.all(jnp.isfinite(central), axis=-1) & jnp.all(variances > rounding, axis=-1)
+
+    def _obstacle(self, central, count):
+        return f"all {count:g} observations are equal, and the likelihood keeps growing as the variance goes to 0"
 
 
 @family
-class MultivariateNormalDiagonal(_Independent):
+class MultivariateNormalDiagonal(IndependentNormal):
     """Vectors ``x`` of `size` ``d`` with independent coordinates of means ``m_i`` and variances ``v_i``.
 
     ``T(x) = (x_i, x_i^2)``, all ``x_i`` first, ``theta = (m_i / v_i, -1 / (2 v_i))``,
@@ -157,10 +162,6 @@ class MultivariateNormalDiagonal(_Independent):
     usual_domain = "a finite mean and positive, finite variances"
     mean_domain = "mu[size:] > mu[:size]^2 (positive variances)"
 
-    @property
-    def dim(self):
-        return 2 * self.size
-
     def natural(self, *, mean, variances):
         mean, variances = floats(mean, variances)
         check_shape("mean", mean, (self.size,))
@@ -172,15 +173,6 @@ class MultivariateNormalDiagonal(_Independent):
         mean, variances = self._moments(theta)
         return {"mean": mean, "variances": variances}
 
-    def _total(self, values):
-        return jnp.sum(values, axis=-1)
-
-    def _squares(self, apart):
-        return apart**2
-
-    def _moment_scale(self):
-        return 1
-
     def _obstacle(self, central, count):
         mean, variances = self._split(np.asarray(central))
         constant = int(np.argmax(~(variances > (4 * np.finfo(variances.dtype).eps * mean) ** 2)))
@@ -191,7 +183,7 @@ class MultivariateNormalDiagonal(_Independent):
 
 
 @family
-class MultivariateNormalIsotropic(_Independent):
+class MultivariateNormalIsotropic(IndependentNormal):
     """Vectors ``x`` of `size` ``d`` with independent coordinates of means ``m_i`` and one variance ``v``.
 
     ``T(x) = (x, |x|^2)``, ``theta = (m / v, -1 / (2 v))``, ``A(theta) = |m|^2 / (2 v) + d log(v) / 2``,
@@ -206,12 +198,9 @@ class MultivariateNormalIsotropic(_Independent):
 
     size: int
 
+    shared = True
     usual_domain = "a finite mean and a positive, finite variance"
     mean_domain = "mu[size] > |mu[:size]|^2 (a positive variance)"
-
-    @property
-    def dim(self):
-        return self.size + 1
 
     def natural(self, *, mean, variance):
         mean, variance = floats(mean, variance)
@@ -223,15 +212,3 @@ class MultivariateNormalIsotropic(_Independent):
     def usual(self, theta):
         mean, variances = self._moments(theta)
         return {"mean": mean, "variance": variances[..., 0]}
-
-    def _total(self, values):
-        return self.size * values[..., 0]
-
-    def _squares(self, apart):
-        return jnp.sum(apart**2, axis=-1, keepdims=True)
-
-    def _moment_scale(self):
-        return self.size
-
-    def _obstacle(self, central, count):
-        return f"all {count:g} observations are equal, and the likelihood keeps growing as the variance goes to 0"

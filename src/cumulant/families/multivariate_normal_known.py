@@ -115,18 +115,11 @@ class MultivariateNormalKnownCovariance(ExponentialFamily):
         value = 0.5 * (self.size * (1 + _LOG_2PI) - log_det(self._precision_factor(theta.dtype)))
         return jnp.broadcast_to(value, theta.shape[:-1])
 
-    def log_prob(self, x, theta):
-        value = log_density(x - self.to_mean(theta), self._precision_factor(theta.dtype))
-        return jnp.where(self.in_support(x), value, -jnp.inf)
+    def _log_density(self, x, theta):
+        return log_density(x - self.to_mean(theta), self._precision_factor(theta.dtype))
 
     def kl(self, theta, other):
         return self.log_partition(theta - other)
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
-    def in_support(self, x):
-        return jnp.all(jnp.isfinite(x), axis=-1)
 
     def _draw(self, key, theta, shape):
         standard = jax.random.normal(key, (*shape, *theta.shape), dtype=theta.dtype)
@@ -181,12 +174,13 @@ class MultivariateNormalKnownMean(ByRows):
     def event_shape(self):
         return (self.size,)
 
+    @property
+    def constant_log_base(self):
+        return -0.5 * self.size * _LOG_2PI
+
     def statistics(self, x):
         apart = x - self._mean(x.dtype)
         return vech(outer(apart, apart))
-
-    def log_base(self, x):
-        return jnp.full(x.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=x.dtype)
 
     def log_partition(self, theta):
         return -0.5 * log_det(factorise(-2 * unvech(theta))[0])
@@ -208,31 +202,21 @@ class MultivariateNormalKnownMean(ByRows):
     def conjugate(self, mu):
         return -0.5 * (log_det(factorise(unvech(mu))[0]) + self.size)
 
-    def expected_log_base(self, theta):
-        return jnp.full(theta.shape[:-1], -0.5 * self.size * _LOG_2PI, dtype=theta.dtype)
-
     def entropy(self, theta):
         return 0.5 * self.size * (1 + _LOG_2PI) + self.log_partition(theta)
 
-    def log_prob(self, x, theta):
-        value = log_density(x - self._mean(x.dtype), factorise(-2 * unvech(theta))[0])
-        return jnp.where(self.in_support(x), value, -jnp.inf)
+    def _log_density(self, x, theta):
+        return log_density(x - self._mean(x.dtype), factorise(-2 * unvech(theta))[0])
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
         return 0.5 * trace_excess(whiten(factorise(-2 * unvech(theta))[1], -2 * unvech(other - theta)))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & positive_definite(-2 * unvech(theta))
 
     def in_mean_domain(self, mu):
         return jnp.all(jnp.isfinite(mu), axis=-1) & positive_definite(unvech(mu))
-
-    def in_support(self, x):
-        return jnp.all(jnp.isfinite(x), axis=-1)
 
     def _draw(self, key, theta, shape):
         standard = jax.random.normal(key, (*shape, *theta.shape[:-1], self.size), dtype=theta.dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.special import phi_ratio
+from cumulant.families.multivariate_normal_diagonal import IndependentNormal
 
 __all__ = ["LogNormal", "Normal", "NormalKnownMean", "NormalKnownVariance"]
 
@@ -14,7 +14,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 
 @family
-class Normal(ExponentialFamily):
+class Normal(IndependentNormal):
     """Real ``x`` with mean ``m`` and variance ``v``.
 
     ``T(x) = (x, x^2)``, ``theta = (m / v, -1 / (2 v))``, ``A = -theta_0^2 / (4 theta_1) - log(-2 theta_1) / 2``,
@@ -31,100 +31,25 @@ class Normal(ExponentialFamily):
     (array([1., 5.]), np.float64(2.112085713...))
     """
 
-    dim = 2
+    size = 1
+    event_shape = ()
     support = "x real"
     usual_domain = "a finite mean and a positive, finite variance"
     domain = "theta[0] finite and theta[1] < 0 (minus half the precision)"
     mean_domain = "mu[1] > mu[0]^2 (a positive variance)"
 
-    def statistics(self, x):
-        return jnp.stack([x, x**2], axis=-1)
-
-    def log_base(self, x):
-        return jnp.full_like(x, -0.5 * _LOG_2PI)
-
-    def log_partition(self, theta):
-        return -0.25 * theta[..., 0] * (theta[..., 0] / theta[..., 1]) - 0.5 * jnp.log(-2 * theta[..., 1])
-
     def natural(self, *, mean, variance):
-        mean, variance = jnp.broadcast_arrays(mean, variance)
-        return jnp.stack([mean / variance, -0.5 / variance], axis=-1)
+        return self._central_to_natural(jnp.stack(jnp.broadcast_arrays(mean, variance), axis=-1))
 
     def usual(self, theta):
         variance = -0.5 / theta[..., 1]
         return {"mean": theta[..., 0] * variance, "variance": variance}
 
-    def to_mean(self, theta):
-        return self._central_to_mean(_moments(theta))
-
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
-    def conjugate(self, mu):
-        return -0.5 * jnp.log(mu[..., 1] - mu[..., 0] ** 2) - 0.5
-
-    def expected_log_base(self, theta):
-        return jnp.full_like(theta[..., 0], -0.5 * _LOG_2PI)
-
-    def entropy(self, theta):
-        return 0.5 * (1 + _LOG_2PI - jnp.log(-2 * theta[..., 1]))
-
-    def log_prob(self, x, theta):
-        m, v = jnp.moveaxis(_moments(theta), -1, 0)
-        return jnp.where(jnp.isfinite(x), -0.5 * (((x - m) / jnp.sqrt(v)) ** 2 + jnp.log(v) + _LOG_2PI), -jnp.inf)
-
-    def kl(self, theta, other):
-        (m, v), (n, w) = jnp.moveaxis(_moments(theta), -1, 0), jnp.moveaxis(_moments(other), -1, 0)
-        return 0.5 * (((m - n) / jnp.sqrt(w)) ** 2 + phi_ratio(v, w))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
-    def in_domain(self, theta):
-        return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 1] < 0)
-
-    def in_mean_domain(self, mu):
-        return jnp.all(jnp.isfinite(mu), axis=-1) & (mu[..., 1] > mu[..., 0] ** 2)
-
-    def in_support(self, x):
-        return jnp.isfinite(x)
-
     def _draw(self, key, theta, shape):
-        m, v = jnp.moveaxis(_moments(theta), -1, 0)
-        return m + jnp.sqrt(v) * jax.random.normal(key, (*shape, *m.shape), dtype=theta.dtype)
+        return super()._draw(key, theta, shape)[..., 0]
 
-    # Central coordinates: (mean, variance), merged by the parallel form of Welford's update.
-
-    def _central(self, x, weights):
-        mean = jnp.sum(weights * x, axis=0)
-        mean = mean + jnp.sum(weights * (x - mean), axis=0)  # a second pass takes the rounding of the first away
-        return jnp.stack([mean, jnp.sum(weights * (x - mean) ** 2, axis=0)], axis=-1)
-
-    def _merge(self, first, second, share):
-        step = second[..., 0] - first[..., 0]
-        spread = (1 - share) * first[..., 1] + share * second[..., 1] + share * (1 - share) * step**2
-        return jnp.stack([first[..., 0] + share * step, spread], axis=-1)
-
-    def _from_mean(self, mu):
-        return jnp.stack([mu[..., 0], mu[..., 1] - mu[..., 0] ** 2], axis=-1)
-
-    def _central_to_mean(self, central):
-        return jnp.stack([central[..., 0], central[..., 1] + central[..., 0] ** 2], axis=-1)
-
-    def _central_to_natural(self, central):
-        return jnp.stack([central[..., 0] / central[..., 1], -0.5 / central[..., 1]], axis=-1)
-
-    def _estimable(self, central):
-        rounding = 4 * jnp.finfo(central.dtype).eps * central[..., 0]
-        return jnp.all(jnp.isfinite(central), axis=-1) & (central[..., 1] > rounding**2)
-
-    def _obstacle(self, central, count):
-        return f"all {count:g} observations are equal, and the likelihood keeps growing as the variance goes to 0"
-
-
-def _moments(theta):
-    variance = -0.5 / theta[..., 1]
-    return jnp.stack([theta[..., 0] * variance, variance], axis=-1)
+    def _coordinates(self, x):
+        return x[..., None]
 
 
 @family
@@ -183,18 +108,12 @@ class NormalKnownVariance(ExponentialFamily):
     def entropy(self, theta):
         return jnp.full_like(theta[..., 0], 0.5 * (1 + _LOG_2PI + np.log(self.variance)))
 
-    def log_prob(self, x, theta):
+    def _log_density(self, x, theta):
         apart = (x - theta[..., 0] * self.variance) / np.sqrt(self.variance)
-        return jnp.where(jnp.isfinite(x), -0.5 * (apart**2 + _LOG_2PI + np.log(self.variance)), -jnp.inf)
+        return -0.5 * (apart**2 + _LOG_2PI + np.log(self.variance))
 
     def kl(self, theta, other):
         return 0.5 * (np.sqrt(self.variance) * (theta[..., 0] - other[..., 0])) ** 2
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
-    def in_support(self, x):
-        return jnp.isfinite(x)
 
     def _draw(self, key, theta, shape):
         mean = theta[..., 0] * self.variance
@@ -219,22 +138,17 @@ class NormalKnownMean(GammaType):
 
     alpha = 0.5
     offset = -0.5 * float(np.log(2.0))
+    constant_log_base = -0.5 * _LOG_2PI
     support = "x real"
 
     def statistics(self, x):
         return ((x - self.mean) ** 2)[..., None]
-
-    def log_base(self, x):
-        return jnp.full_like(x, -0.5 * _LOG_2PI)
 
     def natural(self, *, variance):
         return (-0.5 / variance)[..., None]
 
     def usual(self, theta):
         return {"variance": -0.5 / theta[..., 0]}
-
-    def expected_log_base(self, theta):
-        return jnp.full_like(theta[..., 0], -0.5 * _LOG_2PI)
 
     def in_support(self, x):
         return jnp.isfinite(x)
@@ -259,10 +173,6 @@ class LogNormal(Normal):
 
     support = "x > 0"
 
-    def statistics(self, x):
-        logs = jnp.log(x)
-        return jnp.stack([logs, logs**2], axis=-1)
-
     def log_base(self, x):
         return -0.5 * _LOG_2PI - jnp.log(x)
 
@@ -277,19 +187,16 @@ class LogNormal(Normal):
         return -0.5 * _LOG_2PI + theta[..., 0] / (2 * theta[..., 1])
 
     def entropy(self, theta):
-        return 0.5 * (1 + _LOG_2PI - jnp.log(-2 * theta[..., 1])) - theta[..., 0] / (2 * theta[..., 1])
-
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        logs = jnp.log(jnp.where(inside, x, 1.0))
-        m, v = jnp.moveaxis(_moments(theta), -1, 0)
-        return jnp.where(inside, -0.5 * (((logs - m) / jnp.sqrt(v)) ** 2 + jnp.log(v) + _LOG_2PI) - logs, -jnp.inf)
+        return super().entropy(theta) - theta[..., 0] / (2 * theta[..., 1])
 
     def in_support(self, x):
         return (x > 0) & jnp.isfinite(x)
 
-    def _draw(self, key, theta, shape):
-        return jnp.exp(Normal._draw(self, key, theta, shape))
+    def _log_density(self, x, theta):
+        return super()._log_density(x, theta) - jnp.log(x)
 
-    def _central(self, x, weights):
-        return Normal._central(self, jnp.log(x), weights)
+    def _draw(self, key, theta, shape):
+        return jnp.exp(super()._draw(key, theta, shape))
+
+    def _coordinates(self, x):
+        return jnp.log(x)[..., None]

@@ -56,9 +56,6 @@ class _NormalInverse(ByRows):
         square = self.size / strength + jnp.sum(pull * mean, axis=-1)
         return _joined(mean_log_det(half, factor), pull, matrix, square)
 
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
     def conjugate(self, mu):
         gap, _, _, spread = self._split(self._from_mean(mu))
         return conjugate_from_gap(gap, self.size) + 0.5 * self.size * (jnp.log(self.size / spread) - 1)
@@ -85,9 +82,6 @@ class _NormalInverse(ByRows):
         apart = jnp.sum(times(inverse, step) ** 2, axis=-1)
         normal = self.size * phi(other_strength / strength) + other_strength * half * apart
         return divergence(half, inverse, other_half, change) + 0.5 * normal
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         half, _, matrix, minus = self._split(theta)
@@ -124,40 +118,63 @@ class _NormalInverse(ByRows):
         pull = jnp.broadcast_to(pull, (*batch, self.size))
         return _joined(jnp.broadcast_to(half, batch), pull, -matrix, jnp.broadcast_to(-0.5 * strength, batch))
 
-    # On data: (mean vector, covariance matrix).
+    # On data: a mean vector and a covariance matrix, or two numbers.
 
-    def _statistics(self, mean, covariance):
+    def _pair(self, x):
+        """The two parts of an observation as a vector and a matrix."""
+        return x
+
+    def statistics(self, x):
+        mean, covariance = self._pair(x)
         factor, inverse = factorise(symmetric_part(covariance))
         precision = gram(inverse)
         pull = times(precision, mean)
         return _joined(-log_det(factor), pull, precision, jnp.sum(pull * mean, axis=-1))
 
-    def _log_base(self, covariance):
-        factor, _ = factorise(symmetric_part(covariance))
+    def log_base(self, x):
+        factor, _ = factorise(symmetric_part(self._pair(x)[1]))
         return -0.5 * ((self.size + 2) * log_det(factor) + self.size * _LOG_2PI)
 
-    def _log_density(self, mean, covariance, theta):
+    def _log_density(self, x, theta):
+        mean, covariance = self._pair(x)
         half, centre, strength, factor, _ = self._parts(theta)
         root, inverse = factorise(symmetric_part(covariance))
         distance = strength * jnp.sum(times(inverse, mean - centre) ** 2, axis=-1)
         normal = distance + log_det(root) + self.size * (_LOG_2PI - jnp.log(strength))
         return inverse_log_density(root, inverse, half, factor) - 0.5 * normal
 
-    def _in_support(self, mean, covariance):
-        finite = jnp.all(jnp.isfinite(mean), axis=-1) & jnp.all(jnp.isfinite(covariance), axis=(-2, -1))
-        return finite & positive_definite(symmetric_part(covariance))
-
-    def _draw_pair(self, key, theta, shape):
+    def _draw(self, key, theta, shape):
         half, centre, strength, factor, _ = self._parts(theta)
         first, second = jax.random.split(key)
         covariance = inverse_wishart(first, half, factor, shape)
         standard = jax.random.normal(second, (*shape, *centre.shape), dtype=theta.dtype)
-        return centre + times(factorise(covariance)[0], standard) / jnp.sqrt(strength)[..., None], covariance
+        mean = centre + times(factorise(covariance)[0], standard) / jnp.sqrt(strength)[..., None]
+        batch = mean.shape[:-1]
+        return mean.reshape(batch + self.event_shape[0]), covariance.reshape(batch + self.event_shape[1])
+
+    def _inside(self, x, inside):
+        examples = np.zeros(self.event_shape[0]), np.eye(self.size).reshape(self.event_shape[1])
+        return tuple(
+            jnp.where(inside.reshape(inside.shape + (1,) * example.ndim), part, example.astype(part.dtype))
+            for part, example in zip(x, examples, strict=True)
+        )
+
+    def _check_event(self, x):
+        wanted = " and ".join(
+            f"(..., {', '.join(map(str, shape))})" if shape else "(...)" for shape in self.event_shape
+        )
+        message = f"x, data of {self}, must be a tuple of two arrays of shapes {wanted}; got "
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise DomainError(message + type(x).__name__)
+        given = [np.shape(part) for part in x]
+        if any(s and have[-len(s) :] != s for have, s in zip(given, self.event_shape, strict=True)):
+            raise DomainError(f"{message}{given[0]} and {given[1]}")
 
     # Central coordinates: (log det E P - E log det P, m0, vech(E P), E (m - m0)^T P (m - m0)) for precisions P, with
     # m0 the mean of the means weighted by them.
 
-    def _central_pair(self, mean, covariance, weights):
+    def _central(self, x, weights):
+        mean, covariance = self._pair(x)
         precision = gram(factorise(symmetric_part(covariance))[1])
         matrices = central_of_matrices(precision, weights)
         weights = weights[..., None]
@@ -252,12 +269,6 @@ class NormalInverseWishart(_NormalInverse):
     def event_shape(self):
         return ((self.size,), (self.size, self.size))
 
-    def statistics(self, x):
-        return self._statistics(*x)
-
-    def log_base(self, x):
-        return self._log_base(x[1])
-
     def natural(self, *, mean, kappa, dof, scale):
         mean, kappa, dof, scale = floats(mean, kappa, dof, scale)
         check_shape("mean", mean, (self.size,))
@@ -269,26 +280,10 @@ class NormalInverseWishart(_NormalInverse):
         scale = 2 * (-self._split(theta)[2] - self._between(theta))
         return {"mean": mean, "kappa": strength, "dof": 2 * half, "scale": scale}
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        return jnp.where(inside, self._log_density(*self._inside(x, inside), theta), -jnp.inf)
-
     def in_support(self, x):
-        return self._in_support(*x)
-
-    def _draw(self, key, theta, shape):
-        return self._draw_pair(key, theta, shape)
-
-    def _central(self, x, weights):
-        return self._central_pair(x[0], x[1], weights)
-
-    def _inside(self, x, inside):
         mean, covariance = x
-        identity = jnp.eye(self.size, dtype=covariance.dtype)
-        return jnp.where(inside[..., None], mean, 0.0), jnp.where(inside[..., None, None], covariance, identity)
-
-    def _check_event(self, x):
-        check_pair(self, x, ((self.size,), (self.size, self.size)))
+        finite = jnp.all(jnp.isfinite(mean), axis=-1) & jnp.all(jnp.isfinite(covariance), axis=(-2, -1))
+        return finite & positive_definite(symmetric_part(covariance))
 
 
 @family
@@ -316,12 +311,6 @@ class NormalInverseGamma(_NormalInverse):
     domain = "theta[0] > 0 (the shape), theta[3] < 0 (minus half of kappa) and theta[2] < theta[1]^2 / (4 theta[3])"
     mean_domain = "the mean of T(x) for some distribution of x that is not concentrated (Jensen's inequality is strict)"
 
-    def statistics(self, x):
-        return self._statistics(*_as_pair(x))
-
-    def log_base(self, x):
-        return self._log_base(_as_pair(x)[1])
-
     def natural(self, *, mean, kappa, shape, scale):
         mean, kappa, shape, scale = floats(mean, kappa, shape, scale)
         return self._natural(shape, mean[..., None], scale[..., None, None], kappa)
@@ -331,48 +320,12 @@ class NormalInverseGamma(_NormalInverse):
         scale = -theta[..., 2] - self._between(theta)[..., 0, 0]
         return {"mean": mean[..., 0], "kappa": strength, "shape": half, "scale": scale}
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        mean, variance = x
-        pair = jnp.where(inside, mean, 0.0), jnp.where(inside, variance, 1.0)
-        return jnp.where(inside, self._log_density(*_as_pair(pair), theta), -jnp.inf)
-
     def in_support(self, x):
         mean, variance = x
         return jnp.isfinite(mean) & jnp.isfinite(variance) & (variance > 0)
 
-    def _draw(self, key, theta, shape):
-        mean, variance = self._draw_pair(key, theta, shape)
-        return mean[..., 0], variance[..., 0, 0]
-
-    def _central(self, x, weights):
-        mean, covariance = _as_pair(x)
-        return self._central_pair(mean, covariance, weights)
-
-    def _inside(self, x, inside):
-        return jnp.where(inside, x[0], 0.0), jnp.where(inside, x[1], 1.0)
-
-    def _check_event(self, x):
-        check_pair(self, x, ((), ()))
-
-
-def check_pair(family, x, shapes) -> None:
-    """Refuse data that are not a tuple of two arrays with these trailing axes."""
-    wanted = " and ".join(f"(..., {', '.join(map(str, shape))})" if shape else "(...)" for shape in shapes)
-    if not isinstance(x, tuple) or len(x) != 2:
-        raise DomainError(
-            f"x, data of {family}, must be a tuple of two arrays of shapes {wanted}; got {type(x).__name__}"
-        )
-    given = [np.shape(part) for part in x]
-    if any(len(shape) and have[-len(shape) :] != shape for have, shape in zip(given, shapes, strict=True)):
-        raise DomainError(
-            f"x, data of {family}, must be a tuple of two arrays of shapes {wanted}; got {given[0]} and {given[1]}"
-        )
-
-
-def _as_pair(x):
-    mean, variance = x
-    return mean[..., None], variance[..., None, None]
+    def _pair(self, x):
+        return x[0][..., None], x[1][..., None, None]
 
 
 def _joined(first, vector, matrix, last):

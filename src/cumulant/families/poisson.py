@@ -57,20 +57,14 @@ class Poisson(ExponentialFamily):
     def conjugate(self, mu):
         return xlogy(mu[..., 0], mu[..., 0]) - mu[..., 0]
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        safe = jnp.where(inside, x, 1.0)
-        value = -count_deviance(safe, theta[..., 0]) - log_factorial_rest(safe)
-        return jnp.where(inside, value, -jnp.inf)
+    def _log_density(self, x, theta):
+        return -count_deviance(x, theta[..., 0]) - log_factorial_rest(x)
 
     def kl(self, theta, other):
         first, second = theta[..., 0], other[..., 0]
         step = second - first
         far = jnp.exp(second) - jnp.exp(first) * (1 + step)  # no overflow of exp(step) for a tiny rate
         return jnp.where(step > 1, far, jnp.exp(first) * expm1_excess(jnp.minimum(step, 1.0)))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def expected_log_base(self, theta):
         rate = jnp.exp(theta[..., 0])

@@ -98,9 +98,6 @@ class Product(ExponentialFamily):
     def kl(self, theta, other):
         return sum(self._each("kl", theta, other))
 
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
-
     def in_domain(self, theta):
         return jnp.all(jnp.stack(self._each("in_domain", theta)), axis=0)
 

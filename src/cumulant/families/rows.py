@@ -106,3 +106,7 @@ class ByRows(ExponentialFamily):
             if name in cls.__dict__:
                 setattr(cls, name, _by_rows(cls.__dict__[name]))
         super().__init_subclass__(**kwargs)
+
+    @_by_rows
+    def to_natural(self, mu):
+        return self._central_to_natural(self._from_mean(mu))

@@ -1,9 +1,10 @@
 """Directions: von Mises on the circle, von Mises-Fisher on the sphere in any dimension."""
 
+from math import lgamma, log, pi
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.bessel import inverse_mean_length, log_0f1, log_0f1_excess, mean_complement, mean_length
@@ -23,9 +24,9 @@ class _Directional(ExponentialFamily):
     def dim(self):
         return self.size
 
-    def _log_area(self, dtype):
-        half = jnp.asarray(self.size / 2, dtype=dtype)
-        return np.log(2.0) + half * np.log(np.pi) - gammaln(half)
+    @property
+    def constant_log_base(self):
+        return lgamma(self.size / 2) - log(2.0) - self.size / 2 * log(pi)
 
     def log_partition(self, theta):
         return log_0f1(self.size / 2 - 1, jnp.sum(theta**2, axis=-1))
@@ -36,16 +37,13 @@ class _Directional(ExponentialFamily):
     def to_natural(self, mu):
         return implicit_inverse(_invert, self, mu)
 
-    def expected_log_base(self, theta):
-        return jnp.full(theta.shape[:-1], -self._log_area(theta.dtype))
-
     # Differences of log partition functions are of log_0f1 - kappa, which grows like a logarithm.
 
     def entropy(self, theta):
         s = jnp.sum(theta**2, axis=-1)
         rest = log_0f1_excess(self.size / 2 - 1, s) + jnp.sqrt(s) * mean_complement(self.size, s)
         small = self.log_partition(theta) - s * mean_length(self.size, s)
-        return jnp.where(s > 100.0, rest, small) + self._log_area(theta.dtype)
+        return jnp.where(s > 100.0, rest, small) - self.constant_log_base
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
@@ -63,9 +61,6 @@ class _Directional(ExponentialFamily):
         mean = theta * mean_length(self.size, s)[..., None]
         near = self.log_partition(other) - self.log_partition(theta) - jnp.sum(mean * (other - theta), axis=-1)
         return jnp.maximum(jnp.where(large & (t > 0), far, near), 0.0)
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_mean_domain(self, mu):
         return jnp.linalg.norm(mu, axis=-1) < 1
@@ -141,9 +136,6 @@ class VonMisesFisher(_Directional):
     def statistics(self, x):
         return x
 
-    def log_base(self, x):
-        return jnp.full(x.shape[:-1], -self._log_area(x.dtype))
-
     def natural(self, *, direction, concentration):
         unit = jnp.abs(jnp.linalg.norm(direction, axis=-1) - 1) <= 1e-6
         return jnp.where(
@@ -195,9 +187,6 @@ class VonMises(_Directional):
     def statistics(self, x):
         return jnp.stack([jnp.cos(x), jnp.sin(x)], axis=-1)
 
-    def log_base(self, x):
-        return jnp.full_like(x, -np.log(2 * np.pi))
-
     def natural(self, *, direction, concentration):
         direction, kappa = jnp.broadcast_arrays(direction, concentration)
         theta = jnp.stack([kappa * jnp.cos(direction), kappa * jnp.sin(direction)], axis=-1)
@@ -209,15 +198,10 @@ class VonMises(_Directional):
             "concentration": jnp.linalg.norm(theta, axis=-1),
         }
 
-    def log_prob(self, x, theta):
+    def _log_density(self, x, theta):
         s = jnp.sum(theta**2, axis=-1)
-        inside = self.in_support(x)
-        angle = jnp.where(inside, x, 0.0) - jnp.arctan2(theta[..., 1], theta[..., 0])
-        value = -2 * jnp.sqrt(s) * jnp.sin(0.5 * angle) ** 2 - log_0f1_excess(0.0, s) - np.log(2 * np.pi)
-        return jnp.where(inside, value, -jnp.inf)
-
-    def in_support(self, x):
-        return jnp.isfinite(x)
+        angle = x - jnp.arctan2(theta[..., 1], theta[..., 0])
+        return self.constant_log_base - 2 * jnp.sqrt(s) * jnp.sin(0.5 * angle) ** 2 - log_0f1_excess(0.0, s)
 
     def _draw(self, key, theta, shape):
         first, second = jax.random.split(key)

@@ -96,9 +96,6 @@ class Wishart(ByRows):
         half, _, inverse = _factored(theta)
         return _joined(self._mean_log_det(theta), half[..., None, None] * gram(inverse))
 
-    def to_natural(self, mu):
-        return self._central_to_natural(self._from_mean(mu))
-
     def conjugate(self, mu):
         return conjugate_from_gap(self._from_mean(mu)[..., 0], self.size)
 
@@ -108,20 +105,16 @@ class Wishart(ByRows):
     def entropy(self, theta):
         return entropy_from_half(theta[..., 0], self.size) - self.expected_log_base(theta)
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
-        matrix = symmetric_part(self._inside(x, inside))
+    def _log_density(self, x, theta):
+        matrix = symmetric_part(x)
         half, factor, _ = _factored(theta)
         ratio = transpose(factor) @ (matrix @ factor)  # B x, as a symmetric matrix
-        return jnp.where(inside, log_density(log_det(factorise(matrix)[0]), ratio, half), -jnp.inf)
+        return log_density(log_det(factorise(matrix)[0]), ratio, half)
 
     def kl(self, theta, other):
         theta, other = jnp.broadcast_arrays(theta, other)
         half, _, inverse = _factored(theta)
         return divergence(half, inverse, other[..., 0], unvech(theta[..., 1:] - other[..., 1:]))
-
-    def bregman(self, theta, other):
-        return self.kl(other, theta)
 
     def in_domain(self, theta):
         finite = jnp.all(jnp.isfinite(theta), axis=-1)
@@ -207,12 +200,9 @@ class InverseWishart(Wishart):
     def expected_log_base(self, theta):
         return 0.5 * (self.size + 1) * self._mean_log_det(theta)
 
-    def log_prob(self, x, theta):
-        inside = self.in_support(x)
+    def _log_density(self, x, theta):
         half, factor, _ = _factored(theta)
-        root, root_inverse = factorise(symmetric_part(self._inside(x, inside)))
-        value = inverse_log_density(root, root_inverse, half, factor)
-        return jnp.where(inside, value, -jnp.inf)
+        return inverse_log_density(*factorise(symmetric_part(x)), half, factor)
 
     def _draw(self, key, theta, shape):
         half, factor, _ = _factored(theta)

@@ -18,8 +18,8 @@ from cumulant.families import (
     risk,
 )
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
+from cumulant.families.categorical import Multinomial
 from cumulant.families.gamma import Gamma
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.risk.mean_statistics import sample_central, wishart
 from cumulant.families.risk.tails import estimated_tail_index
 

@@ -19,9 +19,8 @@ from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
-from cumulant.families.categorical import Categorical
+from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.normal import Normal, NormalKnownVariance
 from cumulant.families.poisson import Poisson
 from cumulant.families.special import log1p_excess

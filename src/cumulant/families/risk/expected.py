@@ -10,9 +10,8 @@ from cumulant.certificates import Assumption, Certificate, Subject, assume, by_c
 from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial
-from cumulant.families.categorical import Categorical
+from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.normal import Normal, NormalKnownVariance
 from cumulant.families.poisson import Poisson
 from cumulant.families.risk.asymptotics import fisher_distance, second_order_risk

@@ -13,9 +13,8 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
-from cumulant.families.categorical import Categorical
+from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.normal import Normal, NormalKnownVariance
 from cumulant.families.poisson import Poisson
 from cumulant.precision import float64, to_numpy

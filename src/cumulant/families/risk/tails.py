@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
-from cumulant.families.categorical import Categorical
+from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.multinomial import Multinomial
 from cumulant.families.normal import Normal, NormalKnownVariance
 from cumulant.families.poisson import Poisson
 
