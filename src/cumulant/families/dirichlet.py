@@ -7,12 +7,12 @@ from jax.scipy.special import logsumexp
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.inverses import (
-    digamma,
     digamma_and_slope,
     digamma_gap,
     implicit_inverse,
     inverse_digamma,
     log_gamma,
+    log_gamma_and_digamma,
     log_gamma_rest,
     plain_digamma_gap,
 )
@@ -79,9 +79,10 @@ def _accurate_divergence(theta, other):
 
 
 def _quick_divergence(theta, other):
-    totals, (here, there) = (jnp.sum(theta, -1), jnp.sum(other, -1)), (log_gamma(theta), log_gamma(other))
-    moved = (digamma(theta) - digamma(totals[0])[..., None]) * (other - theta)
-    ends = log_gamma(totals[0]) - log_gamma(totals[1])
+    (here, slope), there = log_gamma_and_digamma(theta), log_gamma(other)
+    total, end = log_gamma_and_digamma(jnp.sum(theta, axis=-1)), log_gamma(jnp.sum(other, axis=-1))
+    moved = (slope - total[1][..., None]) * (other - theta)
+    ends = total[0] - end
     value = jnp.sum(there - here - moved, axis=-1) + ends
     # The error of `log_gamma` is that of log Gamma(10) = 12.8 where its value is less.
     return value, jnp.sum(26 + jnp.abs(here) + jnp.abs(there) + jnp.abs(moved), axis=-1) + jnp.abs(ends)

@@ -15,6 +15,7 @@ from cumulant.families.base import ExponentialFamily
 __all__ = ["ByRows", "divergence", "in_chunks"]
 
 _ROWS = 64
+_BLOCK = 8
 _METHODS = (
     "log_partition",
     "usual",
@@ -62,14 +63,20 @@ def divergence(quick, accurate, theta, other):
     # One array, kept: the compiler would compute the terms again for each of its uses.
     value = jax.lax.optimization_barrier(jnp.where((value > 1e-5 * size) & jnp.isfinite(size), value, jnp.nan))
     doubtful = jnp.isnan(value)
-    room = n // 64
+    # Found in blocks, of which the last may overlap: to find single points costs as much as the quick formula.
+    blocks = jnp.any(jnp.pad(doubtful.ravel(), (0, -n % _BLOCK)).reshape(-1, _BLOCK), axis=-1)
+    room, count = n // (128 * _BLOCK), jnp.sum(blocks)
 
     def few():
-        index = jnp.nonzero(doubtful.ravel(), size=room, fill_value=n)[0]
-        rows = (each.reshape(n, each.shape[-1]).at[index].get(mode="clip") for each in (theta, other))
-        return value.ravel().at[index].set(accurate(*rows), mode="drop").reshape(value.shape)
+        starts = jnp.minimum(_BLOCK * jnp.nonzero(blocks, size=room, fill_value=0)[0], n - _BLOCK)
+        index = (starts[:, None] + jnp.arange(_BLOCK)).ravel()
+        rows = (each.reshape(n, each.shape[-1])[index] for each in (theta, other))
+        return value.ravel().at[index].set(accurate(*rows)).reshape(value.shape)
 
-    return jax.lax.cond(jnp.sum(doubtful) <= room, few, lambda: jnp.where(doubtful, accurate(theta, other), value))
+    def many():
+        return jnp.where(doubtful, accurate(theta, other), value)
+
+    return jax.lax.switch((count > 0).astype(int) + (count > room), (lambda: value, few, many))
 
 
 @divergence.defjvp

@@ -20,8 +20,9 @@ from cumulant.families import (
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Multinomial
 from cumulant.families.gamma import Gamma
-from cumulant.families.risk.mean_statistics import sample_central, wishart
-from cumulant.families.risk.tails import estimated_tail_index
+from cumulant.families.risk.multivariate import wishart
+from cumulant.families.risk.monte_carlo import estimated_tail_index
+from cumulant.families.risk.theories import Theory, theory
 
 TRIALS = 100_000
 
@@ -150,7 +151,7 @@ QUICK = (NormalKnownMean, Normal, Poisson)  # the others compile their raw sampl
 def test_mean_statistics_have_the_law_of_raw_data(family, theta):
     n, trials = 4, 4000
     direct = risk.sample_mean_statistic(family, theta, n, trials, rng=0)
-    raw = sample_central.dispatch(object)(family, np.asarray(theta), n, trials, np.random.default_rng(1))
+    raw = Theory(family).sample_central(np.asarray(theta), n, trials, np.random.default_rng(1))
     raw = np.asarray(family._central_to_mean(raw))
     assert direct.shape == (trials, family.dim)
     for k in range(family.dim):

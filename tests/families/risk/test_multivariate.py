@@ -9,7 +9,7 @@ from cumulant.families import ConjugatePrior, Normal, risk
 from cumulant.families.multivariate_normal import MultivariateNormal
 from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
 from cumulant.families.multivariate_normal_known import MultivariateNormalKnownCovariance, MultivariateNormalKnownMean
-from cumulant.families.risk.mean_statistics import sample_central
+from cumulant.families.risk.theories import Theory, theory
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 1.0]])
 MEAN = np.array([1.0, -2.0])
@@ -51,7 +51,7 @@ def test_mean_statistics_have_the_law_of_raw_data(case):
     _, family, theta = case
     n, trials = 3, 4000
     direct = risk.sample_mean_statistic(family, theta, n, trials, rng=0)
-    raw = sample_central.dispatch(object)(family, theta, n, trials, np.random.default_rng(1))
+    raw = Theory(family).sample_central(theta, n, trials, np.random.default_rng(1))
     raw = np.asarray(family._central_to_mean(raw))
     assert all(stats.ks_2samp(direct[:, k], raw[:, k]).pvalue > 1e-4 for k in range(family.dim))
     assert_allclose(n * np.cov(direct.T), family.fisher(theta), atol=0.12 * np.max(family.fisher(theta)))

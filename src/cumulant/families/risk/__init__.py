@@ -2,14 +2,12 @@
 
 `expected_kl` answers for the MLE and the posterior mode of any family: exactly where a theorem allows (`exact`,
 `normal1d`, `counts`), by finite-sample bounds (`bounds`), by simulation with honest error bars (`monte_carlo`) or by
-the limit ``d/(2n)`` (`asymptotics`). `bias_variance` splits it, `priors` chooses the prior mean, `concordance`
-certifies the quadratic regime, `diagnostics` says which analyses of stochastic mirror descent apply. After Le Priol
-(2021), thesis, chapter 5.
+the limit ``d/(2n)`` (`asymptotics`); `theories` says what is known of each family. `bias_variance` splits it, `priors`
+chooses the prior mean, `concordance` certifies the quadratic regime, `diagnostics` says which analyses of stochastic
+mirror descent apply. After Le Priol (2021), thesis, chapter 5.
 """
 
-# These two register themselves with what follows, and export nothing.
-import cumulant.families.risk.multivariate
-import cumulant.families.risk.products  # noqa: F401
+import cumulant.families.risk.multivariate  # noqa: F401  (registers with `theories`, exports nothing)
 from cumulant.families.risk.asymptotics import asymptote, fisher_distance, samples_to_quadratic, second_order_risk
 from cumulant.families.risk.bias_variance import BiasVariance, bias_variance, bias_variance_quadratic
 from cumulant.families.risk.bounds import (
@@ -61,11 +59,9 @@ from cumulant.families.risk.exact import (
     symmetrised_risk_map_gamma,
 )
 from cumulant.families.risk.expected import Risk, RiskProblem, certify_risk, expected_kl
-from cumulant.families.risk.mean_statistics import sample_mean_statistic
-from cumulant.families.risk.monte_carlo import MonteCarloRisk, monte_carlo_risk
+from cumulant.families.risk.monte_carlo import MonteCarloRisk, monte_carlo_risk, sample_mean_statistic, tail_index
 from cumulant.families.risk.normal1d import NormalRisk, risk_map_normal1d
 from cumulant.families.risk.priors import Landscape, best_prior_mean, prior_mean_rule, risk_landscape
-from cumulant.families.risk.tails import tail_index
 
 __all__ = [
     "QUADRATIC_RADIUS",

@@ -1,10 +1,13 @@
-"""Arguments of the closed forms: they become arrays of one shape, and bad values are refused."""
+"""Arguments: they become arrays of one shape, and bad values are refused."""
+
+from typing import Any
 
 import numpy as np
 
 from cumulant.errors import DomainError
+from cumulant.families.base import ExponentialFamily
 
-__all__ = ["grid", "integers"]
+__all__ = ["grid", "integers", "natural_parameter", "whole"]
 
 
 def grid(*, positive: tuple[str, ...] = (), **arguments) -> list[np.ndarray]:
@@ -34,3 +37,21 @@ def integers(**arguments) -> list[np.ndarray]:
         if not np.all(array == np.floor(array)):
             raise DomainError(f"{name} must be a whole number; got {array[array != np.floor(array)].flat[0]}")
     return arrays
+
+
+def whole(name: str, value: Any) -> int:
+    """`value` as a positive int, or an error that names it."""
+    if np.ndim(value) != 0 or not (np.isfinite(value) and value >= 1 and value == int(value)):
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value}")
+    return int(value)
+
+
+def natural_parameter(family: ExponentialFamily, theta: Any) -> np.ndarray:
+    """One natural parameter of `family`, checked."""
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.shape != (family.dim,):
+        raise DomainError(
+            f"theta must be one natural parameter of {family}, shape ({family.dim},); got shape {theta.shape}"
+        )
+    family._require_domain(theta)
+    return theta

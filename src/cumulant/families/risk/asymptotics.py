@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.risk._arguments import grid
+from cumulant.families.risk._arguments import grid, natural_parameter
 from cumulant.families.risk.exact import risk_map_quadratic
-from cumulant.families.risk.mean_statistics import natural_parameter
 from cumulant.families.statistics import ConjugatePrior
 
 __all__ = ["asymptote", "fisher_distance", "samples_to_quadratic", "second_order_risk"]

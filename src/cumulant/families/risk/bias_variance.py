@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.risk._arguments import grid
+from cumulant.families.risk._arguments import grid, natural_parameter, whole
 from cumulant.families.risk.exact import Split
-from cumulant.families.risk.mean_statistics import natural_parameter, whole
 from cumulant.families.risk.monte_carlo import divergences, simulated_estimates
 from cumulant.families.statistics import ConjugatePrior
 from cumulant.randomness import generator

@@ -6,7 +6,6 @@ changes ``M``: the entropy ``-log mu`` has ``M = 1``, but that of a normal varia
 entropies that stay bounded at the boundary of their domain (Bernoulli, categorical, Poisson) have none.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,13 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.certificates import Certificate, by_construction, check, issuer
-from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
-from cumulant.families.categorical import Categorical, Multinomial
-from cumulant.families.gamma_type import GammaType
-from cumulant.families.normal import Normal, NormalKnownVariance
-from cumulant.families.poisson import Poisson
+from cumulant.families.risk.theories import theory
 from cumulant.families.special import log1p_excess
 from cumulant.precision import float64, to_jax, to_numpy
 
@@ -55,7 +49,6 @@ def omega_star(t: Any) -> Any:
     return log1p_excess(-np.asarray(t) if not isinstance(t, jax.Array) else -t)
 
 
-@functools.singledispatch
 def self_concordance_constant(family: Any) -> float:
     """The constant ``M`` of the conjugate ``A*`` of a family: 0 if quadratic, infinite if not self-concordant.
 
@@ -69,36 +62,7 @@ def self_concordance_constant(family: Any) -> float:
     >>> [float(round(self_concordance_constant(f), 6)) for f in (Exponential(), Normal(), Poisson())]
     [1.0, 1.414214, inf]
     """
-    raise CertificateError(
-        f"no self-concordance constant is known for {family}: check_self_concordance gives an indication",
-        assumption="A* is self-concordant",
-    )
-
-
-@self_concordance_constant.register
-def _(family: GammaType) -> float:
-    return float(family.alpha) ** -0.5
-
-
-@self_concordance_constant.register
-def _(family: Normal) -> float:  # -log(mu_1 - mu_0^2) / 2: half a logarithmic barrier
-    return float(np.sqrt(2.0))
-
-
-@self_concordance_constant.register
-def _(family: NormalKnownVariance) -> float:
-    return 0.0
-
-
-@self_concordance_constant.register(Bernoulli)
-@self_concordance_constant.register(Binomial)
-@self_concordance_constant.register(Categorical)
-@self_concordance_constant.register(Geometric)
-@self_concordance_constant.register(Multinomial)
-@self_concordance_constant.register(NegativeBinomial)
-@self_concordance_constant.register(Poisson)
-def _(family) -> float:  # bounded at the boundary of its domain, where a self-concordant function must blow up
-    return np.inf
+    return theory(family).self_concordance()
 
 
 @dataclass(frozen=True)

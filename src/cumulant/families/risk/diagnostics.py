@@ -22,21 +22,15 @@ from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli
 from cumulant.families.categorical import Categorical
-from cumulant.families.dirichlet import Beta, Dirichlet
-from cumulant.families.gamma import Gamma
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.inverse_gaussian import InverseGaussian
-from cumulant.families.normal import Normal, NormalKnownMean, NormalKnownVariance
-from cumulant.families.poisson import Poisson
-from cumulant.families.risk._arguments import grid
-from cumulant.families.risk.counts import binomial_window, poisson_window
-from cumulant.families.risk.exact import log_determinant_gap
-from cumulant.families.risk.mean_statistics import natural_parameter, whole
+from cumulant.families.normal import NormalKnownMean, NormalKnownVariance
+from cumulant.families.risk._arguments import grid, natural_parameter, whole
 from cumulant.families.risk.quadrature import gamma_blocks
+from cumulant.families.risk.theories import theory
 from cumulant.families.special import excess_numpy, log_minus_digamma_numpy
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Analysis", "gap_batch", "gap_constant", "gap_of", "smd_analyses", "smd_assumption", "smd_assumption_gamma"]
+__all__ = ["Analysis", "gap_batch", "gap_constant", "smd_analyses", "smd_assumption", "smd_assumption_gamma"]
 
 
 def smd_assumption_gamma(kind: str, ratio: Any, gamma: Any, alpha: Any) -> Any:
@@ -183,67 +177,9 @@ def gap_constant(family: ExponentialFamily, theta_star: Any, batch: int = 1) -> 
     >>> gap_constant(Normal(), [0.0, -0.5]), round(gap_constant(Normal(), [0.0, -0.5], batch=2), 6)
     (inf, 0.981755)
     """
-    return float(gap_of(family, natural_parameter(family, theta_star), whole("batch", batch)))
+    return float(theory(family).gap(natural_parameter(family, theta_star), whole("batch", batch)))
 
 
-@functools.singledispatch
-def gap_of(family: Any, theta: np.ndarray, k: int) -> float:
-    """`gap_constant` of one family; registered for each."""
-    raise NotImplementedError(f"the optimality gap of {family} for a batch of {k} has no closed form here")
-
-
-@gap_of.register
-def _(family: GammaType, theta, k):
-    return float(family.alpha * log_minus_digamma_numpy(np.asarray(k * family.alpha)))
-
-
-@gap_of.register
-def _(family: Normal, theta, k):
-    return np.inf if k < 2 else 0.5 * float(log_determinant_gap(np.asarray(float(k)), 1.0, 1))
-
-
-@gap_of.register
-def _(family: NormalKnownVariance, theta, k):
-    return 0.5 / k
-
-
-@gap_of.register
-def _(family: Poisson, theta, k):
-    mean = float(np.exp(theta[0]))
-    counts, mass = poisson_window(k * mean)
-    return float(mean * (_entropic(counts / (k * mean)) @ mass))
-
-
-@gap_of.register(Bernoulli)
-@gap_of.register(Categorical)
-def _(family, theta, k):
-    mean = np.asarray(family.to_mean(theta))
-    total = 0.0
-    for p in np.append(mean, 1.0 - mean.sum()):
-        counts, mass = binomial_window(k, float(p))
-        total += p * (_entropic(counts / (k * p)) @ mass)
-    return total
-
-
-@gap_of.register(Beta)
-@gap_of.register(Dirichlet)
-@gap_of.register(Gamma)
-@gap_of.register(InverseGaussian)
-def _(family, theta, k):
-    if k >= 2:
-        raise NotImplementedError(
-            f"the optimality gap of {family} is finite for batches of two or more, without a closed form"
-        )
-    return np.inf
-
-
-def _entropic(y):
-    """``y log y - y + 1``: its mean over a positive ``y`` of mean one is ``E y log y``, without the cancellation."""
-    positive = np.where(y > 0, y, 1.0)
-    return np.where(y > 0, positive * excess_numpy((1.0 - positive) / positive), 1.0)
-
-
-@functools.singledispatch
 def gap_batch(family: Any) -> int:
     """The smallest batch whose likelihood is bounded almost surely, so that `gap_constant` is finite.
 
@@ -254,25 +190,10 @@ def gap_batch(family: Any) -> int:
     >>> gap_batch(Exponential()), gap_batch(Normal())
     (1, 2)
     """
-    raise NotImplementedError(f"the batch size that bounds the likelihood of {family} is not known here")
-
-
-@gap_batch.register(Bernoulli)
-@gap_batch.register(Categorical)
-@gap_batch.register(GammaType)
-@gap_batch.register(NormalKnownVariance)
-@gap_batch.register(Poisson)
-def _(family) -> int:
-    return 1
-
-
-@gap_batch.register(Beta)
-@gap_batch.register(Dirichlet)
-@gap_batch.register(Gamma)
-@gap_batch.register(InverseGaussian)
-@gap_batch.register(Normal)
-def _(family) -> int:  # statistics on the rim of a strictly convex set: the mean of two distinct ones is inside
-    return 2
+    batch = theory(family).batch
+    if batch is None:
+        raise NotImplementedError(f"the batch size that bounds the likelihood of {family} is not known here")
+    return batch
 
 
 # The table ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """How good is my estimate with ``n`` samples? One question, answered exactly where theory allows."""
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -9,21 +8,13 @@ import numpy as np
 from cumulant.certificates import Assumption, Certificate, Subject, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.bernoulli import Bernoulli, Binomial
-from cumulant.families.categorical import Categorical, Multinomial
-from cumulant.families.gamma_type import GammaType
-from cumulant.families.normal import Normal, NormalKnownVariance
-from cumulant.families.poisson import Poisson
-from cumulant.families.risk.asymptotics import fisher_distance, second_order_risk
-from cumulant.families.risk.bounds import bound_map_gamma, bound_mle_gamma
-from cumulant.families.risk.counts import risk_map_categorical, risk_map_poisson
-from cumulant.families.risk.exact import risk_map_gamma, risk_map_quadratic, risk_mle_gamma, risk_mle_normal
-from cumulant.families.risk.mean_statistics import natural_parameter
+from cumulant.families.risk._arguments import natural_parameter
+from cumulant.families.risk.asymptotics import second_order_risk
 from cumulant.families.risk.monte_carlo import monte_carlo_risk
-from cumulant.families.risk.normal1d import risk_map_normal1d
+from cumulant.families.risk.theories import Theorem, strength_of, theory
 from cumulant.families.statistics import ConjugatePrior
 
-__all__ = ["Risk", "RiskProblem", "Theorem", "certify_risk", "exact_risk", "expected_kl", "upper_bound"]
+__all__ = ["Risk", "RiskProblem", "certify_risk", "expected_kl"]
 
 Kind = Literal["exact", "upper bound", "monte carlo", "asymptotic"]
 _METHODS = ("auto", "exact", "upper bound", "monte carlo", "asymptotic")
@@ -60,15 +51,6 @@ class Risk:
             return str(self.certificate)
         error = f" ± {np.asarray(self.standard_error)}" if self.kind == "monte carlo" else ""
         return f"E KL(truth || estimate) = {np.asarray(self.value)}{error}  [{self.kind}]\n  by {self.theorem}"
-
-
-@dataclass(frozen=True)
-class Theorem:
-    """A value or bound on a grid of sample sizes, the theorem behind it, and whether it is the same for every truth."""
-
-    value: Any
-    text: str
-    any_truth: bool = False
 
 
 def expected_kl(
@@ -115,12 +97,12 @@ def expected_kl(
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
     theta_star = natural_parameter(family, theta_star)
-    if prior is not None and float(np.asarray(prior.strength)) == 0:
+    if strength_of(prior) == 0:
         prior = None
     if prior is not None:
         prior.as_statistics(family)  # refuses a mean that is not one of the family
     if method in ("auto", "exact"):
-        theorem = exact_risk(family, theta_star, n, prior)
+        theorem = theory(family).exact(theta_star, n, prior)
         if theorem is not None:
             return _proved(theorem, RiskProblem(family, n, prior, "exact"), theta_star)
         if method == "exact":
@@ -129,7 +111,7 @@ def expected_kl(
                 f"no exact risk is known for the {estimate} of {family}: use method='monte carlo'"
             )
     if method == "upper bound":
-        theorem = upper_bound(family, theta_star, n, prior)
+        theorem = theory(family).bound(theta_star, n, prior)
         if theorem is None:
             raise CertificateError(
                 f"no finite-sample bound is known for {family}: use method='monte carlo'", "a theorem"
@@ -168,7 +150,8 @@ def _proved(theorem: Theorem, problem: RiskProblem, theta_star: np.ndarray) -> R
 def certify_risk(given: RiskProblem, answer: Any) -> Certificate:
     """The certificate of `expected_kl` at the truth ``theta_star = answer``, for one sample size."""
     family, n, prior, kind = given
-    theorem = (exact_risk if kind == "exact" else upper_bound)(family, natural_parameter(family, answer), n, prior)
+    known = theory(family).exact if kind == "exact" else theory(family).bound
+    theorem = known(natural_parameter(family, answer), n, prior)
     value = np.inf if theorem is None else theorem.value
     check(np.ndim(value) == 0 and np.isfinite(value), "a theorem gives a finite risk for one sample size")
     assert theorem is not None
@@ -186,91 +169,3 @@ def certify_risk(given: RiskProblem, answer: Any) -> Certificate:
         slack=1e-12 * float(value),
         details={"n": float(np.asarray(n))},
     )
-
-
-def _strength(prior: ConjugatePrior | None) -> float:
-    return 0.0 if prior is None else float(np.asarray(prior.strength))
-
-
-@functools.singledispatch
-def exact_risk(family: Any, theta_star: np.ndarray, n: Any, prior: ConjugatePrior | None) -> Theorem | None:
-    """The exact risk where one is known; registered for each family."""
-    return None
-
-
-@exact_risk.register
-def _(family: GammaType, theta_star, n, prior):
-    if prior is None:
-        return Theorem(
-            risk_mle_gamma(n, family.alpha), "exact risk of the MLE, Le Priol (2021), (5.49)", any_truth=True
-        )
-    ratio = float(prior.mean[0]) / float(family.to_mean(theta_star)[0])
-    return Theorem(
-        risk_map_gamma(n, _strength(prior), ratio, family.alpha), "exact risk of the posterior mode, by quadrature"
-    )
-
-
-@exact_risk.register
-def _(family: Normal, theta_star, n, prior):
-    if prior is None:
-        return Theorem(risk_mle_normal(n, 1), "exact risk of the MLE of a normal mean and variance", any_truth=True)
-    risk = risk_map_normal1d(n, _strength(prior), prior.mean, family.to_mean(theta_star))
-    return Theorem(risk.total, "exact risk of the posterior mode, by quadrature")
-
-
-@exact_risk.register
-def _(family: NormalKnownVariance, theta_star, n, prior):
-    return quadratic_risk(family, theta_star, n, prior)
-
-
-def quadratic_risk(family, theta_star, n, prior) -> Theorem:
-    """The risk of a family whose ``A*`` is quadratic."""
-    if prior is None:
-        return Theorem(
-            risk_map_quadratic(n, 0.0, family.dim, 0.0), "quadratic A*, Le Priol (2021), (5.25)", any_truth=True
-        )
-    distance = fisher_distance(family, theta_star, prior.mean)
-    return Theorem(
-        risk_map_quadratic(n, _strength(prior), family.dim, distance), "quadratic A*, Le Priol (2021), (5.26)"
-    )
-
-
-@exact_risk.register(Bernoulli)
-@exact_risk.register(Binomial)
-@exact_risk.register(Categorical)
-@exact_risk.register(Multinomial)
-def _(family, theta_star, n, prior):
-    trials = getattr(family, "trials", 1)  # `trials` draws of a class are one observation
-    p = _all_classes(np.asarray(family.to_mean(theta_star)) / trials)
-    q = p if prior is None else _all_classes(np.asarray(prior.mean) / trials)
-    value = trials * risk_map_categorical(np.asarray(n) * trials, _strength(prior) * trials, p, q)
-    return Theorem(value, "exact risk, a sum over the binomial distribution of each class")
-
-
-def _all_classes(first):
-    return np.append(first, 1.0 - first.sum())
-
-
-@exact_risk.register
-def _(family: Poisson, theta_star, n, prior):
-    rate = float(family.to_mean(theta_star)[0])
-    mean = rate if prior is None else float(prior.mean[0])
-    return Theorem(
-        risk_map_poisson(n, _strength(prior), rate, mean), "exact risk, a sum over the distribution of the total count"
-    )
-
-
-@functools.singledispatch
-def upper_bound(family: Any, theta_star: np.ndarray, n: Any, prior: ConjugatePrior | None) -> Theorem | None:
-    """A finite-sample upper bound where one is known; registered for each family."""
-    return None
-
-
-@upper_bound.register
-def _(family: GammaType, theta_star, n, prior):
-    if prior is None:
-        bound = bound_mle_gamma(n, family.alpha)
-        return Theorem(bound.value, bound.theorem, any_truth=True)
-    ratio = float(prior.mean[0]) / float(family.to_mean(theta_star)[0])
-    bound = bound_map_gamma(n, _strength(prior), ratio, family.alpha)
-    return Theorem(bound.value, bound.theorem)

@@ -8,13 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.risk.mean_statistics import natural_parameter, sample_central, whole
-from cumulant.families.risk.tails import estimated_tail_index, tail_index
+from cumulant.families.risk._arguments import natural_parameter, whole
+from cumulant.families.risk.theories import strength_of, theory
 from cumulant.families.statistics import ConjugatePrior
 from cumulant.precision import float64, to_numpy
 from cumulant.randomness import generator
 
-__all__ = ["MonteCarloRisk", "divergences", "monte_carlo_risk", "simulated_estimates"]
+__all__ = [
+    "MonteCarloRisk",
+    "divergences",
+    "monte_carlo_risk",
+    "sample_mean_statistic",
+    "simulated_estimates",
+    "tail_index",
+]
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ def monte_carlo_risk(
     if not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"levels must be strictly between 0 and 1; got {levels}")
     trials, rng = whole("trials", trials), generator(rng)
-    strength = 0.0 if prior is None else float(np.asarray(prior.strength))
+    strength = strength_of(prior)
     rows = [
         _summary(family, theta_star, whole("n", each), prior, strength, trials, levels, rng) for each in sizes.ravel()
     ]
@@ -128,7 +135,7 @@ def _summary(family, theta_star, n, prior, strength, trials, levels, rng):
 
 def simulated_estimates(family, theta_star, n, prior, trials, rng) -> np.ndarray:
     """Estimates from `trials` data sets of size `n`, shape ``(trials, dim)``; NaN where a data set has none."""
-    central = sample_central(family, theta_star, n, trials, rng)
+    central = theory(family).sample_central(theta_star, n, trials, rng)
     anchor = None if prior is None else prior.as_statistics(family)
     with float64():
         if anchor is None:
@@ -163,3 +170,52 @@ def _divergences(family, theta_star, estimates):
     fine = jnp.all(jnp.isfinite(estimates), axis=-1)
     safe = jnp.where(fine[:, None], estimates, theta_star)
     return jnp.where(fine, family.kl(jnp.broadcast_to(theta_star, safe.shape), safe), jnp.inf)
+
+
+def sample_mean_statistic(family: ExponentialFamily, theta: Any, n: int, trials: int, rng: Any = None) -> np.ndarray:
+    """Mean statistics ``(1/n) sum T(x_i)`` of `trials` data sets of `n` observations each, shape ``(trials, dim)``.
+
+    Drawn directly for gamma-type families, normals, counts and classes; otherwise computed from raw observations.
+
+    Examples
+    --------
+    >>> from cumulant.families import Exponential
+    >>> draws = sample_mean_statistic(Exponential(), [-2.0], n=100, trials=1000, rng=0)
+    >>> draws.shape, abs(draws.mean() - 0.5) < 0.01
+    ((1000, 1), np.True_)
+    """
+    theta = natural_parameter(family, theta)
+    central = theory(family).sample_central(theta, whole("n", n), whole("trials", trials), generator(rng))
+    with float64():
+        return np.asarray(to_numpy(family._central_to_mean(jnp.asarray(central))))
+
+
+def tail_index(family: Any, n: float, strength: float) -> float | None:
+    """The supremum of the ``q`` for which ``E KL^q`` is finite, or None where it is not known.
+
+    At most 1: the risk is infinite. At most 2: it is finite, but an average over simulations has no standard error.
+    `strength` is that of the prior, whose mean is inside the domain; 0 is the MLE.
+
+    Examples
+    --------
+    >>> from cumulant.families import NormalKnownMean
+    >>> tail_index(NormalKnownMean(), 3, 0.0)
+    1.5
+    """
+    return theory(family).tail_index(n, strength)
+
+
+def estimated_tail_index(values: np.ndarray) -> float:
+    """Hill's estimate of the tail index from the largest ``sqrt(len)`` values: an indication, not a proof.
+
+    >>> rng = np.random.default_rng(0)
+    >>> 1.2 < estimated_tail_index(rng.pareto(1.5, 100_000) + 1) < 1.8
+    True
+    """
+    finite = np.sort(values[np.isfinite(values) & (values > 0)])
+    k = int(np.sqrt(finite.size))
+    if k < 2:
+        return np.inf
+    logs = np.log(finite[-k - 1 :])
+    spread = float(np.mean(logs[1:] - logs[0]))
+    return 1.0 / spread if spread > 0 else np.inf
