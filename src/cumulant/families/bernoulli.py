@@ -9,7 +9,7 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.categorical import divergence_of_classes, log_weights
 from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest
-from cumulant.families.special import expm1_excess, log1p_excess
+from cumulant.families.special import excess, expm1_excess
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial"]
 
@@ -163,7 +163,7 @@ class _Waiting(ExponentialFamily):
         step, w = second - first, jnp.exp(first) / -jnp.expm1(first)
         growth = w * jnp.expm1(jnp.minimum(step, 1.0))
         near = (jnp.abs(growth) < 0.5) & (step < 1)
-        close = w * expm1_excess(jnp.minimum(step, 1.0)) + log1p_excess(jnp.where(near, -growth, 0.0))
+        close = w * expm1_excess(jnp.minimum(step, 1.0)) + excess(jnp.where(near, -growth, 0.0))
         far = _log_success(first) - _log_success(second) - w * step
         return self.successes * jnp.where(near, close, far)
 

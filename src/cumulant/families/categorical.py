@@ -8,7 +8,7 @@ from jax.scipy.special import gammaln, logsumexp, xlogy
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest
-from cumulant.families.special import expm1_excess, log1p_excess
+from cumulant.families.special import excess, expm1_excess
 
 __all__ = ["Categorical", "Multinomial", "divergence_of_classes", "log_weights"]
 
@@ -35,7 +35,7 @@ def divergence_of_classes(first, second):
     change = jnp.where(likeliest, 0.0, second - first)
     p = jax.nn.softmax(first, axis=-1)
     moved = jnp.minimum(change, 1.0)
-    close = jnp.sum(p * expm1_excess(moved), axis=-1) - log1p_excess(jnp.sum(p * jnp.expm1(moved), axis=-1))
+    close = jnp.sum(p * expm1_excess(moved), axis=-1) - excess(jnp.sum(p * jnp.expm1(moved), axis=-1))
 
     def log_total(logs):
         return jax.nn.softplus(logsumexp(jnp.where(likeliest, -jnp.inf, logs), axis=-1))

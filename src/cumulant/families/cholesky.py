@@ -8,11 +8,13 @@ safe where two such batches in one program are not (on the CPU, batched LAPACK c
 time wait for each other's threads, for ever).
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from cumulant.families.rows import in_chunks
-from cumulant.families.special import log1p_excess
+from cumulant.families.special import excess
 
 __all__ = [
     "LARGE",
@@ -21,9 +23,11 @@ __all__ = [
     "diagonal",
     "factorise",
     "factors_last",
+    "far_excess",
     "gram",
     "inverse_of_lower",
     "log_det",
+    "near_or_far",
     "positive_definite",
     "product_last",
     "symmetric_part",
@@ -195,7 +199,49 @@ def trace_excess(matrix, factor=None):
     if factor is None:
         factor, _ = factorise(matrix + jnp.eye(matrix.shape[-1], dtype=matrix.dtype))
     left = jnp.sum(jnp.tril(factor, -1) ** 2, axis=-1)
-    return jnp.sum(log1p_excess(diagonal(matrix) - left) + left, axis=-1)
+    return jnp.sum(excess(diagonal(matrix) - left) + left, axis=-1)
+
+
+_FAR = 1e-4
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def near_or_far(near, far, theta, other):
+    """A divergence of members, by ``far(theta, other)`` where ``near(theta, other)`` has lost digits.
+
+    `near` works with the change of a matrix ``P``, relative to it, and also gives the squared pivots ``(..., d)`` of
+    ``I + E``. Where one is small, the other matrix is far smaller than ``P`` in some direction, and forgotten in the
+    change.
+    """
+    value, doubtful = _near(near, theta, other)
+    return jax.lax.cond(jnp.any(doubtful), lambda: jnp.where(doubtful, far(theta, other), value), lambda: value)
+
+
+def _near(near, theta, other):
+    value, pivots = near(theta, other)
+    return value, ~jnp.all(pivots > _FAR, axis=-1)  # NaN is doubtful too
+
+
+@near_or_far.defjvp
+def _near_or_far_jvp(near, far, primals, tangents):
+    doubtful = _near(near, *primals)[1]
+
+    def both(theta, other):
+        safe = jnp.where(doubtful[..., None], theta, other)  # a NaN that is not chosen has a derivative all the same
+        return jnp.where(doubtful, far(theta, other), near(theta, safe)[0])
+
+    return jax.lax.cond(
+        jnp.any(doubtful),
+        lambda: jax.jvp(both, primals, tangents),
+        lambda: jax.jvp(lambda *members: near(*members)[0], primals, tangents),
+    )
+
+
+def far_excess(factor, inverse, other_factor, weight=1.0):
+    """``trace M - d - log det M`` of ``M = weight P^-1 P'``, from the factors of ``P`` and ``P'``: for far matrices."""
+    size = factor.shape[-1]
+    trace = weight * jnp.sum((inverse @ other_factor) ** 2, axis=(-2, -1))
+    return trace - size * (1 + jnp.log(weight)) + (log_det(factor) - log_det(other_factor))
 
 
 def correlation_pivots(covariance):

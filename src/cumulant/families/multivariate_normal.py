@@ -9,10 +9,13 @@ from cumulant.families.cholesky import (
     LARGE,
     columns_last,
     correlation_pivots,
+    diagonal,
     factorise,
     factors_last,
+    far_excess,
     gram,
     log_det,
+    near_or_far,
     positive_definite,
     product_last,
     symmetric_part,
@@ -22,7 +25,7 @@ from cumulant.families.cholesky import (
     whiten,
 )
 from cumulant.families.rows import ByRows, in_chunks
-from cumulant.families.special import log1p_excess
+from cumulant.families.special import excess
 from cumulant.geometry.symmetric import unvech, vech
 
 __all__ = ["MultivariateNormal"]
@@ -121,8 +124,17 @@ class MultivariateNormal(ByRows):
         return value
 
     def kl(self, theta, other):
-        if self.size > LARGE:
-            return self._kl_large(theta, other)
+        near = self._near_divergence if self.size <= LARGE else self._near_divergence_large
+        return near_or_far(near, self._far_divergence, *jnp.broadcast_arrays(theta, other))
+
+    def _far_divergence(self, theta, other):
+        mean, factor, inverse = self._moments(theta)
+        shift, matrix = self._split(other)
+        other_factor, other_inverse = factorise(-2 * matrix)
+        apart = times(other_inverse, shift + 2 * times(matrix, mean))
+        return 0.5 * (jnp.sum(apart**2, axis=-1) + far_excess(factor, inverse, other_factor))
+
+    def _near_divergence(self, theta, other):
         flat = [jnp.moveaxis(vector, -1, 0) for vector in (theta, other - theta)]
         shift, matrix = flat[0][: self.size], self._matrix_first(flat[0])
         change = self._matrix_first(flat[1])  # of the precision matrix
@@ -133,18 +145,18 @@ class MultivariateNormal(ByRows):
         ratio = product_last(product_last(inverse, change), inverse_transposed)
         below = jnp.swapaxes(product_last(inverse, step), 0, 1)
         identity = np.eye(self.size, dtype=theta.dtype).reshape(self.size, self.size, *(1,) * (ratio.ndim - 2))
-        value, left = 0.0, jnp.zeros_like(ratio[0])
+        value, left, pivots = 0.0, jnp.zeros_like(ratio[0]), []
         for j, column in enumerate(columns_last(jnp.concatenate([ratio + identity, below]))):
-            value = value + log1p_excess(ratio[j, j] - left[j]) + left[j] + column[-1] ** 2  # see `trace_excess`
+            value = value + excess(ratio[j, j] - left[j]) + left[j] + column[-1] ** 2  # see `trace_excess`
             left = left.at[j + 1 :].add(column[1:-1] ** 2)
-        return 0.5 * value
+            pivots.append(column[0] ** 2)
+        return 0.5 * value, jnp.stack(pivots, axis=-1)
 
     def _matrix_first(self, vector):
         """The matrix of a parameter, minus two times, when the batch comes last."""
         return -2 * jnp.moveaxis(unvech(jnp.moveaxis(vector[self.size :], 0, -1)), (-2, -1), (0, 1))
 
-    def _kl_large(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
+    def _near_divergence_large(self, theta, other):
         mean, _, inverse = self._moments(theta)
         shift, change = self._split(other - theta)
         change = -2 * change  # of the precision matrix
@@ -152,7 +164,7 @@ class MultivariateNormal(ByRows):
         ratio = whiten(inverse, change)
         root, root_inverse = factorise(ratio + jnp.eye(self.size, dtype=ratio.dtype))
         apart = times(root_inverse, times(inverse, step))
-        return 0.5 * (jnp.sum(apart**2, axis=-1) + trace_excess(ratio, root))
+        return 0.5 * (jnp.sum(apart**2, axis=-1) + trace_excess(ratio, root)), diagonal(root) ** 2
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & positive_definite(-2 * self._split(theta)[1])

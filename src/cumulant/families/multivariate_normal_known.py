@@ -8,9 +8,12 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, constant, family
 from cumulant.families.cholesky import (
+    diagonal,
     factorise,
+    far_excess,
     gram,
     log_det,
+    near_or_far,
     positive_definite,
     symmetric_part,
     trace_excess,
@@ -209,8 +212,7 @@ class MultivariateNormalKnownMean(ByRows):
         return log_density(x - self._mean(x.dtype), factorise(-2 * unvech(theta))[0])
 
     def kl(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
-        return 0.5 * trace_excess(whiten(factorise(-2 * unvech(theta))[1], -2 * unvech(other - theta)))
+        return near_or_far(_near_divergence, _far_divergence, *jnp.broadcast_arrays(theta, other))
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & positive_definite(-2 * unvech(theta))
@@ -233,6 +235,16 @@ class MultivariateNormalKnownMean(ByRows):
 
     def _obstacle(self, central, count):
         return why_not_full_rank(np.asarray(self.mean), unvech(np.asarray(central)), count, self.size)
+
+
+def _near_divergence(theta, other):
+    change = whiten(factorise(-2 * unvech(theta))[1], -2 * unvech(other - theta))
+    root, _ = factorise(change + jnp.eye(change.shape[-1], dtype=change.dtype))
+    return 0.5 * trace_excess(change, root), diagonal(root) ** 2
+
+
+def _far_divergence(theta, other):
+    return 0.5 * far_excess(*factorise(-2 * unvech(theta)), factorise(-2 * unvech(other))[0])
 
 
 def _known(name, value, ndim):

@@ -9,7 +9,16 @@ import numpy as np
 
 from cumulant.errors import DomainError
 from cumulant.families.base import family
-from cumulant.families.cholesky import factorise, gram, log_det, positive_definite, symmetric_part, times, transpose
+from cumulant.families.cholesky import (
+    factorise,
+    gram,
+    log_det,
+    near_or_far,
+    positive_definite,
+    symmetric_part,
+    times,
+    transpose,
+)
 from cumulant.families.multigamma import inverse_multigamma_gap, log_multigamma
 from cumulant.families.multivariate_normal import check_shape, check_size, floats, outer
 from cumulant.families.rows import ByRows
@@ -18,12 +27,13 @@ from cumulant.families.wishart import (
     all_equal,
     central_of_matrices,
     conjugate_from_gap,
-    divergence,
     entropy_from_half,
+    far_divergence,
     inverse_log_density,
     inverse_wishart,
     mean_log_det,
     merge_matrices,
+    near_divergence,
     spread_out_matrices,
 )
 from cumulant.geometry.symmetric import unvech, vech
@@ -70,7 +80,17 @@ class _NormalInverse(ByRows):
         return relative - self.expected_log_base(theta)
 
     def kl(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
+        return near_or_far(self._near_divergence, self._far_divergence, *jnp.broadcast_arrays(theta, other))
+
+    def _far_divergence(self, theta, other):
+        (half, mean, strength, *factors), (other_half, other_mean, other_strength, *other_factors) = (
+            self._parts(theta), self._parts(other)
+        )  # fmt: skip
+        apart = half * jnp.sum(times(factors[1], other_mean - mean) ** 2, axis=-1)
+        normal = self.size * phi(other_strength / strength) + other_strength * apart
+        return far_divergence((half, *factors), (other_half, *other_factors)) + 0.5 * normal
+
+    def _near_divergence(self, theta, other):
         half, mean, strength, _, inverse = self._parts(theta)
         other_half, other_mean, other_strength, _, _ = self._parts(other)
         _, pull, matrix, minus = self._split(theta)
@@ -81,7 +101,9 @@ class _NormalInverse(ByRows):
         change = (matrix - other_matrix) - 0.25 * (growth + transpose(growth))
         apart = jnp.sum(times(inverse, step) ** 2, axis=-1)
         normal = self.size * phi(other_strength / strength) + other_strength * half * apart
-        return divergence(half, inverse, other_half, change) + 0.5 * normal
+        value, pivots = near_divergence(half, inverse, other_half, change)
+        forgotten = (other_strength / strength)[..., None]  # in the step of the mean, where it is small
+        return value + 0.5 * normal, jnp.concatenate([pivots, forgotten], axis=-1)
 
     def in_domain(self, theta):
         half, _, matrix, minus = self._split(theta)

@@ -1,6 +1,6 @@
 """Special functions written so that nothing cancels: differences that are small where their terms are large.
 
-The functions are plain JAX under the rule of precision: NumPy in, float64 NumPy out; differentiable to any order.
+Those in JAX follow the rule of precision: NumPy in, float64 NumPy out; differentiable to any order.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_tracer, precise, to_jax
 
-__all__ = ["expm1_excess", "log1p_excess", "log_minus_digamma", "phi", "phi_ratio"]
+__all__ = ["excess", "excess_numpy", "expm1_excess", "log1p_excess", "log_minus_digamma", "phi", "phi_ratio"]
 
 # B_{2k} / (2k): the coefficients of log x - digamma(x) - 1/(2x) in powers of 1/x^2 (DLMF 5.11.2).
 _DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
@@ -40,8 +40,9 @@ def _excess(x, xp):
     return xp.where(near, r * (safe - 2.0 * square * series), plain)
 
 
-_excess_jax = jax.custom_jvp(lambda x: _excess(x, jnp))
-_excess_jax.defjvps(lambda dx, answer, x: dx * x / (1.0 + x))
+# `log1p_excess` in plain JAX, without checks.
+excess = jax.custom_jvp(lambda x: _excess(x, jnp))
+excess.defjvps(lambda dx, answer, x: dx * x / (1.0 + x))
 
 
 @jax.custom_jvp
@@ -78,22 +79,6 @@ def phi_ratio(numerator, denominator):
     return jnp.where(tiny, -1.0 - logs, _phi_jax(jnp.where(tiny, 1.0, z)))
 
 
-def _digamma_gap(x, excess, xp):
-    """``log x - digamma(x)`` as a sum of positive terms.
-
-    ``sum_k (1/y_k - log(1 + 1/y_k))`` over ``y_k = x + k``, which moves the argument up, and the series there.
-    """
-    moved = x + _SHIFT
-    # All shifts on one more axis: ten copies of the series would take a second to compile.
-    total = xp.sum(excess(1.0 / (x[..., None] + xp.arange(_SHIFT, dtype=x.dtype))), axis=-1)
-    inverse = 1.0 / moved
-    square = inverse * inverse
-    series = xp.zeros_like(moved)
-    for coefficient in reversed(_DIGAMMA_SERIES):
-        series = series * square + coefficient
-    return total + 0.5 * inverse + square * series
-
-
 def _public(function: Callable, lowest: float, name: str) -> Callable:
     """`function` under the rule of precision; a concrete argument below `lowest`, or NaN, is refused."""
     compiled = precise(function)
@@ -109,9 +94,8 @@ def _public(function: Callable, lowest: float, name: str) -> Callable:
     return call
 
 
-_log1p_excess = _public(lambda x: _excess_jax(1.0 * x), -1.0, "log1p_excess")
+_log1p_excess = _public(lambda x: excess(1.0 * x), -1.0, "log1p_excess")
 _phi = _public(lambda x: _phi_jax(1.0 * x), 0.0, "phi")
-_log_minus_digamma = _public(lambda x: _digamma_gap(jnp.asarray(1.0 * x), _excess_jax, jnp), 0.0, "log_minus_digamma")
 
 
 def log1p_excess(x: Any) -> Any:
@@ -135,10 +119,20 @@ def phi(z: Any) -> Any:
     return _phi(z)
 
 
-def log_minus_digamma(x: Any) -> Any:
+# For NumPy loops that cannot afford a compilation for each shape: no JAX, no checks.
+
+
+def excess_numpy(x: Any) -> np.ndarray:
+    """`log1p_excess`."""
+    with np.errstate(divide="ignore"):  # infinite at -1, as it should be
+        return _excess(np.asarray(x), np)
+
+
+def log_minus_digamma(x: Any) -> np.ndarray:
     """``log x - digamma(x)`` to full relative precision for ``x > 0``: ``1/(2x) + 1/(12 x^2) - ...`` for large ``x``.
 
-    The two terms agree to all digits long before their difference stops mattering. Infinite at zero.
+    A sum of positive terms, ``sum_k (1/y_k - log(1 + 1/y_k))`` over ``y_k = x + k``, which moves the argument up, and
+    the series there. The two terms agree to all digits long before their difference stops mattering. Infinite at zero.
 
     References
     ----------
@@ -151,18 +145,12 @@ def log_minus_digamma(x: Any) -> Any:
     >>> float(log_minus_digamma(1e12))
     5.0000000000...e-13
     """
-    return _log_minus_digamma(x)
-
-
-# The same functions for NumPy loops that cannot afford a compilation for each shape.
-
-
-def excess_numpy(x: Any) -> np.ndarray:
-    """`log1p_excess` without JAX and without checks."""
-    with np.errstate(divide="ignore"):  # infinite at -1, as it should be
-        return _excess(np.asarray(x), np)
-
-
-def log_minus_digamma_numpy(x: Any) -> np.ndarray:
-    """`log_minus_digamma` without JAX and without checks, for ``x > 0``."""
-    return _digamma_gap(np.asarray(x), excess_numpy, np)
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        total = np.sum(excess_numpy(1.0 / (x[..., None] + np.arange(_SHIFT))), axis=-1)
+    inverse = 1.0 / (x + _SHIFT)
+    square = inverse * inverse
+    series = np.zeros_like(inverse)
+    for coefficient in reversed(_DIGAMMA_SERIES):
+        series = series * square + coefficient
+    return total + 0.5 * inverse + square * series

@@ -7,10 +7,13 @@ import numpy as np
 from cumulant.families.base import family
 from cumulant.families.cholesky import (
     correlation_pivots,
+    diagonal,
     factorise,
+    far_excess,
     gram,
     inverse_of_lower,
     log_det,
+    near_or_far,
     positive_definite,
     symmetric_part,
     trace_excess,
@@ -112,9 +115,14 @@ class Wishart(ByRows):
         return log_density(log_det(factorise(matrix)[0]), ratio, half)
 
     def kl(self, theta, other):
-        theta, other = jnp.broadcast_arrays(theta, other)
-        half, _, inverse = _factored(theta)
-        return divergence(half, inverse, other[..., 0], unvech(theta[..., 1:] - other[..., 1:]))
+        def near(theta, other):
+            half, _, inverse = _factored(theta)
+            return near_divergence(half, inverse, other[..., 0], unvech(theta[..., 1:] - other[..., 1:]))
+
+        def far(theta, other):
+            return far_divergence(_factored(theta), _factored(other))
+
+        return near_or_far(near, far, *jnp.broadcast_arrays(theta, other))
 
     def in_domain(self, theta):
         finite = jnp.all(jnp.isfinite(theta), axis=-1)
@@ -257,15 +265,24 @@ def inverse_log_density(root, root_inverse, half, factor):
     return log_density(log_det(root), gram(root_inverse @ factor), half)
 
 
-def divergence(half, inverse, other_half, change):
-    """``KL`` between two Wishart distributions, `change` being the other ``B`` minus the first.
+def near_divergence(half, inverse, other_half, change):
+    """``KL`` between two Wishart distributions, `change` being the other ``B`` minus the first, and squared pivots.
 
     ``D_G(b, a) + b [trace F - log det(I + F)]`` with ``I + F = (a / b) B^-1 B'``: both terms are positive, and small
     when the distributions are near.
     """
     a, b = half[..., None, None], other_half[..., None, None]
     ratio = (a * whiten(inverse, change) + (a - b) * jnp.eye(inverse.shape[-1], dtype=inverse.dtype)) / b
-    return multigamma_divergence(other_half, half, inverse.shape[-1]) + other_half * trace_excess(ratio)
+    root, _ = factorise(ratio + jnp.eye(inverse.shape[-1], dtype=inverse.dtype))
+    value = multigamma_divergence(other_half, half, inverse.shape[-1]) + other_half * trace_excess(ratio, root)
+    return value, diagonal(root) ** 2
+
+
+def far_divergence(first, second):
+    """The same of distributions that are far apart, from their ``n / 2`` and the factor of ``B`` with its inverse."""
+    (half, factor, inverse), (other_half, other_factor, _) = first, second
+    excess = far_excess(factor, inverse, other_factor, half / other_half)
+    return multigamma_divergence(other_half, half, factor.shape[-1]) + other_half * excess
 
 
 def bartlett(key, half, size, shape):

@@ -20,9 +20,9 @@ from cumulant.families import (
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Multinomial
 from cumulant.families.gamma import Gamma
-from cumulant.families.risk.multivariate import wishart
 from cumulant.families.risk.monte_carlo import estimated_tail_index
-from cumulant.families.risk.theories import Theory, theory
+from cumulant.families.risk.multivariate import wishart
+from cumulant.families.risk.theories import Theory
 
 TRIALS = 100_000
 

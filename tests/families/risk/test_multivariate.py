@@ -9,7 +9,7 @@ from cumulant.families import ConjugatePrior, Normal, risk
 from cumulant.families.multivariate_normal import MultivariateNormal
 from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
 from cumulant.families.multivariate_normal_known import MultivariateNormalKnownCovariance, MultivariateNormalKnownMean
-from cumulant.families.risk.theories import Theory, theory
+from cumulant.families.risk.theories import Theory
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 1.0]])
 MEAN = np.array([1.0, -2.0])

@@ -27,7 +27,7 @@ from cumulant.families.normal import NormalKnownMean, NormalKnownVariance
 from cumulant.families.risk._arguments import grid, natural_parameter, whole
 from cumulant.families.risk.quadrature import gamma_blocks
 from cumulant.families.risk.theories import theory
-from cumulant.families.special import excess_numpy, log_minus_digamma_numpy
+from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.precision import float64, to_numpy
 
 __all__ = ["Analysis", "gap_batch", "gap_constant", "smd_analyses", "smd_assumption", "smd_assumption_gamma"]
@@ -65,7 +65,7 @@ def smd_assumption_gamma(kind: str, ratio: Any, gamma: Any, alpha: Any) -> Any:
         slim = np.where(alpha > 1, alpha, 2.0)
         answer[edge] = np.where(alpha > 1, alpha / (slim - 1.0) / gamma**2, np.inf)[edge]
     else:
-        answer[edge] = (alpha * log_minus_digamma_numpy(alpha) / (2.0 * gamma**2))[edge]
+        answer[edge] = (alpha * log_minus_digamma(alpha) / (2.0 * gamma**2))[edge]
     inside = np.flatnonzero(start > 0)
     for index, t, mass in gamma_blocks(alpha[inside], alpha[inside] * start[inside] / weight[inside]):
         each = inside[index]

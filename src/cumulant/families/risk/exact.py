@@ -16,7 +16,7 @@ import numpy as np
 
 from cumulant.families.risk._arguments import grid, integers
 from cumulant.families.risk.quadrature import gamma_blocks
-from cumulant.families.special import excess_numpy, log_minus_digamma_numpy
+from cumulant.families.special import excess_numpy, log_minus_digamma
 
 __all__ = [
     "Split",
@@ -194,13 +194,13 @@ def _without_prior(p, factor, alpha, integrand, centre=None):
     p = np.where(finite, p, 2.0)
     tail = 1.0 / (p - 1.0)
     if integrand is _divergence:
-        value = alpha * (excess_numpy(factor - 1.0) + factor * tail - log_minus_digamma_numpy(p))
+        value = alpha * (excess_numpy(factor - 1.0) + factor * tail - log_minus_digamma(p))
     elif integrand is _both_ways:
         value = alpha * ((factor - 1.0) ** 2 / factor + factor * tail)
     elif integrand is _inverse:
         value = factor * (1.0 + tail)
     elif integrand is _spread:  # E z is factor p / (p - 1), and log E z - E log z does not depend on the factor
-        value = alpha * (np.log1p(tail) - log_minus_digamma_numpy(p))
+        value = alpha * (np.log1p(tail) - log_minus_digamma(p))
     elif p.size == 0:
         return p
     else:
@@ -257,7 +257,7 @@ def risk_mle_isotropic(n: Any, d: Any) -> Any:
     degrees = d * (n - 1)
     finite = degrees > 2
     n, degrees = np.where(finite, n, 4.0), np.where(finite, degrees, 3.0 * d)
-    gap = log_minus_digamma_numpy(degrees / 2) - np.log1p(-1.0 / n)
+    gap = log_minus_digamma(degrees / 2) - np.log1p(-1.0 / n)
     return np.where(finite, 0.5 * d * ((2 * d + 2) / (degrees - 2) - gap), np.inf)[()]
 
 
@@ -270,7 +270,7 @@ def log_determinant_gap(n, lost, d):
     for i in range(int(np.max(d, initial=1.0))):
         here = i < d
         degrees = np.where(here, n - lost - i, 1.0)
-        gap = log_minus_digamma_numpy(degrees / 2) - np.log1p(-(lost + i) / np.where(here, n, lost + i + 1.0))
+        gap = log_minus_digamma(degrees / 2) - np.log1p(-(lost + i) / np.where(here, n, lost + i + 1.0))
         total = total + np.where(here, gap, 0.0)
     return total
 

@@ -9,7 +9,7 @@ from cumulant.families.risk.bounds import bound_mle_covariance
 from cumulant.families.risk.exact import log_determinant_gap, risk_mle_covariance, risk_mle_isotropic, risk_mle_normal
 from cumulant.families.risk.normal1d import risk_map_normal1d
 from cumulant.families.risk.theories import QuadraticTheory, Theorem, Theory, strength_of, theory
-from cumulant.families.special import log_minus_digamma_numpy
+from cumulant.families.special import log_minus_digamma
 from cumulant.geometry.symmetric import vech
 
 __all__ = ["wishart"]
@@ -121,7 +121,7 @@ class _IsotropicTheory(_IndependentTheory):
         if k < 2:
             return np.inf
         half = 0.5 * self.family.size
-        return half * float(log_minus_digamma_numpy(half * (k - 1)) - np.log1p(-1.0 / k))
+        return half * float(log_minus_digamma(half * (k - 1)) - np.log1p(-1.0 / k))
 
     def exact(self, theta_star, n, prior):
         if prior is not None:

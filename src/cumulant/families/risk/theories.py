@@ -38,7 +38,7 @@ from cumulant.families.risk.exact import (
     risk_mle_normal,
 )
 from cumulant.families.risk.normal1d import risk_map_normal1d
-from cumulant.families.special import excess_numpy, log_minus_digamma_numpy
+from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.families.statistics import ConjugatePrior
 from cumulant.precision import float64, to_numpy
 
@@ -132,7 +132,7 @@ class _GammaTypeTheory(Theory):
         return float(self.family.alpha) ** -0.5
 
     def gap(self, theta, k):
-        return float(self.family.alpha * log_minus_digamma_numpy(np.asarray(k * self.family.alpha)))
+        return float(self.family.alpha * log_minus_digamma(np.asarray(k * self.family.alpha)))
 
     def exact(self, theta_star, n, prior):
         if prior is None:
