@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ _OTHERS: dict[str, Callable[[], Any]] = {
 _SOLVERS = ("auto", "sdca", *_OTHERS)
 
 
+@dataclass(eq=False, repr=False)
 class ChainCRF(CRF):
     """Linear-chain conditional random field: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
@@ -120,47 +122,8 @@ class ChainCRF(CRF):
     P(w) - P*
     """
 
-    template: str | None = None
-
-    def __init__(
-        self,
-        l2=None,
-        l1=0.0,
-        solver="auto",
-        sampling="gap",
-        nonuniformity=0.8,
-        tol=1e-3,
-        max_epochs=100,
-        bias=True,
-        min_count=0,
-        n_blocks=None,
-        n_jobs=None,
-        marginals="float64",
-        time_limit=None,
-        checkpoint=None,
-        callback=None,
-        random_state=0,
-        verbose=False,
-        engine=None,
-    ):
-        self.l2 = l2
-        self.l1 = l1
-        self.solver = solver
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.bias = bias
-        self.min_count = min_count
-        self.n_blocks = n_blocks
-        self.n_jobs = n_jobs
-        self.marginals = marginals
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
-        self.verbose = verbose
-        self.engine = engine
+    min_count: int = 0
+    engine: str | None = None
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What `ChainCRF` and `TreeCRF` share: the run, labels and their numbers, scores, and what a file keeps."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ __all__ = ["CRF"]
 _NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
 
 
-class CRF(BaseEstimator):
-    """A conditional random field fitted by `optim.run`. Subclasses have the settings, read the data and decode."""
+class Fitted:
+    """What fitting leaves."""
 
     classes_: np.ndarray
     weights_: np.ndarray
@@ -32,21 +33,29 @@ class CRF(BaseEstimator):
     history_: list[dict[str, float]]
     status_: str
     memory_: int
+    template: str | None = None
 
-    # Settings of the subclasses
-    l1: float
-    solver: str
-    sampling: str
-    nonuniformity: float
-    tol: float
-    max_epochs: int
-    n_blocks: int | None
-    marginals: str
-    time_limit: float | None
-    checkpoint: Any
-    callback: Any
-    random_state: Any
-    verbose: bool
+
+@dataclass(eq=False, repr=False)
+class CRF(Fitted, BaseEstimator):
+    """A conditional random field fitted by `optim.run`. Subclasses read the data, pose the problem and decode."""
+
+    l2: float | None = None
+    l1: float = 0.0
+    solver: str = "auto"
+    sampling: str = "gap"
+    nonuniformity: float = 0.8
+    tol: float = 1e-3
+    max_epochs: int = 100
+    bias: bool = True
+    n_blocks: int | None = None
+    n_jobs: int | None = None
+    marginals: str = "float64"
+    time_limit: float | None = None
+    checkpoint: Any = None
+    callback: Any = None
+    random_state: Any = 0
+    verbose: bool = False
 
     def _encode(self, X: Any, y: Any = None) -> Any:
         """Data as arrays, as training saw them."""

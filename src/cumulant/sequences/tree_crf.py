@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["TreeCRF"]
 _SOLVERS = ("auto", "sdca", "lbfgs")
 
 
+@dataclass(eq=False, repr=False)
 class TreeCRF(CRF):
     """Conditional random field on graphs: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
@@ -79,45 +81,7 @@ class TreeCRF(CRF):
     (1, 2, 2)
     """
 
-    kinds_: dict[str, tuple[int, int]]
-
-    def __init__(
-        self,
-        l2=None,
-        l1=0.0,
-        solver="auto",
-        sampling="gap",
-        nonuniformity=0.8,
-        tol=1e-3,
-        max_epochs=100,
-        bias=True,
-        max_table=MAX_TABLE,
-        n_blocks=None,
-        n_jobs=None,
-        marginals="float64",
-        time_limit=None,
-        checkpoint=None,
-        callback=None,
-        random_state=0,
-        verbose=False,
-    ):
-        self.l2 = l2
-        self.l1 = l1
-        self.solver = solver
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.bias = bias
-        self.max_table = max_table
-        self.n_blocks = n_blocks
-        self.n_jobs = n_jobs
-        self.marginals = marginals
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
-        self.verbose = verbose
+    max_table: int = MAX_TABLE
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 

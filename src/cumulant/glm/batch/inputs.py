@@ -25,8 +25,6 @@ _SOLVERS = ("auto", "newton", "prox-newton", "sdca")
 class Inputs(BaseEstimator):
     """The checks of an estimator with the settings of `GLM`."""
 
-    family: Any
-
     # What kind of estimator this is -----------------------------------------------------------------------------------
 
     def _is_binary(self: Any) -> bool:

@@ -7,10 +7,11 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.batch.standard_errors import standard_errors
-from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.losses import Loss, loss_of
 
 __all__ = ["Predictions"]
 
@@ -21,6 +22,20 @@ def _is_classifier(model: Any) -> bool:
 
 class Predictions:
     """Predictions of an estimator with the attributes of a fitted `GLM`."""
+
+    coef_: np.ndarray
+    intercept_: Any
+    classes_: np.ndarray
+    certificate_: Certificate | None
+    refusal_: str
+    dual_: np.ndarray | None
+    objective_: float
+    status_: str
+    history_: list[dict[str, float]]
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _link: Loss
 
     def _scores(self: Any, X, offset, exposure) -> np.ndarray:
         check_is_fitted(self, "coef_")

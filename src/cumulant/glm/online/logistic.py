@@ -1,5 +1,6 @@
 """Logistic regression with an l1 penalty on a stream, by interior-point steps."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from cumulant.glm.online.base import OnlineL1
 __all__ = ["OnlineL1Logistic"]
 
 
+@dataclass(eq=False, repr=False)
 class OnlineL1Logistic(ClassifierMixin, OnlineL1):
     """Logistic regression with an l1 penalty, learned one row at a time by interior-point steps: two classes.
 
@@ -59,35 +61,12 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
 
     _family, _code = "bernoulli", 0
 
-    def __init__(
-        self,
-        l1=1e-5,
-        formulation="bound",
-        curvature="averaged",
-        x0=1.0,
-        z0=0.1,
-        step=1.0,
-        step_delay=1.0,
-        step_power=1.0,
-        centring=1.0,
-        centring_power=0.9,
-        separate_steps=True,
-        implicit=True,
-        deferral=0.05,
-        fit_intercept=True,
-        passes=5,
-        shuffle=True,
-        time_limit=None,
-        random_state=None,
-        checkpoint=None,
-        callback=None,
-        verbose=False,
-    ):
-        super().__init__(
-            l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
-            separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
-            checkpoint, callback, verbose,
-        )  # fmt: skip
+    l1: float = 1e-5
+    z0: float = 0.1
+    step_delay: float = 1.0
+    separate_steps: bool = True
+    implicit: bool = True
+    passes: int = 5
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

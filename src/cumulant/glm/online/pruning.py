@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from cumulant.certificates import Certificate, Subject
 from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.online.state import OnlineState
 
 __all__ = ["Pruning", "PruningAndPaths", "RegularizationPath"]
 
@@ -51,6 +52,16 @@ class RegularizationPath(NamedTuple):
 
 class PruningAndPaths:
     """`prune` and `regularization_path` for an estimator that has the settings and the passes of `OnlineL1`."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+    n_iter_: int
+    certificate_: Certificate | None
+    refusal_: str
+    status_: str
+    _state: OnlineState
+    _coef: np.ndarray | None
+    _kind: tuple[int, int]
 
     def prune(self: Any, fraction: float = 0.43, X: Any = None) -> Pruning:
         """Set the given share of the weights, the smallest in absolute value, to exactly zero.
