@@ -90,6 +90,12 @@ class ChainProblem(Regularised):
         """The length of each sequence."""
         return self.data.lengths
 
+    def memory(self, dtype: str | None) -> int:
+        """Bytes of marginals: of nodes, and of pairs where they are kept as `dtype`."""
+        tokens, k = len(self.labels), self.n_labels
+        pairs = 0 if dtype is None else (tokens - self.n_terms) * k * k * np.dtype(dtype).itemsize
+        return tokens * k * 24 + pairs
+
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The CSR matrix of the tokens, as kernels take it."""

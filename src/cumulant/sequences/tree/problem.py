@@ -212,6 +212,13 @@ class TreeProblem(Regularised):
         """The number of variables of each graph."""
         return self.data.sizes
 
+    def memory(self, dtype: str | None) -> int:
+        """Bytes of marginals: of factors, and of cliques where they are kept as `dtype`."""
+        layout = self.inference.layout
+        cliques = 0 if dtype is None else layout.table_offsets[-1] * np.dtype(dtype).itemsize
+        separators = 0 if dtype is None else layout.separator_offsets[-1] * 8
+        return int(16 * self.inference.n_beliefs + cliques + separators)
+
     @cached_property
     def inference(self) -> TreeInference:
         """Marginals and log-partition functions at given weights."""
