@@ -10,7 +10,7 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
-from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, sparse_scores
+from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, inner, sparse_scores
 
 __all__ = ["advance", "ascend", "narrow", "slope_at", "sums"]
 
@@ -77,15 +77,6 @@ def _sum_of_pairs(pair_step, length, transitions):
                 target[k] += source[k]
 
 
-@kernel(fastmath=_FAST)
-def _inner(first, second):
-    total = 0.0
-    for t in range(first.shape[0]):
-        for k in range(first.shape[1]):
-            total += first[t, k] * second[t, k]
-    return total
-
-
 @kernel
 def ascend(
     weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, pair, members, gaps,
@@ -137,7 +128,7 @@ def ascend(
         log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step)
 
         # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
-        mean_score, cross, own = _inner(mu, scores[:length]), 0.0, 0.0
+        mean_score, cross, own = inner(mu, scores[:length]), 0.0, 0.0
         flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
         for t in range(length - 1):
             span = slice(t * labels * labels, (t + 1) * labels * labels)
@@ -160,7 +151,7 @@ def ascend(
         local_rows = direction[: row_starts[i + 1] - row_starts[i]]
         _sum_of_pairs(pair_step, length, transitions)
         norm = collect(indptr, values, local, start, stop, has_bias, step, transitions, local_rows, biases)
-        gain = _inner(step, scores[:length]) + _inner(transitions, matrix)
+        gain = inner(step, scores[:length]) + inner(transitions, matrix)
         slope, curvature = gain - cross, sigma * norm / scale
         counters[0] += 1.0
 

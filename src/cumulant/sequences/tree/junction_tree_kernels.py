@@ -14,12 +14,12 @@ from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.sequences.solvers.dual_ascent_kernels import advance, narrow, slope_at, sums
 
 __all__ = [
+    "all_marginals",
     "ascend_trees",
     "best_labels",
     "entropies_of",
     "expectations_of",
     "factor_marginals",
-    "gaps_of",
     "gold_scores",
     "log_partitions_of",
     "node_marginals",
@@ -332,14 +332,15 @@ def _inner(first, second):
 
 
 @kernel
-def gaps_of(weights, layout, features, cliques, separators, first, last, work, out):
-    """``KL(mu_i || p(. | x_i; w))`` of the graphs ``first:last``, where `cliques` and `separators` are ``mu``."""
+def all_marginals(weights, layout, features, first, last, work, cliques, separators):
+    """The marginals of the cliques and separators of the graphs ``first:last``; `cliques` may be float32."""
     for i in range(first, last):
-        mu, scores = _own(layout.table_offsets, i, cliques), _cut(layout.table_offsets, i, work.scores)
-        _score_tables(weights, 0.0, layout, features, i, scores, work.one)
-        own = _negative_entropy(mu) - _negative_entropy(_own(layout.separator_offsets, i, separators))
-        mean_score = _inner(mu, scores)
-        out[i] = max(own - mean_score + _upward(layout, i, scores, work.message), 0.0)
+        tables, out = _cut(layout.table_offsets, i, work.tables), _own(layout.table_offsets, i, cliques)
+        _score_tables(weights, 0.0, layout, features, i, tables, work.one)
+        _upward(layout, i, tables, work.message)
+        _downward(layout, i, tables, _own(layout.separator_offsets, i, separators))
+        for e in range(len(out)):
+            out[e] = tables[e]
 
 
 @kernel(fastmath=_FAST)

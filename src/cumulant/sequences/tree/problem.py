@@ -349,15 +349,34 @@ class TreeProblem(Regularised):
         self.inference.each(part)
         return mu
 
+    def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> TreeMarginals:
+        """The marginals of ``p(. | x_i; w)``, of every graph: the dual variables that the weights stand for."""
+        w, inference, layout = self._weights(w), self.inference, self.inference.layout
+        mu = TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
+        inference.each(
+            lambda first, last, work: kernels.all_marginals(w, layout, inference.features, first, last, work, *mu)
+        )
+        return mu
+
+    def _beliefs(self, mu: TreeMarginals) -> np.ndarray:
+        inference, beliefs = self.inference, np.empty(self.inference.n_beliefs)
+        inference.each(
+            lambda first, last, _: kernels.factor_marginals(
+                inference.layout, mu.cliques, first, last, inference.starts, beliefs
+            )
+        )
+        return beliefs
+
+    def _mean_scores(self, mu, w):
+        out, weights, beliefs = np.zeros(self.n_terms), self.split(w), self.inference.split_beliefs(self._beliefs(mu))
+        for kind, factors in self.data.factors.items():
+            own = np.einsum("fk,fk->f", factors.features @ weights[kind], beliefs[kind])
+            out += np.bincount(self.data.graph_of(factors.variables[:, 0]), own, minlength=self.n_terms)
+        return out
+
     def residual(self, mu: TreeMarginals) -> np.ndarray:
-        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
-        beliefs, inference = np.empty(self.inference.n_beliefs), self.inference
-
-        def part(first, last, _):
-            kernels.factor_marginals(inference.layout, mu.cliques, first, last, inference.starts, beliefs)
-
-        inference.each(part)
-        return -self._gathered(self._minus_labels(beliefs)) / self.n_terms
+        """``v(mu)``: see `Regularised.residual`."""
+        return -self._gathered(self._minus_labels(self._beliefs(mu))) / self.n_terms
 
     def entropies(self, mu: TreeMarginals) -> np.ndarray:
         """``sum_C H(mu_C) - sum_S H(mu_S)`` of every graph."""
@@ -381,17 +400,6 @@ class TreeProblem(Regularised):
 
         inference.each(part)
         return entropy, beliefs
-
-    def block_gaps(self, mu: TreeMarginals, w: Any = None) -> np.ndarray:
-        """``KL(mu_i || p(. | x_i; w))`` of every graph, at ``w(mu)`` by default; their mean is then the duality gap."""
-        inference, out = self.inference, np.empty(self.n_terms)
-        w = self.weights_of(self.residual(mu)) if w is None else self._weights(w)
-
-        def part(first, last, work):
-            kernels.gaps_of(w, inference.layout, inference.features, *mu, first, last, work, out)
-
-        inference.each(part)
-        return out
 
     def ascend(
         self, hidden, mu: TreeMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
