@@ -7,6 +7,7 @@ import numpy as np
 from cumulant.glm.objective.design import Design
 from cumulant.glm.objective.losses import Loss
 from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.solvers.line_search import first_lower
 from cumulant.glm.solvers.newton_step import solve
 
 __all__ = ["QuadraticSummary"]
@@ -46,32 +47,27 @@ class QuadraticSummary:
             return self
         ridge = (1.0 / total if self.batches == 0 else 0.0) if l2 is None else float(l2)
         problem = GLMProblem(design, loss, weights / total, offset, 0.0, ridge)
-        x = self.x
-        if self.batches == 0:
-            x = problem.constant_start()
-        value = self._value(problem, total, x)
+        x, value = self._at(problem, total, self.x if self.batches else problem.constant_start())
         for _ in range(100):
             _, slope, curvature = loss.terms(problem.scores(x))
             gradient = total * (problem.loss_gradient(slope) + problem.ridge(x)).ravel()
             gradient = gradient + self.precision @ (x - self.x).ravel()
             hessian = total * problem.hessian(curvature) + self.precision
-            step = -solve(hessian, gradient)
-            decline, length = -float(gradient @ step), 1.0
-            while length > 1e-10:
-                trial = x + length * step.reshape(x.shape)
-                new = self._value(problem, total, trial)
-                if new <= value - 1e-4 * length * decline:
-                    break
-                length *= 0.5
-            else:
+            step = -solve(hessian, gradient).reshape(x.shape)
+            decline = -float(gradient @ step.ravel())
+            moved = first_lower(
+                value, decline, lambda length, x=x, step=step: self._at(problem, total, x + length * step)
+            )
+            if moved is None:
                 break
-            x, value = trial, new
+            x, value = moved
             if decline <= 1e-14 * max(abs(value), 1e-300):
                 break
         curvature = loss.terms(problem.scores(x))[2]
         precision = self.precision + total * problem.hessian(curvature)
         return replace(self, x=x, precision=precision, batches=self.batches + 1)
 
-    def _value(self, problem, total, x):
+    def _at(self, problem, total, x) -> tuple[np.ndarray, float]:
+        """Parameters and the sum of losses there."""
         moved = (x - self.x).ravel()
-        return total * problem.value(x) + 0.5 * float(moved @ self.precision @ moved)
+        return x, total * problem.value(x) + 0.5 * float(moved @ self.precision @ moved)

@@ -73,18 +73,20 @@ def terms(code, scale, eta, y, constant, value, slope, curvature):
     """Value, first and second derivative of the loss of each row in its score `eta`; into the last three arrays."""
     if code == 0:
         for i in range(len(eta)):
-            value[i], slope[i], curvature[i] = _successes(scale, eta[i], y[i])
+            own, slope[i], curvature[i] = _successes(scale, eta[i], y[i])
+            value[i] = own + constant[i]
     elif code == 1:
         for i in range(len(eta)):
-            value[i], slope[i], curvature[i] = _poisson(eta[i], y[i])
+            own, slope[i], curvature[i] = _poisson(eta[i], y[i])
+            value[i] = own + constant[i]
     elif code == 2:
         for i in range(len(eta)):
-            value[i], slope[i], curvature[i] = _normal(scale, eta[i], y[i])
+            own, slope[i], curvature[i] = _normal(scale, eta[i], y[i])
+            value[i] = own + constant[i]
     else:
         for i in range(len(eta)):
-            value[i], slope[i], curvature[i] = _gamma(eta[i], y[i])
-    for i in range(len(eta)):
-        value[i] += constant[i]
+            own, slope[i], curvature[i] = _gamma(eta[i], y[i])
+            value[i] = own + constant[i]
 
 
 @kernel

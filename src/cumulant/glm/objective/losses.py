@@ -289,11 +289,7 @@ class FamilyLoss(Loss):
         conjugate = self.conjugate(slope)
         with np.errstate(invalid="ignore"):
             divergence = np.where(np.isfinite(conjugate), np.maximum(value + conjugate - slope * eta, 0.0), np.inf)
-        cancels = (
-            self.magnitude(eta, slope)
-            + np.abs(value)
-            + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
-        )
+        cancels = self.magnitude(eta, slope) + np.abs(value) + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
         return Divergence(divergence, own - slope, curvature, 1.0 + np.abs(eta), 64.0 * _UNIT * cancels)
 
     def mean(self, eta):
