@@ -239,7 +239,7 @@ def test_bad_input_is_refused_with_a_reason():
         (lambda: ChainCRF().fit([], []), "list of sequences"),
         (lambda: ChainCRF().fit([[]], [[]]), "sequence 0 of X is empty"),
         (lambda: ChainCRF().fit([X[0], []], [TAGS[0], []]), "sequence 1 of X is empty"),
-        (lambda: ChainCRF().fit(X, TAGS[:-1]), "4 sequences of labels"),
+        (lambda: ChainCRF().fit(X, TAGS[:-1]), "each of the 4 sequences; got 3"),
         (lambda: ChainCRF().fit(X, [*TAGS[:-1], ["V", "V"]]), "sequence 3 has 1 tokens and 2 labels"),
         (lambda: ChainCRF().fit(X), "y must be given"),
         (lambda: ChainCRF().fit([[{"a": np.nan}]], [["x"]]), "finite"),

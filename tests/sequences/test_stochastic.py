@@ -13,9 +13,8 @@ from cumulant.sequences.chain.chain_kernels import log_partition
 from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.sag import SequenceSAG
-from cumulant.sequences.solvers.saga import SequenceSAGA
 from cumulant.sequences.solvers.sgd import SequenceSGD
-from cumulant.sequences.solvers.svrg import SequenceSVRG
+from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from tests.reference import stochastic_chains as reference
 from tests.reference.chains import scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, ragged, tiny

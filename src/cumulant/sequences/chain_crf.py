@@ -16,9 +16,8 @@ from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentia
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
 from cumulant.sequences.solvers.sag import SequenceSAG
-from cumulant.sequences.solvers.saga import SequenceSAGA
 from cumulant.sequences.solvers.sgd import SequenceSGD
-from cumulant.sequences.solvers.svrg import SequenceSVRG
+from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from cumulant.threads import in_parts
 
 __all__ = ["ChainCRF"]

@@ -47,10 +47,10 @@ def measured(problem: ChainProblem, value: float, gradient: np.ndarray, state: A
     }
 
 
-def start(problem: ChainProblem, x0: Any) -> np.ndarray:
+def start(problem: Any, x0: Any) -> np.ndarray:
     """The weights `x0`, as an array of their own."""
     if problem.l1:
-        raise ValueError("stochastic gradient methods need a differentiable objective: l1 must be 0")
+        raise ValueError("gradient methods need a differentiable objective: l1 must be 0")
     return np.array(x0, dtype=np.float64).reshape(problem.shape)
 
 
