@@ -180,8 +180,10 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         self.certificate_, self.refusal_ = result.certificate, result.refusal
         answer = None if result.subject is None else result.subject.answer
         self.dual_ = np.array(answer.slopes) if isinstance(answer, PrimalDual) else None
-        names = {"steps": "steps", "seconds": "seconds", "objective": "value", "bound": "bound", "passes": "passes"}
-        self.history_ = [{ours: float(row[name]) for ours, name in names.items()} for row in list(result.trace)[1:]]
+        trace, names = result.trace, ("steps", "seconds", "objective", "bound", "passes")
+        columns = (trace.steps, trace.seconds, trace.value, trace.bound, trace.extra["passes"])
+        rows = zip(*(column[1:].astype(np.float64).tolist() for column in columns), strict=True)
+        self.history_ = [dict(zip(names, row, strict=True)) for row in rows]
         if problem.l1 == 0 and problem.l2 == 0 and self.status_ != "converged":
             _refuse_separation(problem)
         self._keep(np.asarray(result.x))

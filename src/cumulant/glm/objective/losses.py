@@ -5,7 +5,7 @@ With the natural link, the score ``eta`` of a row is the natural parameter of it
 - A*(T(y))``, which is all that duality needs. A slope ``s`` is a mean less an observation.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -94,9 +94,8 @@ class Loss:
     def take(self, rows: Any) -> Self:
         """The same loss on some of the rows."""
         this: Any = self
-        arrays = {each.name: getattr(self, each.name) for each in fields(this)}
-        some = {k: np.ascontiguousarray(v[rows]) for k, v in arrays.items() if isinstance(v, np.ndarray)}
-        return replace(this, **some)
+        arrays = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        return replace(this, **{name: np.ascontiguousarray(array[rows]) for name, array in arrays.items()})
 
 
 @dataclass(frozen=True, eq=False)

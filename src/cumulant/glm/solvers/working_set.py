@@ -114,7 +114,8 @@ class GLMWorkingSet(ByDuality):
     def _one_output(self, problem, state, pool, kept, grown) -> ProximalState:
         wanted = 0.2 * self.tol * state.value
         enough = self._enough(state) if grown else wanted  # this may be the last
-        found = ProximalState(state.x[kept], *state[1:5], -np.inf, state.slope, 0, False)
+        at = Point(*state[:5])._replace(x=state.x[kept])
+        found = ProximalState(*at, -np.inf, state.slope, 0, False)
         with one_blas_thread():
             for _ in range(_INNER):
                 found = _newton(problem, pool, found, enough, 0.5 * wanted)
@@ -179,7 +180,7 @@ def _largest(correlation: np.ndarray, count: int, least: float) -> np.ndarray:
 def _newton(problem: GLMProblem, pool: ColumnPool, at: ProximalState, enough: float, wanted: float) -> ProximalState:
     """One proximal Newton step with a line search on the columns of a pool, and a lower bound on the minimum there."""
     before = problem.without_intercept(at.x)
-    some = slice(None)
+    some: Any = slice(None)
     if not pool.kept.size:  # the Gram matrix is for this step only: leave out what the step will not move
         correlation = pool.transposed(problem.weights * at.slope)
         some = np.flatnonzero((before != 0) | (np.abs(correlation) > _NEAR * problem.l1))
