@@ -16,6 +16,7 @@ from cumulant import files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, FileFormatError
 from cumulant.glm.batch.inputs import weights_of
+from cumulant.glm.batch.model_files import saved_parameters
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.design import design_of
 from cumulant.glm.objective.losses import loss_of
@@ -267,14 +268,9 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
     def save(self, path: str | os.PathLike):
         """Write the model to a file. What `load` reads continues to learn from the same state."""
         check_is_fitted(self, "_state")
-        settings = self.get_params()
-        if not (settings["random_state"] is None or isinstance(settings["random_state"], int)):
-            settings["random_state"] = None
-        settings["callback"] = settings["checkpoint"] = None
-        settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
         fitted = {"status": self.status_, "refusal": self.refusal_, "n_iter": self.n_iter_}
         fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
-        header = {"parameters": settings, "fitted": fitted}
+        header = {"parameters": saved_parameters(self), "fitted": fitted}
         return files.save(path, type(self).__name__, self._state.arrays() | self._labels(), header)
 
     def _labels(self) -> dict[str, np.ndarray]:
