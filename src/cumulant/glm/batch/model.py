@@ -14,9 +14,9 @@ from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, NoEstimateError
 from cumulant.glm.batch.inputs import Inputs
 from cumulant.glm.batch.model_files import load_model, save_model
-from cumulant.glm.batch.partial_fits import PartialFits
 from cumulant.glm.batch.penalty_path import Paths
 from cumulant.glm.batch.prediction import Predictions
+from cumulant.glm.batch.streaming import PartialFits
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.duality_gap import PrimalDual
 from cumulant.glm.objective.problem import GLMProblem
