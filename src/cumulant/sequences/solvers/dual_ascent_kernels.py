@@ -12,22 +12,9 @@ from cumulant.math_kernels import fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, inner, sparse_scores
 
-__all__ = ["advance", "ascend", "narrow", "slope_at", "sums"]
+__all__ = ["advance", "ascend", "step_length", "sums"]
 
 _FAST = {"reassoc", "contract", "nsz"}
-
-
-@kernel
-def narrow(gamma, low, high, value, curvature):
-    """The next point and bracket of Newton's method for the root of a falling slope that is `value` at `gamma`."""
-    if value > 0.0:
-        low = gamma
-    else:
-        high = gamma
-    following = gamma + value / curvature
-    if not low < following < high:
-        following = 0.5 * (low + high)
-    return following, low, high
 
 
 @kernel(fastmath=_FAST)
@@ -46,7 +33,7 @@ def sums(mu, step, weights):
 
 
 @kernel(fastmath=_FAST)
-def slope_at(mu, step, gamma):
+def _slope_at(mu, step, gamma):
     """``sum step log m`` and ``sum step^2 / m`` at ``m = mu + gamma step``."""
     first, second = 0.0, 0.0
     for e in range(len(mu)):
@@ -56,6 +43,37 @@ def slope_at(mu, step, gamma):
         first += change * fast_log(value)
         second += change * change / value
     return first, second
+
+
+@kernel
+def step_length(
+    mu, step, other, other_step, sign, gain, slope, curvature, gap, subprecision, max_evaluations, straightness,
+    counters,
+):  # fmt: skip
+    """How far to go: the root of the slope of the dual, which falls from `slope` at 0 to `-curvature` at 1.
+
+    The slope at ``gamma`` is ``gain - sum step log(mu + gamma step) - gamma curvature``; the sum over the marginals
+    `other` counts with a `sign`. By bracketed Newton's method, as in `SequenceDualAscent`.
+    """
+    low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
+    if abs(slope - 2.0 * gap) <= straightness * slope:
+        return gamma  # the two divergences in the slope at zero are alike: it is nearly a line, and its chord will do
+    for _ in range(max_evaluations):
+        first, second = _slope_at(mu, step, gamma)
+        first_other, second_other = _slope_at(other, other_step, gamma)
+        counters[1] += 1.0
+        value = gain - first - sign * first_other - gamma * curvature
+        if value > 0.0:
+            low = gamma
+        else:
+            high = gamma
+        following = gamma + value / (second + sign * second_other + curvature)
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        moved_by, gamma = abs(following - gamma), following
+        if moved_by < subprecision:
+            break
+    return gamma
 
 
 @kernel(fastmath=_FAST)
@@ -155,27 +173,12 @@ def ascend(
         slope, curvature = gain - cross, sigma * norm / scale
         counters[0] += 1.0
 
-        # The root of the slope, which falls from `slope` at 0 to `-curvature` at 1: bracketed Newton's method.
         if slope <= 0.0:
             continue
-        # Where the two divergences in the slope at zero are alike, the slope is nearly a line, and its chord will do.
-        low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
-        lopsided = abs(slope - 2.0 * gap) > straightness * slope
-        for _ in range(max_evaluations if lopsided else 0):
-            first, second = slope_at(flat_mu, flat_step, gamma)
-            for e in range(a, b):
-                change = single_step[e]
-                value = max(single_mu[e] + gamma * change, 1e-300)
-                first += sign * change * fast_log(value)
-                second += sign * change * change / value
-            counters[1] += 1.0
-            value = gain - first - gamma * curvature
-            following, low, high = narrow(gamma, low, high, value, second + curvature)
-            moved_by = abs(following - gamma)
-            gamma = following
-            if moved_by < subprecision:
-                break
-
+        gamma = step_length(
+            flat_mu, flat_step, single_mu[a:b], single_step[a:b], sign, gain, slope, curvature, gap, subprecision,
+            max_evaluations, straightness, counters,
+        )  # fmt: skip
         advance(flat_mu, flat_step, gamma)
         advance(single_mu, single_step, gamma)
         amount = -sigma * gamma / scale
