@@ -1,6 +1,6 @@
 """The linear-chain conditional random field as a scikit-learn estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -222,20 +222,13 @@ class ChainCRF(CRF):
         columns = np.arange(attributes) if self.columns_ is None else self.columns_
         names = list(self.vocabulary_.names) if self.vocabulary_.names is not None else columns.tolist()
         names += ["(bias)", "(first)", "(last)"] if self.bias else []
-        order = np.argsort(-np.abs(weights), axis=None, kind="stable")
-        rows, labels = np.unravel_index(order, weights.shape)
-        return [
-            (names[r], self.classes_[k], float(weights[r, k])) for r, k in zip(rows, labels, strict=True)
-            if weights[r, k] != 0
-        ]  # fmt: skip
+        return [(names[r], self.classes_[k], weight) for r, k, weight in _ranked(weights) if weight != 0]
 
     def transitions(self) -> list[tuple[Any, Any, float]]:
         """``(label, next label, weight)``, the largest weights first."""
         self._check_fitted()
-        weights = self.weights_[-len(self.classes_) :]
-        order = np.argsort(-np.abs(weights), axis=None, kind="stable")
-        rows, labels = np.unravel_index(order, weights.shape)
-        return [(self.classes_[j], self.classes_[k], float(weights[j, k])) for j, k in zip(rows, labels, strict=True)]
+        ranked = _ranked(self.weights_[-len(self.classes_) :])
+        return [(self.classes_[j], self.classes_[k], weight) for j, k, weight in ranked]
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -253,3 +246,9 @@ class ChainCRF(CRF):
         size = len(self.weights_) - len(self.classes_) - 3 * self.bias
         self.vocabulary_ = Vocabulary(saved.settings["names"], size)
         self.template = saved.settings.get("template")
+
+
+def _ranked(weights: np.ndarray) -> Iterator[tuple[int, int, float]]:
+    """Rows, columns and entries of a matrix, the largest first."""
+    rows, columns = np.unravel_index(np.argsort(-np.abs(weights), axis=None, kind="stable"), weights.shape)
+    return zip(rows.tolist(), columns.tolist(), weights[rows, columns].tolist(), strict=True)

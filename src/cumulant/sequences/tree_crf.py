@@ -27,20 +27,10 @@ class TreeCRF(CRF):
 
     Parameters
     ----------
-    l2 : float, optional
-        ``1/n`` by default.
-    l1 : float
-        Makes weights exactly zero. Only the dual solver handles it.
+    l2, l1, sampling, nonuniformity, tol, max_epochs
+        As in `ChainCRF`.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, continued by L-BFGS once that is
-        predicted to be faster (`SequenceSwitching`), or L-BFGS from the start where the marginals of dual ascent do
-        not fit into memory.
-    sampling, nonuniformity
-        How dual ascent draws graphs: see `SequenceDualAscent`.
-    tol : float
-        Stop when the duality gap is at most this share of the objective.
-    max_epochs : int
-        Passes over the data at most.
+        ``"auto"``, ``"sdca"`` or ``"lbfgs"``, as in `ChainCRF`.
     bias : bool
         One more feature, which is 1, for every node, and for every edge that has features: an edge without any always
         has it. `GraphData` is taken as it is.

@@ -186,7 +186,7 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         self.history_ = [dict(zip(names, row, strict=True)) for row in rows]
         if problem.l1 == 0 and problem.l2 == 0 and self.status_ != "converged":
             _refuse_separation(problem)
-        self._keep(np.asarray(result.x))
+        self.coef_, self.intercept_ = self._shaped(np.asarray(result.x))
         if self.status_ in ("max_steps", "diverged"):
             warnings.warn(
                 f"GLM stopped after {self.n_iter_} iterations ({self.status_}) with a relative gap of "
@@ -194,15 +194,6 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _keep(self, x: np.ndarray) -> None:
-        w, b = (x[:-1], x[-1]) if self.fit_intercept else (x, np.zeros(x.shape[1:]))
-        if self._is_binary():
-            self.coef_, self.intercept_ = w[None].copy(), np.atleast_1d(np.asarray(b, dtype=np.float64))
-        elif self._is_categorical():
-            self.coef_, self.intercept_ = np.ascontiguousarray(w.T), np.array(b)
-        else:
-            self.coef_, self.intercept_ = w.copy(), float(b)
 
     def verify(
         self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None

@@ -112,11 +112,15 @@ class Predictions:
         total = float(weights_of(sample_weight, X).sum())
         dispersed = self.family in ("normal", "gamma")
         errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
-        w, b = (errors[:-1], errors[-1]) if self.fit_intercept else (errors, np.zeros(errors.shape[1:]))
-        coef = w.T if self._is_categorical() else w[None] if self._is_binary() else w
-        return Bunch(
-            coef=coef, intercept=np.atleast_1d(b) if self._is_classifier() else float(b), dispersion=dispersion
-        )
+        coef, intercept = self._shaped(errors)
+        return Bunch(coef=coef, intercept=intercept, dispersion=dispersion)
+
+    def _shaped(self: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Parameters in the shapes of `coef_` and `intercept_`."""
+        w, b = (x[:-1], x[-1]) if self.fit_intercept else (x, np.zeros(x.shape[1:]))
+        if self._is_binary():
+            return w[None].copy(), np.atleast_1d(np.asarray(b, dtype=np.float64))
+        return (np.ascontiguousarray(w.T), np.array(b)) if self._is_categorical() else (w.copy(), float(b))
 
     def _parameters(self: Any) -> np.ndarray:
         w = self.coef_.T if self._is_categorical() else self.coef_.ravel()

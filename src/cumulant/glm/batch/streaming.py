@@ -108,7 +108,7 @@ class PartialFits:
             self._stream = QuadraticSummary.empty(design.shape[1], max(k, 1))
         offsets = self._offset(X.shape[0], offset, exposure, max(k, 1))
         self._stream = self._stream.absorb(design, loss, weights, offsets, self.l2)
-        self._keep(self._stream.x)
+        self.coef_, self.intercept_ = self._shaped(self._stream.x)
         self.certificate_, self.dual_ = None, None
         self.refusal_ = "no certificate: the rows of earlier batches are gone"
         self.status_, self.n_iter_ = "max_steps", self._stream.batches

@@ -45,7 +45,6 @@ class _Design:
 
     _kernels: ClassVar[_Kernels]
     _arrays: ClassVar[Any]  # the matrix as kernels take it
-    _columns: ClassVar[Any]  # as a sparse matrix by columns
     edges: ClassVar[Any]  # where parts of the rows begin
 
     @property
@@ -146,10 +145,6 @@ class _Design:
         some = np.ascontiguousarray(some) if isinstance(some, np.ndarray) else some
         return type(self)(some, self.intercept, self.n_jobs)
 
-    def by_columns(self) -> Any:
-        """As a sparse matrix by columns, without the intercept."""
-        return self._columns
-
 
 class DenseDesign(_Design):
     """Rows of numbers, row after row in memory.
@@ -222,15 +217,13 @@ class DenseDesign(_Design):
         return DenseDesign(np.take(self.X, columns, axis=1), self.intercept, self.n_jobs)
 
     @functools.cached_property
-    def _rows(self) -> Any:
+    def by_rows(self) -> Any:
+        """As a sparse matrix by rows, without the intercept."""
         return sp.csr_matrix(self.X)
 
-    def sparse(self) -> Any:
-        """As a sparse matrix by rows, without the intercept."""
-        return self._rows
-
     @functools.cached_property
-    def _columns(self) -> Any:
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
         n, p = self.X.shape  # zeros are kept: finding them takes longer than passing over them
         entries = np.ascontiguousarray(self.X.T).ravel(), np.tile(np.arange(n, dtype=np.int32), p)
         return sp.csc_matrix((*entries, n * np.arange(p + 1)), shape=(n, p))
@@ -270,8 +263,8 @@ class SparseDesign(_Design):
         return int(np.diff(self.X.indptr).max(initial=0)) + self.intercept
 
     def _transposed_vector(self, u):
-        if "_columns" in self.__dict__:  # by columns, each a sum of its own
-            return self._by_columns.times(u)
+        if "by_columns" in self.__dict__:  # by columns, each a sum of its own
+            return self._transpose.times(u)
         return super()._transposed_vector(u)
 
     def _gram(self, weights):
@@ -284,19 +277,21 @@ class SparseDesign(_Design):
 
     def columns(self, columns: np.ndarray) -> "Design":
         """Some of the columns; that of the intercept stays."""
-        return design_of(self._columns[:, columns], self.intercept, self.n_jobs)
+        return design_of(self.by_columns[:, columns], self.intercept, self.n_jobs)
 
-    def sparse(self) -> Any:
+    @property
+    def by_rows(self) -> Any:
         """As a sparse matrix by rows, without the intercept."""
         return self.X
 
     @functools.cached_property
-    def _columns(self) -> Any:
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
         return sp.csc_matrix(self.X)
 
     @functools.cached_property
-    def _by_columns(self) -> "SparseDesign":
-        return SparseDesign(self._columns.T, False, self.n_jobs)
+    def _transpose(self) -> "SparseDesign":
+        return SparseDesign(self.by_columns.T, False, self.n_jobs)
 
 
 Design = DenseDesign | SparseDesign

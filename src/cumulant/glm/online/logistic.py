@@ -21,10 +21,8 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
     steps of `OnlineLasso` with the gradient ``-x (y - d)`` and the curvature ``x^2 d (1 - d)`` of a row, ``d`` its
     probability. The remarks there on convergence, deferral and exact zeros apply.
 
-    The averaged curvature is needed for confident probabilities: with that of single rows, few pass 0.98. Unlike the
-    published filter this one takes implicit steps, a step of its own for each feature, by default: settled on
-    streams that the benchmark does not use. `x0`, `z0` and `step_delay` were settled on synthetic streams and on orders
-    of Spambase other than those of the benchmark.
+    With the curvature of single rows few probabilities pass 0.98. Unlike the published filter, the defaults take
+    implicit steps, and one of its own for each feature.
 
     Parameters
     ----------

@@ -159,13 +159,8 @@ class TreeProblem(Regularised):
     ----------
     data : GraphData
         With labels, numbered from 0 to ``n_labels - 1``.
-    n_labels : int
-    l2 : float, optional
-        Positive; ``1/n`` by default.
-    l1 : float
-        Not negative.
-    n_jobs : int, optional
-        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    n_labels, l2, l1, n_jobs
+        As in `ChainProblem`.
     max_table : int
         A junction tree with a clique of more entries is refused (`TooWide`).
 
