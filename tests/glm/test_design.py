@@ -39,7 +39,7 @@ def test_products_are_those_of_the_matrix(kind, intercept):
     assert_allclose(found, norms, rtol=1e-10)
     matrix = rng.normal(size=(p, p))
     assert_allclose(largest_image(design, matrix), ((full @ matrix.T) ** 2).sum(axis=1).max(), rtol=1e-12)
-    assert_allclose(design.by_columns().toarray(), X.toarray())
+    assert_allclose(design.by_columns.toarray(), X.toarray())
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -279,7 +279,7 @@ def test_divergence_is_refused():
     X = 1e6 * sp.random(300, 20, 0.3, format="csr", random_state=np.random.RandomState(1))
     y = 1e6 * np.random.default_rng(5).normal(size=300)
     with pytest.raises(NotConvergedError, match="beyond all bounds"):
-        OnlineLasso(0.1, "split", "identity", step_delay=0.0, separate_steps=True).fit(X, y)
+        OnlineLasso(0.1, "split", "identity", step_delay=0.0, separate_steps=True, random_state=0).fit(X, y)
 
 
 # Published experiments ------------------------------------------------------------------------------------------------

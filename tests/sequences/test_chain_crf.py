@@ -239,7 +239,7 @@ def test_bad_input_is_refused_with_a_reason():
         (lambda: ChainCRF().fit([], []), "list of sequences"),
         (lambda: ChainCRF().fit([[]], [[]]), "sequence 0 of X is empty"),
         (lambda: ChainCRF().fit([X[0], []], [TAGS[0], []]), "sequence 1 of X is empty"),
-        (lambda: ChainCRF().fit(X, TAGS[:-1]), "4 sequences of labels"),
+        (lambda: ChainCRF().fit(X, TAGS[:-1]), "each of the 4 sequences; got 3"),
         (lambda: ChainCRF().fit(X, [*TAGS[:-1], ["V", "V"]]), "sequence 3 has 1 tokens and 2 labels"),
         (lambda: ChainCRF().fit(X), "y must be given"),
         (lambda: ChainCRF().fit([[{"a": np.nan}]], [["x"]]), "finite"),
@@ -267,12 +267,12 @@ def test_one_label_and_no_attributes_are_fine():
 
 
 def test_what_does_not_fit_in_memory_is_refused_before_training(monkeypatch):
-    from cumulant.sequences import chain_crf
+    from cumulant.sequences import estimator
 
-    monkeypatch.setattr(chain_crf, "free_memory", lambda: 10_000)
+    monkeypatch.setattr(estimator, "free_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"training needs about .* GiB .* solver='lbfgs'"):
         ChainCRF(solver="sdca").fit(ragged(np.random.default_rng(8), n=50))
-    monkeypatch.setattr(chain_crf, "free_memory", lambda: 500_000)
+    monkeypatch.setattr(estimator, "free_memory", lambda: 500_000)
     crf = ChainCRF(tol=1e-6).fit(ragged(np.random.default_rng(8), n=200, labels=12))
     assert crf.status_ == "converged"
     assert "strong convexity" in crf.certificate_.theorem  # that of L-BFGS

@@ -70,6 +70,7 @@ def test_the_gap_is_the_mean_divergence_of_the_marginals():
             divergences.append(np.sum(p * np.log(p / q)))
             assert_allclose(problem.entropies(mu)[i], entropy(p), rtol=1e-10)
         assert_allclose(problem.value(w) - problem.dual(mu), np.mean(divergences), rtol=1e-9)
+        assert_allclose(problem.block_gaps(mu), divergences, rtol=1e-9, atol=1e-13)
         certificate = certify_gap(problem, (w, mu))
         assert_allclose(certificate.bound, np.mean(divergences), rtol=1e-9)
         assert certificate.slack < 1e-9

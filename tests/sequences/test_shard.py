@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from cumulant.sequences import ChainMarginals, ChainProblem, SequenceData, SequenceDualAscent
-from cumulant.sequences.cluster.shard import Shard, marginals_at
+from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.solvers.dual_ascent import assign_blocks
 from tests.sequences.cases import joint_law, ragged
 
@@ -61,9 +61,10 @@ def test_marginals_at_weights_against_enumeration(bias, scale):
     rng = np.random.default_rng(0)
     problem = ChainProblem(ragged(rng, n=7, longest=5), 3, bias=bias)
     w = scale * rng.normal(size=problem.shape)
-    mu, narrow = marginals_at(problem, w), marginals_at(problem, w, np.float32)
+    mu, narrow = problem.conjugate_marginals(w), problem.conjugate_marginals(w, np.float32)
     assert narrow.pairs.dtype == np.float32
     assert np.array_equal(mu.pairs.astype(np.float32), narrow.pairs)
+    assert_allclose(problem.block_gaps(mu, w), 0.0, atol=1e-12 * scale)
     for i in range(problem.n_terms):
         joint, labellings = joint_law(problem, w, i)
         first = problem.data.offsets[i]
@@ -167,7 +168,7 @@ def test_a_shard_that_begins_at_weights_has_their_marginals_and_no_gap():
     shards, residuals = shards_of(problem, 3, v=v)
     problem = in_order_of_shards(problem, 3)
     w, mu = problem.weights_of(v), together(shards)
-    expected = marginals_at(problem, w)
+    expected = problem.conjugate_marginals(w)
     assert_allclose(mu.pairs, expected.pairs, rtol=1e-13)
     # At such marginals the gradient is the distance of the two weights: grad P(w) = l2 (w - w(mu)).
     assert_allclose(problem.gradient(w), problem.l2 * w - sum(residuals) / problem.n_terms, atol=1e-13)

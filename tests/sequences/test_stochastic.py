@@ -9,13 +9,12 @@ from scipy.special import logsumexp
 
 from cumulant import optim
 from cumulant.sequences import ChainProblem, SequenceData, SequenceLBFGS
-from cumulant.sequences.chain.chain_gradient_kernels import log_partition
+from cumulant.sequences.chain.chain_kernels import log_partition
 from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.sag import SequenceSAG
-from cumulant.sequences.solvers.saga import SequenceSAGA
 from cumulant.sequences.solvers.sgd import SequenceSGD
-from cumulant.sequences.solvers.svrg import SequenceSVRG
+from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from tests.reference import stochastic_chains as reference
 from tests.reference.chains import scores_of_all
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, ragged, tiny
@@ -69,7 +68,7 @@ def test_the_log_partition_function_by_the_forward_pass(scale):
     rng = np.random.default_rng(0)
     for length in (1, 2, 5):
         scores, matrix = scale * rng.normal(size=(length, 3)), scale * rng.normal(size=(3, 3))
-        found = log_partition(scores, length, matrix, np.empty((3, 3)), np.empty((length, 3)))
+        found = log_partition(scores, length, matrix, np.empty((3, 3)), *np.empty((2, length, 3)))
         assert_allclose(found, logsumexp(scores_of_all(scores, matrix)), rtol=1e-14, atol=1e-14)
 
 

@@ -226,12 +226,12 @@ def test_factors_are_checked():
 
 
 def test_what_does_not_fit_in_memory_is_refused_before_training(monkeypatch):
-    from cumulant.sequences import tree_crf
+    from cumulant.sequences import estimator
 
     data = graphs(np.random.default_rng(6), ("grid",) * 20, labels=2)
-    monkeypatch.setattr(tree_crf, "free_memory", lambda: 1_000)
+    monkeypatch.setattr(estimator, "free_memory", lambda: 1_000)
     with pytest.raises(MemoryError, match=r"training needs about .* GiB"):
         TreeCRF().fit(data)
-    monkeypatch.setattr(tree_crf, "free_memory", lambda: 34_000)
+    monkeypatch.setattr(estimator, "free_memory", lambda: 34_000)
     crf = TreeCRF(tol=1e-6).fit(data)
     assert "strong convexity" in crf.certificate_.theorem  # that of L-BFGS

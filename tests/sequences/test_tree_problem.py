@@ -137,6 +137,8 @@ def test_the_gap_from_the_primal_side_is_the_squared_gradient():
     assert_allclose(problem.value(w) - problem.dual(mu), certify_weights(problem, w).bound, rtol=1e-9)
     assert_allclose(problem.gradient(w), 0.3 * (w - problem.weights_of(problem.residual(mu))), atol=1e-12)
     assert_allclose(problem.block_gaps(mu, w), 0.0, atol=1e-13)
+    for found, right in zip(problem.conjugate_marginals(w), mu, strict=True):
+        assert_allclose(found, right, atol=1e-13)
     squared = np.sum(problem.gradient(w) ** 2)
     assert_allclose(certify_weights(problem, w).bound, squared / (2 * problem.l2), rtol=1e-12)
 

@@ -15,7 +15,7 @@ from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.online.lasso import OnlineLasso
 from cumulant.glm.online.logistic import OnlineL1Logistic
 from cumulant.glm.online.prequential import ContingencyTable, hashing, prequential
-from cumulant.glm.online.pruning import Pruning, RegularizationPath
+from cumulant.glm.online.pruning import Pruning
 from cumulant.glm.solvers.dual_ascent import GLMDualAscent
 from cumulant.glm.solvers.newton import GLMNewton
 from cumulant.glm.solvers.proximal_newton import GLMProximalNewton
@@ -35,7 +35,6 @@ __all__ = [
     "PenaltyPath",
     "PrimalDual",
     "Pruning",
-    "RegularizationPath",
     "SparseDesign",
     "certify_glm_concordance",
     "certify_glm_gap",

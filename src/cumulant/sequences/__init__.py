@@ -22,10 +22,9 @@ from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentia
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
 from cumulant.sequences.solvers.sag import SequenceSAG
-from cumulant.sequences.solvers.saga import SequenceSAGA
 from cumulant.sequences.solvers.sgd import SequenceSGD
-from cumulant.sequences.solvers.svrg import SequenceSVRG
 from cumulant.sequences.solvers.switching import SequenceSwitching
+from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from cumulant.sequences.tree.problem import TreeInference, TreeMarginals, TreeProblem
 from cumulant.sequences.tree_crf import TreeCRF
 

@@ -1,47 +1,29 @@
 """The linear-chain conditional random field as a scikit-learn estimator."""
 
-import os
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant import files
 from cumulant.sequences.chain import labelling_kernels as kernels
 from cumulant.sequences.chain.chain_kernels import chain_scores
 from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
 from cumulant.sequences.solvers.sag import SequenceSAG
-from cumulant.sequences.solvers.saga import SequenceSAGA
 from cumulant.sequences.solvers.sgd import SequenceSGD
-from cumulant.sequences.solvers.svrg import SequenceSVRG
-from cumulant.sequences.solvers.switching import SequenceSwitching
-from cumulant.sequences.training import FitMonitor, free_memory
+from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from cumulant.threads import in_parts
 
 __all__ = ["ChainCRF"]
 
-# Other solvers, for comparison: of the primal objective (and OEG of the dual). None takes an l1 penalty.
-_OTHERS: dict[str, Callable[[], Any]] = {
-    "lbfgs": SequenceLBFGS,
-    "oeg": SequenceExponentiatedGradient,
-    "sag": lambda: SequenceSAG(sampling="uniform", line_search=False),
-    "sag-nus": SequenceSAG,
-    "saga": SequenceSAGA,
-    "svrg": SequenceSVRG,
-    "sgd": SequenceSGD,
-    "gd": SequenceGradientDescent,
-}
-_SOLVERS = ("auto", "sdca", *_OTHERS)
 
-
+@dataclass(eq=False, repr=False)
 class ChainCRF(CRF):
     """Linear-chain conditional random field: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
@@ -120,47 +102,20 @@ class ChainCRF(CRF):
     P(w) - P*
     """
 
-    template: str | None = None
+    min_count: int = 0
+    engine: str | None = None
 
-    def __init__(
-        self,
-        l2=None,
-        l1=0.0,
-        solver="auto",
-        sampling="gap",
-        nonuniformity=0.8,
-        tol=1e-3,
-        max_epochs=100,
-        bias=True,
-        min_count=0,
-        n_blocks=None,
-        n_jobs=None,
-        marginals="float64",
-        time_limit=None,
-        checkpoint=None,
-        callback=None,
-        random_state=0,
-        verbose=False,
-        engine=None,
-    ):
-        self.l2 = l2
-        self.l1 = l1
-        self.solver = solver
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.bias = bias
-        self.min_count = min_count
-        self.n_blocks = n_blocks
-        self.n_jobs = n_jobs
-        self.marginals = marginals
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
-        self.verbose = verbose
-        self.engine = engine
+    _kind = "chain CRF"
+    _others: ClassVar[dict[str, Callable[[], Any]]] = {
+        "lbfgs": SequenceLBFGS,
+        "oeg": SequenceExponentiatedGradient,
+        "sag": lambda: SequenceSAG(sampling="uniform", line_search=False),
+        "sag-nus": SequenceSAG,
+        "saga": SequenceSAGA,
+        "svrg": SequenceSVRG,
+        "sgd": SequenceSGD,
+        "gd": SequenceGradientDescent,
+    }
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
@@ -171,23 +126,18 @@ class ChainCRF(CRF):
         ``(length, attributes)``, or `SequenceData` (whose own labels are used without `y`). With a development set,
         training stops when its token accuracy has not risen for three records, and the best weights are kept.
         """
-        self._check_settings()
-        start = time.perf_counter()
-        problem = self._prepare(X, y)
-        solver = self._choose()
-        if self.engine == "dask":
-            from cumulant.sequences.cluster.ascent import fit
+        return self._fit(X, y, X_dev, y_dev)
 
-            fit(self, problem, solver, start, X_dev, y_dev)
-            return self
-        if self.solver == "auto" and not self.l1:
-            solver = SequenceSwitching(solver, tol=self.tol) if self._fits(problem, solver) else SequenceLBFGS()
-        self._check_memory(problem, getattr(solver, "ascent", solver))
-        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
-        return self
+    def _train(self, problem, start, X_dev, y_dev) -> None:
+        if self.engine != "dask":
+            super()._train(problem, start, X_dev, y_dev)
+            return
+        from cumulant.sequences.cluster.ascent import fit
+
+        fit(self, problem, self._ascent(), start, X_dev, y_dev)
 
     def _check_settings(self) -> None:
-        self._check_solver(_SOLVERS)
+        super()._check_settings()
         if not self.min_count >= 0:
             raise ValueError(f"min_count must not be negative; got {self.min_count}")
         if self.engine not in (None, "dask"):
@@ -224,34 +174,6 @@ class ChainCRF(CRF):
             return data
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
-    def _choose(self) -> Any:
-        if self.solver in _OTHERS:
-            return _OTHERS[self.solver]()
-        return self._ascent()
-
-    def _fits(self, problem, solver) -> bool:
-        """Whether the arrays of training fit into the memory that is free; sets `memory_`, their size in bytes."""
-        tokens, k = len(problem.labels), problem.n_labels
-        size = 8 if self.marginals == "float64" else 4
-        pairs = (tokens - problem.n_terms) * k * k * size if isinstance(solver, SequenceDualAscent) else 0
-        copies = 4 + (solver.n_blocks if isinstance(solver, SequenceDualAscent) else 2 * getattr(solver, "history", 2))
-        self.memory_ = int(pairs + tokens * k * 24 + 8 * problem.shape[0] * k * copies)
-        free = free_memory()
-        return free is None or self.memory_ <= 0.95 * free
-
-    def _check_memory(self, problem, solver) -> None:
-        """Refuse what will not fit before anything is computed."""
-        if self._fits(problem, solver):
-            return
-        ways = ["more memory"]
-        if isinstance(solver, SequenceDualAscent):
-            ways = ["solver='lbfgs', which keeps no marginals of pairs"] if not self.l1 else ways
-            ways += ["marginals='float32'"] if self.marginals == "float64" else []
-        raise MemoryError(
-            f"training needs about {self.memory_ / 2**30:.2g} GiB ({len(problem.labels)} tokens, {problem.n_labels} "
-            f"labels), and {(free_memory() or 0) / 2**30:.2g} GiB are free: use {' or '.join(ways)}"
-        )
-
     # Using ------------------------------------------------------------------------------------------------------------
 
     def _encode(self, X: Any, y: Any = None) -> SequenceData:
@@ -279,29 +201,15 @@ class ChainCRF(CRF):
         chain_scores(w, data.features.shape[1], self.bias, *token_arrays(data), 0, len(unary), unary)
         return ChainModel(unary, w[-k:], self.classes_)
 
-    def predict_marginals(self, X: Any) -> list:
-        """``p(y_t = label | x)`` of every token: a list of arrays ``(length, labels)``, in the order of `classes_`."""
-        self._check_fitted()
-        data = self._encode(X)
-        return data.split(self._expectations(data)[1])
-
     def _expectations(self, data: SequenceData):
         return expectations_of(self.weights_, token_arrays(data), data.offsets, self.bias, self.n_jobs)
 
-    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
-        """``log p(y_i | x_i)`` of every sequence."""
-        self._check_fitted()
-        data = self._labelled(X, y)
-        scores = np.empty(len(data))
-        kernels.label_scores(
-            self.weights_,
-            data.features.shape[1],
-            self.bias,
-            *token_arrays(data),
-            data.offsets,
-            self._numbers(data.labels),
-            scores,
-        )
+    def _node_marginals(self, data: SequenceData) -> np.ndarray:
+        return self._expectations(data)[1]
+
+    def _log_likelihoods(self, data: SequenceData, labels: np.ndarray) -> np.ndarray:
+        scores, attributes = np.empty(len(data)), data.features.shape[1]
+        kernels.label_scores(self.weights_, attributes, self.bias, *token_arrays(data), data.offsets, labels, scores)
         return scores - self._expectations(data)[0]
 
     # Looking ----------------------------------------------------------------------------------------------------------
@@ -314,43 +222,33 @@ class ChainCRF(CRF):
         columns = np.arange(attributes) if self.columns_ is None else self.columns_
         names = list(self.vocabulary_.names) if self.vocabulary_.names is not None else columns.tolist()
         names += ["(bias)", "(first)", "(last)"] if self.bias else []
-        order = np.argsort(-np.abs(weights), axis=None, kind="stable")
-        rows, labels = np.unravel_index(order, weights.shape)
-        return [
-            (names[r], self.classes_[k], float(weights[r, k])) for r, k in zip(rows, labels, strict=True)
-            if weights[r, k] != 0
-        ]  # fmt: skip
+        return [(names[r], self.classes_[k], weight) for r, k, weight in _ranked(weights) if weight != 0]
 
     def transitions(self) -> list[tuple[Any, Any, float]]:
         """``(label, next label, weight)``, the largest weights first."""
         self._check_fitted()
-        weights = self.weights_[-len(self.classes_) :]
-        order = np.argsort(-np.abs(weights), axis=None, kind="stable")
-        rows, labels = np.unravel_index(order, weights.shape)
-        return [(self.classes_[j], self.classes_[k], float(weights[j, k])) for j, k in zip(rows, labels, strict=True)]
+        ranked = _ranked(self.weights_[-len(self.classes_) :])
+        return [(self.classes_[j], self.classes_[k], weight) for j, k, weight in ranked]
 
     # Files ------------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike):
-        """Write the fitted model to a file, which `load` reads."""
-        settings = self._settings() | {
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings = {
             "names": self.vocabulary_.names,
             "n_features_in": int(self.n_features_in_),
             "template": self.template,
         }
-        arrays: dict[str, Any] = {"weights": self.weights_, "classes": self.classes_}
-        if self.columns_ is not None:
-            arrays["columns"] = self.columns_
-        return files.save(path, "chain CRF", arrays, settings)
+        return settings, {} if self.columns_ is None else {"columns": self.columns_}
 
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> "ChainCRF":
-        """Read a model that `save` wrote."""
-        saved = files.load(path, "chain CRF")
-        crf = cls._restored(saved)
-        crf.columns_ = saved.arrays.get("columns")
-        crf.n_features_in_ = saved.settings["n_features_in"]
-        size = len(crf.weights_) - len(crf.classes_) - 3 * crf.bias
-        crf.vocabulary_ = Vocabulary(saved.settings["names"], size)
-        crf.template = saved.settings.get("template")
-        return crf
+    def _restore(self, saved: Any) -> None:
+        self.columns_ = saved.arrays.get("columns")
+        self.n_features_in_ = saved.settings["n_features_in"]
+        size = len(self.weights_) - len(self.classes_) - 3 * self.bias
+        self.vocabulary_ = Vocabulary(saved.settings["names"], size)
+        self.template = saved.settings.get("template")
+
+
+def _ranked(weights: np.ndarray) -> Iterator[tuple[int, int, float]]:
+    """Rows, columns and entries of a matrix, the largest first."""
+    rows, columns = np.unravel_index(np.argsort(-np.abs(weights), axis=None, kind="stable"), weights.shape)
+    return zip(rows.tolist(), columns.tolist(), weights[rows, columns].tolist(), strict=True)

@@ -1,27 +1,33 @@
-"""What `ChainCRF` and `TreeCRF` share: the run, labels and their numbers, scores, and what a file keeps."""
+"""What `ChainCRF` and `TreeCRF` share: settings, the choice of a solver, the run, predictions, files."""
 
-from typing import Any
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from cumulant import optim
+from cumulant import files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.graphical import DiscreteModel
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
-from cumulant.sequences.training import FitMonitor
+from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
+from cumulant.sequences.solvers.switching import SequenceSwitching
+from cumulant.sequences.training import FitMonitor, free_memory
 
 __all__ = ["CRF"]
 
 _NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
 
 
-class CRF(BaseEstimator):
-    """A conditional random field fitted by `optim.run`. Subclasses have the settings, read the data and decode."""
+class Fitted:
+    """What fitting leaves."""
 
     classes_: np.ndarray
     weights_: np.ndarray
@@ -32,21 +38,36 @@ class CRF(BaseEstimator):
     history_: list[dict[str, float]]
     status_: str
     memory_: int
+    template: str | None = None
 
-    # Settings of the subclasses
-    l1: float
-    solver: str
-    sampling: str
-    nonuniformity: float
-    tol: float
-    max_epochs: int
-    n_blocks: int | None
-    marginals: str
-    time_limit: float | None
-    checkpoint: Any
-    callback: Any
-    random_state: Any
-    verbose: bool
+
+@dataclass(eq=False, repr=False)
+class CRF(Fitted, BaseEstimator):
+    """A conditional random field fitted by `optim.run`. Subclasses read the data, pose the problem and decode."""
+
+    l2: float | None = None
+    l1: float = 0.0
+    solver: str = "auto"
+    sampling: str = "gap"
+    nonuniformity: float = 0.8
+    tol: float = 1e-3
+    max_epochs: int = 100
+    bias: bool = True
+    n_blocks: int | None = None
+    n_jobs: int | None = None
+    marginals: str = "float64"
+    time_limit: float | None = None
+    checkpoint: Any = None
+    callback: Any = None
+    random_state: Any = 0
+    verbose: bool = False
+
+    _kind: ClassVar[str]  # of its files
+    _others: ClassVar[dict[str, Callable[[], Any]]] = {"lbfgs": SequenceLBFGS}  # solvers beside dual ascent
+
+    def _prepare(self, X: Any, y: Any) -> Any:
+        """The objective of training data; sets `classes_` and what `_encode` needs."""
+        raise NotImplementedError
 
     def _encode(self, X: Any, y: Any = None) -> Any:
         """Data as arrays, as training saw them."""
@@ -60,16 +81,43 @@ class CRF(BaseEstimator):
         """The number of the best label of every node."""
         raise NotImplementedError
 
+    def _node_marginals(self, data: Any) -> np.ndarray:
+        """The probability of each label at every node."""
+        raise NotImplementedError
+
+    def _log_likelihoods(self, data: Any, labels: np.ndarray) -> np.ndarray:
+        """``log p(y_i | x_i)`` of labels by number."""
+        raise NotImplementedError
+
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What its files keep beside weights, labels and settings: settings and arrays."""
+        raise NotImplementedError
+
+    def _restore(self, saved: Any) -> None:
+        """The attributes that `_own` kept."""
+        raise NotImplementedError
+
     # Fitting ----------------------------------------------------------------------------------------------------------
 
-    def _check_solver(self, solvers: tuple[str, ...]) -> None:
+    def _fit(self, X: Any, y: Any, X_dev: Any, y_dev: Any) -> Self:
+        self._check_settings()
+        start = time.perf_counter()
+        self._train(self._prepare(X, y), start, X_dev, y_dev)
+        return self
+
+    def _train(self, problem: Any, start: float, X_dev: Any, y_dev: Any) -> None:
+        solver = self._choose(problem)
+        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
+
+    def _check_settings(self) -> None:
+        solvers = ("auto", "sdca", *self._others)
         if self.solver not in solvers:
             raise ValueError(f"solver must be one of {', '.join(solvers)}; got {self.solver!r}")
         if not (np.isfinite(self.tol) and self.tol > 0):
             raise ValueError(f"tol must be positive; got {self.tol}")
         if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
             raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
-        if self.solver not in ("auto", "sdca") and self.l1:
+        if self.solver in self._others and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
     def _ascent(self) -> SequenceDualAscent:
@@ -79,6 +127,26 @@ class CRF(BaseEstimator):
             n_blocks=1 if self.n_blocks is None else self.n_blocks,
             dtype=self.marginals,
             max_epochs=int(self.max_epochs),
+        )
+
+    def _choose(self, problem: Any) -> Any:
+        """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
+        ascent, free = self._ascent(), free_memory()
+        if self.solver in self._others:
+            wanted = [self._others[self.solver]()]
+        else:
+            wanted = [ascent] if self.l1 or self.solver == "sdca" else [ascent, SequenceLBFGS()]
+        for solver in wanted:
+            self.memory_ = _memory(problem, solver)
+            if free is None or self.memory_ <= 0.95 * free:
+                return SequenceSwitching(ascent, tol=self.tol) if solver is ascent and len(wanted) == 2 else solver
+        ways = ["fewer or smaller data"]
+        if wanted == [ascent]:
+            ways += ["solver='lbfgs', which keeps no marginals of pairs or cliques"] if not self.l1 else []
+            ways += ["marginals='float32'"] if self.marginals == "float64" else []
+        raise MemoryError(
+            f"training needs about {self.memory_ / 2**30:.2g} GiB ({len(problem.labels)} labels to learn from, of "
+            f"{problem.n_labels} kinds), and {(free or 0) / 2**30:.2g} GiB are free: use {' or '.join(ways)}"
         )
 
     def _run(self, solver: Any, problem: Any, monitor: FitMonitor) -> None:
@@ -130,6 +198,18 @@ class CRF(BaseEstimator):
         data = self._labelled(X, y)
         return float(np.mean(self._decode(data) == self._numbers(data.labels)))
 
+    def predict_marginals(self, X: Any) -> list:
+        """``p(label | x)`` of every token or node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
+        self._check_fitted()
+        data = self._encode(X)
+        return data.split(self._node_marginals(data))
+
+    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+        """``log p(y_i | x_i)`` of every sequence or graph."""
+        self._check_fitted()
+        data = self._labelled(X, y)
+        return self._log_likelihoods(data, self._numbers(data.labels))
+
     def model(self, x: Any) -> DiscreteModel:
         """The distribution ``p(y | x)`` of the labels of one sequence or graph: a model, as those of `graphical`.
 
@@ -176,12 +256,13 @@ class CRF(BaseEstimator):
 
     # Files ------------------------------------------------------------------------------------------------------------
 
-    def _settings(self) -> dict[str, Any]:
-        """What every file keeps besides arrays."""
+    def save(self, path: str | os.PathLike):
+        """Write the fitted model to a file, which `load` reads."""
         self._check_fitted()
         if self.classes_.dtype == object:
             raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
-        return {
+        settings, arrays = self._own()
+        settings |= {
             "parameters": {k: v for k, v in self.get_params().items() if k not in _NOT_SAVED},
             "random_state": self.random_state if isinstance(self.random_state, int) else None,
             "certificate": None if self.weights_certificate_ is None else self.weights_certificate_.to_json(),
@@ -189,10 +270,12 @@ class CRF(BaseEstimator):
             "status": self.status_,
             "history": self.history_,
         }
+        return files.save(path, self._kind, {"weights": self.weights_, "classes": self.classes_} | arrays, settings)
 
     @classmethod
-    def _restored(cls, saved: Any) -> Any:
-        """The estimator with what `_settings` kept, and its weights and labels."""
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read a model that `save` wrote."""
+        saved = files.load(path, cls._kind)
         settings = saved.settings
         crf: Any = cls().set_params(**settings["parameters"], random_state=settings["random_state"])
         crf.weights_, crf.classes_ = saved.arrays["weights"], saved.arrays["classes"]
@@ -200,4 +283,13 @@ class CRF(BaseEstimator):
         crf.certificate_ = crf.weights_certificate_ = None if text is None else Certificate.from_json(text)
         crf.dual_ = None
         crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
+        crf._restore(saved)
         return crf
+
+
+def _memory(problem: Any, solver: Any) -> int:
+    """Bytes: marginals, and arrays of the size of the weights."""
+    dual = isinstance(solver, SequenceDualAscent)
+    pairs = solver.history if isinstance(solver, SequenceLBFGS) else 2
+    copies = 4 + (solver.n_blocks if dual else 2 * pairs)
+    return int(problem.memory(solver.dtype if dual else None) + 8 * np.prod(problem.shape) * copies)

@@ -158,6 +158,23 @@ class Regularised(Problem):
         """The entropy of the distribution with these marginals, of every sequence or graph."""
         raise NotImplementedError
 
+    def residual(self, mu: Any) -> np.ndarray:
+        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
+        raise NotImplementedError
+
+    def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> Any:
+        """The marginals of ``p(. | x_i; w)``: the dual variables that the weights stand for."""
+        raise NotImplementedError
+
+    def block_gaps(self, mu: Any, w: Any = None) -> np.ndarray:
+        """``KL(mu_i || p(. | x_i; w))`` of every term, at ``w(mu)`` by default; their mean is then the duality gap."""
+        w = self.weights_of(self.residual(mu)) if w is None else self._weights(w)
+        return np.maximum(self.log_partitions(w) - self.entropies(mu) - self._mean_scores(mu, w), 0.0)
+
+    def _mean_scores(self, mu: Any, w: np.ndarray) -> np.ndarray:
+        """``w . E_{mu_i} F(x_i, y)`` of every term."""
+        raise NotImplementedError
+
     def _weights(self, w: Any) -> np.ndarray:
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.size != np.prod(self.shape):

@@ -1,28 +1,21 @@
 """The conditional random field on graphs as a scikit-learn estimator."""
 
-import os
-import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cumulant import files
 from cumulant.graphical import FactorGraph
 from cumulant.graphical.structure import Structure
 from cumulant.sequences.chain.model import labels_of
 from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
-from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
-from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
-from cumulant.sequences.solvers.switching import SequenceSwitching
-from cumulant.sequences.training import FitMonitor, free_memory
 from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
 __all__ = ["TreeCRF"]
 
-_SOLVERS = ("auto", "sdca", "lbfgs")
 
-
+@dataclass(eq=False, repr=False)
 class TreeCRF(CRF):
     """Conditional random field on graphs: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
 
@@ -34,20 +27,10 @@ class TreeCRF(CRF):
 
     Parameters
     ----------
-    l2 : float, optional
-        ``1/n`` by default.
-    l1 : float
-        Makes weights exactly zero. Only the dual solver handles it.
+    l2, l1, sampling, nonuniformity, tol, max_epochs
+        As in `ChainCRF`.
     solver : str
-        ``"sdca"`` dual coordinate ascent; ``"lbfgs"``; ``"auto"``: dual ascent, continued by L-BFGS once that is
-        predicted to be faster (`SequenceSwitching`), or L-BFGS from the start where the marginals of dual ascent do
-        not fit into memory.
-    sampling, nonuniformity
-        How dual ascent draws graphs: see `SequenceDualAscent`.
-    tol : float
-        Stop when the duality gap is at most this share of the objective.
-    max_epochs : int
-        Passes over the data at most.
+        ``"auto"``, ``"sdca"`` or ``"lbfgs"``, as in `ChainCRF`.
     bias : bool
         One more feature, which is 1, for every node, and for every edge that has features: an edge without any always
         has it. `GraphData` is taken as it is.
@@ -79,45 +62,9 @@ class TreeCRF(CRF):
     (1, 2, 2)
     """
 
-    kinds_: dict[str, tuple[int, int]]
+    max_table: int = MAX_TABLE
 
-    def __init__(
-        self,
-        l2=None,
-        l1=0.0,
-        solver="auto",
-        sampling="gap",
-        nonuniformity=0.8,
-        tol=1e-3,
-        max_epochs=100,
-        bias=True,
-        max_table=MAX_TABLE,
-        n_blocks=None,
-        n_jobs=None,
-        marginals="float64",
-        time_limit=None,
-        checkpoint=None,
-        callback=None,
-        random_state=0,
-        verbose=False,
-    ):
-        self.l2 = l2
-        self.l1 = l1
-        self.solver = solver
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.bias = bias
-        self.max_table = max_table
-        self.n_blocks = n_blocks
-        self.n_jobs = n_jobs
-        self.marginals = marginals
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
-        self.verbose = verbose
+    _kind = "tree CRF"
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
@@ -130,44 +77,24 @@ class TreeCRF(CRF):
         labels are used without `y`. With a development set, training stops when its accuracy has not risen for three
         records, and the best weights are kept.
         """
-        self._check_settings()
-        start = time.perf_counter()
+        return self._fit(X, y, X_dev, y_dev)
+
+    def _prepare(self, X: Any, y: Any) -> TreeProblem:
         data = self._read(X, y)
         if data.labels is None:
             raise ValueError("y must be given: a label for each node")
         self.kinds_ = _kinds(data)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
-        problem = self._problem(data, labels)
-        solver = self._choose(problem)
-        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
-        return self
+        return self._problem(data, labels)
 
     def _problem(self, data: GraphData, labels: np.ndarray) -> TreeProblem:
         data = data.with_labels(labels)
         return TreeProblem(data, len(self.classes_), self.l2, self.l1, self.n_jobs, self.max_table)
 
     def _check_settings(self) -> None:
-        self._check_solver(_SOLVERS)
+        super()._check_settings()
         if not self.max_table >= 1:
             raise ValueError(f"max_table must be at least 1; got {self.max_table}")
-
-    def _choose(self, problem: TreeProblem) -> Any:
-        """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
-        ascent = self._ascent()
-        wanted = {
-            "sdca": [ascent],
-            "lbfgs": [SequenceLBFGS()],
-            "auto": [ascent] if self.l1 else [ascent, SequenceLBFGS()],
-        }[self.solver]
-        free = free_memory()
-        for solver in wanted:
-            self.memory_ = _memory(problem, solver)
-            if free is None or self.memory_ <= 0.95 * free:
-                return SequenceSwitching(ascent, tol=self.tol) if solver is ascent and len(wanted) == 2 else solver
-        raise MemoryError(
-            f"training needs about {self.memory_ / 2**30:.2g} GiB, and {(free or 0) / 2**30:.2g} GiB are free: use "
-            "smaller graphs, fewer labels or marginals='float32'"
-        )
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -200,18 +127,12 @@ class TreeCRF(CRF):
         structure = Structure(np.full(data.n_variables, k), scopes)
         return FactorGraph.from_flat(structure, np.concatenate(tables), labels_of(self.classes_, structure))
 
-    def predict_marginals(self, X: Any) -> list:
-        """``p(y_v = label | x)`` of every node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
-        self._check_fitted()
-        data = self._encode(X)
-        return data.split(self._infer(data).node_marginals(self.weights_))
+    def _node_marginals(self, data: GraphData) -> np.ndarray:
+        return self._infer(data).node_marginals(self.weights_)
 
-    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
-        """``log p(y_i | x_i)`` of every graph."""
-        self._check_fitted()
-        data = self._labelled(X, y)
+    def _log_likelihoods(self, data: GraphData, labels: np.ndarray) -> np.ndarray:
         infer = self._infer(data)
-        return infer.label_scores(self.weights_, self._numbers(data.labels)) - infer.log_partitions(self.weights_)
+        return infer.label_scores(self.weights_, labels) - infer.log_partitions(self.weights_)
 
     def weights(self, kind: str) -> np.ndarray:
         """The weights of one kind of factor: an axis for its features, and one for the label of each variable."""
@@ -227,18 +148,11 @@ class TreeCRF(CRF):
 
     # Files ------------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike):
-        """Write the fitted model to a file, which `load` reads."""
-        settings = self._settings() | {"kinds": [[kind, *sizes] for kind, sizes in self.kinds_.items()]}
-        return files.save(path, "tree CRF", {"weights": self.weights_, "classes": self.classes_}, settings)
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"kinds": [[kind, *sizes] for kind, sizes in self.kinds_.items()]}, {}
 
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> "TreeCRF":
-        """Read a model that `save` wrote."""
-        saved = files.load(path, "tree CRF")
-        crf = cls._restored(saved)
-        crf.kinds_ = {kind: (arity, features) for kind, arity, features in saved.settings["kinds"]}
-        return crf
+    def _restore(self, saved: Any) -> None:
+        self.kinds_ = {kind: (arity, features) for kind, arity, features in saved.settings["kinds"]}
 
 
 def _kinds(data: GraphData) -> dict[str, tuple[int, int]]:
@@ -247,11 +161,3 @@ def _kinds(data: GraphData) -> dict[str, tuple[int, int]]:
 
 def _described(kinds: dict[str, tuple[int, int]]) -> str:
     return ", ".join(f"{kind} ({arity} and {features})" for kind, (arity, features) in kinds.items())
-
-
-def _memory(problem: TreeProblem, solver: Any) -> int:
-    inference, dual = problem.inference, isinstance(solver, SequenceDualAscent)
-    size = 8 if not dual or solver.dtype == "float64" else 4
-    kept = inference.layout.table_offsets[-1] * size + inference.layout.separator_offsets[-1] * 8 if dual else 0
-    copies = 4 + (solver.n_blocks if dual else 2 * solver.history)
-    return int(kept + 16 * inference.n_beliefs + 8 * inference.size * copies)

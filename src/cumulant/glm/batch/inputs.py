@@ -25,8 +25,6 @@ _SOLVERS = ("auto", "newton", "prox-newton", "sdca")
 class Inputs(BaseEstimator):
     """The checks of an estimator with the settings of `GLM`."""
 
-    family: Any
-
     # What kind of estimator this is -----------------------------------------------------------------------------------
 
     def _is_binary(self: Any) -> bool:
@@ -38,10 +36,10 @@ class Inputs(BaseEstimator):
     def _is_classifier(self: Any) -> bool:
         return self._is_binary() or self._is_categorical()
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self: Any):
         from sklearn.utils import ClassifierTags, RegressorTags
 
-        tags = super().__sklearn_tags__()
+        tags = BaseEstimator.__sklearn_tags__(self)
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         if self._is_classifier():

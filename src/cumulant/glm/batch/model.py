@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,11 @@ from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, NoEstimateError
 from cumulant.glm.batch.inputs import Inputs
 from cumulant.glm.batch.model_files import load_model, save_model
-from cumulant.glm.batch.partial_fits import PartialFits
 from cumulant.glm.batch.penalty_path import Paths
 from cumulant.glm.batch.prediction import Predictions
+from cumulant.glm.batch.streaming import PartialFits
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.duality_gap import PrimalDual
-from cumulant.glm.objective.losses import Loss
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.objective.separation import separating_direction
 from cumulant.glm.solvers.dual_ascent import GLMDualAscent
@@ -31,6 +30,7 @@ from cumulant.glm.solvers.working_set import GLMWorkingSet
 __all__ = ["GLM"]
 
 
+@dataclass(eq=False, repr=False)
 class GLM(PartialFits, Paths, Predictions, Inputs):
     """Generalised linear model: observations from an exponential family whose parameter is linear in the features.
 
@@ -107,51 +107,20 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
     (2,)
     """
 
-    coef_: np.ndarray
-    intercept_: Any
-    classes_: np.ndarray
-    certificate_: Certificate | None
-    refusal_: str
-    dual_: np.ndarray | None
-    objective_: float
-    status_: str
-    history_: list[dict[str, float]]
-    n_iter_: int
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    _link: Loss
-
-    def __init__(
-        self,
-        family="normal",
-        l1=0.0,
-        l2=None,
-        fit_intercept=True,
-        tol=1e-4,
-        solver="auto",
-        max_iter=None,
-        sampling="gap",
-        n_jobs=None,
-        time_limit=None,
-        random_state=None,
-        checkpoint=None,
-        callback=None,
-        verbose=False,
-    ):
-        self.family = family
-        self.l1 = l1
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.solver = solver
-        self.max_iter = max_iter
-        self.sampling = sampling
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.verbose = verbose
+    family: Any = "normal"
+    l1: float = 0.0
+    l2: float | None = None
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    solver: str = "auto"
+    max_iter: int | None = None
+    sampling: str = "gap"
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    random_state: Any = None
+    checkpoint: Any = None
+    callback: Any = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> "GLM":
         """Fit to features `X` (dense or sparse) and observations `y`.
@@ -211,11 +180,13 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         self.certificate_, self.refusal_ = result.certificate, result.refusal
         answer = None if result.subject is None else result.subject.answer
         self.dual_ = np.array(answer.slopes) if isinstance(answer, PrimalDual) else None
-        names = {"steps": "steps", "seconds": "seconds", "objective": "value", "bound": "bound", "passes": "passes"}
-        self.history_ = [{ours: float(row[name]) for ours, name in names.items()} for row in list(result.trace)[1:]]
+        trace, names = result.trace, ("steps", "seconds", "objective", "bound", "passes")
+        columns = (trace.steps, trace.seconds, trace.value, trace.bound, trace.extra["passes"])
+        rows = zip(*(column[1:].astype(np.float64).tolist() for column in columns), strict=True)
+        self.history_ = [dict(zip(names, row, strict=True)) for row in rows]
         if problem.l1 == 0 and problem.l2 == 0 and self.status_ != "converged":
             _refuse_separation(problem)
-        self._keep(np.asarray(result.x))
+        self.coef_, self.intercept_ = self._shaped(np.asarray(result.x))
         if self.status_ in ("max_steps", "diverged"):
             warnings.warn(
                 f"GLM stopped after {self.n_iter_} iterations ({self.status_}) with a relative gap of "
@@ -223,15 +194,6 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _keep(self, x: np.ndarray) -> None:
-        w, b = (x[:-1], x[-1]) if self.fit_intercept else (x, np.zeros(x.shape[1:]))
-        if self._is_binary():
-            self.coef_, self.intercept_ = w[None].copy(), np.atleast_1d(np.asarray(b, dtype=np.float64))
-        elif self._is_categorical():
-            self.coef_, self.intercept_ = np.ascontiguousarray(w.T), np.array(b)
-        else:
-            self.coef_, self.intercept_ = w.copy(), float(b)
 
     def verify(
         self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None

@@ -14,7 +14,7 @@ from cumulant.families.saving import describe, restore
 from cumulant.glm.batch.streaming import QuadraticSummary
 from cumulant.glm.objective.losses import loss_of
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_model", "save_model", "saved_parameters"]
 
 _KIND = "GLM"
 _ARRAYS = ("coef", "classes", "feature_names_in", "dual")
@@ -23,13 +23,10 @@ _PLAIN = ("refusal", "objective", "status", "history", "n_iter", "n_features_in"
 
 def save_model(model: Any, path: str | os.PathLike) -> Path:
     """Write a fitted `GLM`; see `cumulant.files`."""
-    settings, arrays = _plain(model.get_params()), {"intercept": np.asarray(model.intercept_)}
+    settings, arrays = saved_parameters(model), {"intercept": np.asarray(model.intercept_)}
     if isinstance(model.family, ExponentialFamily):
         settings["family"], described = describe(model.family)
         arrays |= described
-    if not (settings["random_state"] is None or isinstance(settings["random_state"], int)):
-        settings["random_state"] = None
-    settings["callback"] = settings["checkpoint"] = None
     fitted = {name: getattr(model, f"{name}_") for name in _PLAIN if hasattr(model, f"{name}_")}
     fitted["certificate"] = None if model.certificate_ is None else model.certificate_.to_json()
     for name in _ARRAYS:
@@ -75,6 +72,14 @@ def load_model(cls: type, path: str | os.PathLike) -> Any:
     except (KeyError, TypeError, ValueError) as problem:
         raise FileFormatError(f"{path} does not hold a GLM of this version: {problem}") from problem
     return model
+
+
+def saved_parameters(model: Any) -> dict[str, Any]:
+    """The settings of an estimator that a file can keep: those that are functions or generators become None."""
+    settings = _plain(model.get_params()) | {"callback": None, "checkpoint": None}
+    if not isinstance(settings["random_state"], int):
+        settings["random_state"] = None
+    return settings
 
 
 def _is_text(value: np.ndarray) -> bool:

@@ -1,7 +1,7 @@
 """Fits at a sequence of l1 penalties, each begun where the last ended."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.dual_ascent import fitted_intercept
 from cumulant.glm.solvers.newton import starting_point
 
-__all__ = ["Paths", "PenaltyPath", "degrees_of_freedom", "largest_penalty"]
+__all__ = ["Paths", "PenaltyPath", "degrees_of_freedom", "largest_penalty", "penalties_of"]
 
 
 class PenaltyPath(NamedTuple):
@@ -39,6 +39,27 @@ class PenaltyPath(NamedTuple):
     degrees_of_freedom: np.ndarray
     certificates: tuple[Certificate | None, ...]
     subjects: tuple[Subject | None, ...]
+
+    @classmethod
+    def of(cls, l1: np.ndarray, fits: list[tuple[Any, Any, float, float, Certificate | None, Subject | None]]) -> Self:
+        """From weights, intercept, objective, degrees of freedom, certificate and its subject at each penalty."""
+        coef, intercept, objective, freedom, certificates, subjects = zip(*fits, strict=True)
+        gap = [np.inf if found is None else found.upper for found in certificates]
+        arrays = map(np.array, (coef, intercept, objective, gap, freedom))
+        return cls(l1, *arrays, certificates, subjects)
+
+
+def penalties_of(l1s: Any, problem: GLMProblem, count: int, least: float) -> np.ndarray:
+    """The penalties `l1s`, checked; without them `count` from the largest useful one to `least` of it."""
+    if l1s is None:
+        top = largest_penalty(problem)
+        if not top > 0:
+            raise ValueError("l1s must be given: all weights are zero at every penalty")
+        return np.geomspace(top, least * top, count)
+    penalties = np.asarray(l1s, dtype=np.float64)
+    if penalties.ndim != 1 or not len(penalties) or not np.all((penalties > 0) & np.isfinite(penalties)):
+        raise ValueError(f"l1s must be a sequence of positive numbers; got {l1s!r}")
+    return penalties
 
 
 def largest_penalty(problem: GLMProblem) -> float:
@@ -102,16 +123,9 @@ class Paths:
         """
         model = type(self)(**self.get_params())
         problem = model._stated(X, y, sample_weight, offset, exposure)
-        if l1s is None:
-            top = largest_penalty(problem)
-            if not top > 0:
-                raise ValueError("l1s must be given: all weights are zero at every penalty")
-            l1s = np.geomspace(top, 1e-2 * top, 50)
-        penalties = np.asarray(l1s, dtype=np.float64)
-        if penalties.ndim != 1 or not len(penalties) or not np.all((penalties > 0) & np.isfinite(penalties)):
-            raise ValueError(f"l1s must be a sequence of positive numbers; got {l1s!r}")
+        penalties = penalties_of(l1s, problem, 50, 1e-2)
         start = starting_point(replace(problem, l1=float(penalties[0])))
-        x, rows, last = start, [], np.inf
+        x, fits, last = start, [], np.inf
         for l1 in penalties.tolist():
             model.l1 = l1
             posed = replace(problem, l1=l1)
@@ -120,16 +134,11 @@ class Paths:
             result, last = model._run(posed, x), l1
             model._finish(posed, result)
             x = np.asarray(result.x)
-            found = model.certificate_
-            rows.append((model.coef_, model.intercept_, model.objective_, np.inf if found is None else found.upper,
-                         degrees_of_freedom(posed, x), found, result.subject))  # fmt: skip
+            freedom = degrees_of_freedom(posed, x)
+            fits.append((model.coef_, model.intercept_, model.objective_, freedom, model.certificate_, result.subject))
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-        coef, intercept, objective, gap, freedom, certificates, subjects = zip(*rows, strict=True)
-        return PenaltyPath(
-            penalties, np.array(coef), np.array(intercept), np.array(objective), np.array(gap), np.array(freedom),
-            certificates, subjects,
-        )  # fmt: skip
+        return PenaltyPath.of(penalties, fits)
 
     def _stated(self: Any, X, y, sample_weight, offset, exposure) -> GLMProblem:
         """The objective on these data, without its l1 penalty."""

@@ -7,10 +7,11 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.batch.standard_errors import standard_errors
-from cumulant.glm.objective.losses import loss_of
+from cumulant.glm.objective.losses import Loss, loss_of
 
 __all__ = ["Predictions"]
 
@@ -21,6 +22,20 @@ def _is_classifier(model: Any) -> bool:
 
 class Predictions:
     """Predictions of an estimator with the attributes of a fitted `GLM`."""
+
+    coef_: np.ndarray
+    intercept_: Any
+    classes_: np.ndarray
+    certificate_: Certificate | None
+    refusal_: str
+    dual_: np.ndarray | None
+    objective_: float
+    status_: str
+    history_: list[dict[str, float]]
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _link: Loss
 
     def _scores(self: Any, X, offset, exposure) -> np.ndarray:
         check_is_fitted(self, "coef_")
@@ -97,11 +112,15 @@ class Predictions:
         total = float(weights_of(sample_weight, X).sum())
         dispersed = self.family in ("normal", "gamma")
         errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
-        w, b = (errors[:-1], errors[-1]) if self.fit_intercept else (errors, np.zeros(errors.shape[1:]))
-        coef = w.T if self._is_categorical() else w[None] if self._is_binary() else w
-        return Bunch(
-            coef=coef, intercept=np.atleast_1d(b) if self._is_classifier() else float(b), dispersion=dispersion
-        )
+        coef, intercept = self._shaped(errors)
+        return Bunch(coef=coef, intercept=intercept, dispersion=dispersion)
+
+    def _shaped(self: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Parameters in the shapes of `coef_` and `intercept_`."""
+        w, b = (x[:-1], x[-1]) if self.fit_intercept else (x, np.zeros(x.shape[1:]))
+        if self._is_binary():
+            return w[None].copy(), np.atleast_1d(np.asarray(b, dtype=np.float64))
+        return (np.ascontiguousarray(w.T), np.array(b)) if self._is_categorical() else (w.copy(), float(b))
 
     def _parameters(self: Any) -> np.ndarray:
         w = self.coef_.T if self._is_categorical() else self.coef_.ravel()

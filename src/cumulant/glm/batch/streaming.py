@@ -1,15 +1,18 @@
-"""Learning from batches that are then forgotten: a quadratic model of everything seen so far."""
+"""`GLM` on streams: batches that are learnt from and forgotten, but for a quadratic model of all of them."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from cumulant.glm.objective.design import Design
-from cumulant.glm.objective.losses import Loss
+from cumulant.glm.batch.inputs import weights_of
+from cumulant.glm.objective.design import Design, design_of
+from cumulant.glm.objective.losses import Loss, loss_of
 from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.solvers.line_search import first_lower
 from cumulant.glm.solvers.newton_step import solve
 
-__all__ = ["QuadraticSummary"]
+__all__ = ["PartialFits", "QuadraticSummary"]
 
 _LARGEST = 5000  # parameters: their square is kept
 
@@ -46,32 +49,79 @@ class QuadraticSummary:
             return self
         ridge = (1.0 / total if self.batches == 0 else 0.0) if l2 is None else float(l2)
         problem = GLMProblem(design, loss, weights / total, offset, 0.0, ridge)
-        x = self.x
-        if self.batches == 0:
-            x = problem.constant_start()
-        value = self._value(problem, total, x)
+        x, value = self._at(problem, total, self.x if self.batches else problem.constant_start())
         for _ in range(100):
             _, slope, curvature = loss.terms(problem.scores(x))
             gradient = total * (problem.loss_gradient(slope) + problem.ridge(x)).ravel()
             gradient = gradient + self.precision @ (x - self.x).ravel()
             hessian = total * problem.hessian(curvature) + self.precision
-            step = -solve(hessian, gradient)
-            decline, length = -float(gradient @ step), 1.0
-            while length > 1e-10:
-                trial = x + length * step.reshape(x.shape)
-                new = self._value(problem, total, trial)
-                if new <= value - 1e-4 * length * decline:
-                    break
-                length *= 0.5
-            else:
+            step = -solve(hessian, gradient).reshape(x.shape)
+            decline = -float(gradient @ step.ravel())
+            moved = first_lower(
+                value, decline, lambda length, x=x, step=step: self._at(problem, total, x + length * step)
+            )
+            if moved is None:
                 break
-            x, value = trial, new
+            x, value = moved
             if decline <= 1e-14 * max(abs(value), 1e-300):
                 break
         curvature = loss.terms(problem.scores(x))[2]
         precision = self.precision + total * problem.hessian(curvature)
         return replace(self, x=x, precision=precision, batches=self.batches + 1)
 
-    def _value(self, problem, total, x):
+    def _at(self, problem, total, x) -> tuple[np.ndarray, float]:
+        """Parameters and the sum of losses there."""
         moved = (x - self.x).ravel()
-        return total * problem.value(x) + 0.5 * float(moved @ self.precision @ moved)
+        return x, total * problem.value(x) + 0.5 * float(moved @ self.precision @ moved)
+
+
+class PartialFits:
+    """`partial_fit` for an estimator that has the settings and the checks of `GLM`."""
+
+    def partial_fit(
+        self: Any,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Any:
+        """Learn from a batch and forget its rows: exact for ``"normal"``, a Laplace approximation for other families.
+
+        Classifiers need all `classes` in the first call, unless `fit` has seen them; `fit` starts a new
+        stream. There is no certificate: the rows of earlier batches are gone.
+        """
+        self._check_settings()
+        if self.l1:
+            raise ValueError("partial_fit does not take an l1 penalty: l1 must be 0")
+        first = not hasattr(self, "_stream")
+        X, y = self._validated(X, y, reset=first)
+        if self._is_classifier():
+            y = self._known_classes(y, classes, first)
+        weights = weights_of(sample_weight, X)
+        k = len(self.classes_) if self._is_categorical() else 0
+        loss = loss_of(self.family, y, k)
+        self._link = loss.take(slice(0, 0))
+        design = design_of(X, bool(self.fit_intercept), self.n_jobs)
+        if first:
+            self._stream = QuadraticSummary.empty(design.shape[1], max(k, 1))
+        offsets = self._offset(X.shape[0], offset, exposure, max(k, 1))
+        self._stream = self._stream.absorb(design, loss, weights, offsets, self.l2)
+        self.coef_, self.intercept_ = self._shaped(self._stream.x)
+        self.certificate_, self.dual_ = None, None
+        self.refusal_ = "no certificate: the rows of earlier batches are gone"
+        self.status_, self.n_iter_ = "max_steps", self._stream.batches
+        return self
+
+    def _known_classes(self: Any, y, classes, first):
+        if first:
+            classes = getattr(self, "classes_", None) if classes is None else classes
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit: all labels that may come")
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2 or (self._is_binary() and len(self.classes_) > 2):
+                raise ValueError(f"classes must have {'two' if self._is_binary() else 'at least two'} labels")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError("classes must be the same in every call of partial_fit")
+        return self._numbers(y)

@@ -11,6 +11,7 @@ from cumulant.glm.objective.design import largest_image
 from cumulant.glm.objective.duality_gap import PrimalDual, duality_gap, gradient_error, score_error, value_error
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import newton_slopes
+from cumulant.optim.certify.self_concordance import decrement_bound
 
 __all__ = ["certify_glm_concordance", "certify_glm_gap"]
 
@@ -109,22 +110,12 @@ def _concordance(problem: GLMProblem, x: np.ndarray) -> _Concordance:
     # The true Hessian is at least this share of the computed one: errors relative to a unit diagonal, by the norm of
     # the inverse.
     share = 1.0 - 4.0 * p * ((n + 2 * p + 16) * _UNIT + float(np.expm1(c * error.width))) * size
-    bound = _decrease(decrement, radius)
+    bound = decrement_bound(decrement**2, 1.0, radius)
     if not (share > 0.5 and np.isfinite(bound)):
         return _Concordance(bound, decrement, radius, np.inf)
-    worse = _decrease((decrement + off) / np.sqrt(share), radius / np.sqrt(share))
+    worse = decrement_bound((decrement + off) ** 2 / share, 1.0, radius / np.sqrt(share))
     slack = worse * (1.0 + 1e-12) - bound + 1e-300 + value_error(problem, float(problem.weights @ np.abs(losses)))
     return _Concordance(bound, decrement, radius, float(slack))
-
-
-def _decrease(decrement: float, radius: float) -> float:
-    """``((1 - a) log(1 - a) + a) / radius^2``, ``a = decrement radius``; half the square where the radius is zero."""
-    a = decrement * radius
-    if not a < 1:
-        return np.inf
-    if a < 1e-3:  # by the series, where the difference would cancel
-        return decrement**2 * (0.5 + a / 6 + a * a / 12 + a**3 / 10)
-    return ((1 - a) * float(np.log1p(-a)) + a) / radius**2
 
 
 @issuer

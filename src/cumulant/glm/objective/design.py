@@ -6,8 +6,8 @@ A column of ones for the intercept, last, is understood where `intercept` is set
 import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,8 +26,127 @@ _DENSE_PART = 1_000_000  # entries of a dense matrix that are worth a thread
 _PART = 200_000  # entries of a sparse matrix that are worth a thread
 
 
+class _Kernels(NamedTuple):
+    """Loops over the rows `first` to `last` of a matrix, which its arrays come before."""
+
+    times: Any
+    transposed: Any
+    weighted: Any
+    squares: Any
+
+
 @dataclass(frozen=True, eq=False)
-class DenseDesign:
+class _Design:
+    """A matrix of features; rows are shared between threads in parts that the data decide, added up in order."""
+
+    X: Any
+    intercept: bool
+    n_jobs: int | None = None
+
+    _kernels: ClassVar[_Kernels]
+    _arrays: ClassVar[Any]  # the matrix as kernels take it
+    edges: ClassVar[Any]  # where parts of the rows begin
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns with that of the intercept."""
+        return self.X.shape[0], self.X.shape[1] + self.intercept
+
+    def _over_parts(self, work: Callable[[int, int], Any]) -> list:
+        """``work(first, last)`` on each part, by several threads; the answers in order."""
+        spans = list(itertools.pairwise(self.edges.tolist()))
+        if len(spans) == 1 or cores(self.n_jobs) == 1:
+            return [work(*span) for span in spans]
+        return side_by_side(lambda k: work(*spans[k]), len(spans), self.n_jobs)
+
+    def _summed(self, add: Callable, *arguments: Any) -> np.ndarray:
+        """What a kernel adds up over the rows, in order."""
+
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            add(*self._arrays, *arguments, a, b, out)
+            return out
+
+        return _total(self._over_parts(part))
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
+        weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
+        if v.ndim == 2:
+            return self.X @ weights + shift
+        out = self._times_vector(np.ascontiguousarray(weights))
+        return out + shift if self.intercept else out
+
+    def _times_vector(self, weights: np.ndarray) -> np.ndarray:
+        out = np.empty(self.X.shape[0])
+        self._over_parts(lambda a, b: self._kernels.times(*self._arrays, weights, a, b, out))
+        return out
+
+    def transposed(self, u: np.ndarray) -> np.ndarray:
+        """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
+        out = self.X.T @ u if u.ndim == 2 else self._transposed_vector(np.ascontiguousarray(u))
+        return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
+
+    def _transposed_vector(self, u: np.ndarray) -> np.ndarray:
+        return self._summed(self._kernels.transposed, u)
+
+    def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """``X^T (weights * X v)``, in one pass over the entries."""
+        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
+        slopes = np.ascontiguousarray(slopes)
+
+        def part(a, b):
+            out = np.zeros(self.X.shape[1])
+            return out, self._kernels.weighted(*self._arrays, weights, slopes, shift, a, b, out)
+
+        found = self._over_parts(part)
+        out = _total([vector for vector, _ in found])
+        return np.append(out, sum(total for _, total in found)) if self.intercept else out
+
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        """The diagonal of ``X^T diag(weights) X``."""
+        out = self._summed(self._kernels.squares, weights)
+        return np.append(out, weights.sum()) if self.intercept else out
+
+    @functools.cached_property
+    def column_norms(self) -> np.ndarray:
+        """At least the Euclidean norm of each column, that of the intercept included."""
+        n = self.X.shape[0]
+        squares = self._summed(self._kernels.squares, np.ones(n))
+        # Rounding of the sums, and squares that underflow.
+        norms = np.sqrt(squares * (1.0 + 2.0**-50 * (n + 4)) + n * 2.3e-308)
+        return np.append(norms, np.sqrt(n)) if self.intercept else norms
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """``X^T diag(weights) X`` for weights that are not negative."""
+        return self._bordered(self._gram(weights), weights)
+
+    def cross_gram(self, weights: np.ndarray) -> np.ndarray:
+        """``X^T diag(weights) X`` for weights of any sign."""
+        return self._bordered(self._cross_gram(weights), weights)
+
+    def _gram(self, weights: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _cross_gram(self, weights: np.ndarray) -> np.ndarray:
+        return self._gram(weights)
+
+    def _bordered(self, gram: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if not self.intercept:
+            return gram
+        border = self.transposed(weights)
+        out = np.empty((len(gram) + 1, len(gram) + 1))
+        out[:-1, :-1], out[-1], out[:, -1] = gram, border, border
+        return out
+
+    def take(self, rows: Any) -> Self:
+        """Some of the rows."""
+        some = self.X[rows]
+        some = np.ascontiguousarray(some) if isinstance(some, np.ndarray) else some
+        return type(self)(some, self.intercept, self.n_jobs)
+
+
+class DenseDesign(_Design):
     """Rows of numbers, row after row in memory.
 
     Products with vectors are compiled loops, limited by memory as BLAS would be but without its threads, whose waking
@@ -38,19 +157,17 @@ class DenseDesign:
     ((2, 3), array([13., 17.]))
     """
 
-    X: np.ndarray
-    intercept: bool
-    n_jobs: int | None = None
-    edges: np.ndarray = field(init=False)
+    _kernels = _Kernels(kernels.rows_times, kernels.rows_transposed, kernels.rows_weighted, kernels.rows_squares)
 
-    def __post_init__(self):
+    @functools.cached_property
+    def edges(self):
+        """Where parts of the rows begin, and the last ends."""
         parts = int(np.clip(self.X.size // _DENSE_PART, 1, 8))
-        object.__setattr__(self, "edges", np.linspace(0, len(self.X), parts + 1).astype(np.int64))
+        return np.linspace(0, len(self.X), parts + 1).astype(np.int64)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows, and columns with that of the intercept."""
-        return self.X.shape[0], self.X.shape[1] + self.intercept
+    def _arrays(self):
+        return (self.X,)
 
     @property
     def size(self) -> int:
@@ -59,64 +176,23 @@ class DenseDesign:
 
     @property
     def longest_row(self) -> int:
-        """The largest number of stored entries in a row, that of the intercept included."""
+        """The number of columns."""
         return self.shape[1]
 
-    def times(self, v: np.ndarray) -> np.ndarray:
-        """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
-        weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
-        if v.ndim == 2:
-            return self.X @ weights + shift
-        weights, out = np.ascontiguousarray(weights), np.empty(len(self.X))
+    def _times_vector(self, weights):
         some = np.flatnonzero(weights)
-        if _FEW * len(some) < len(weights):
-            few = weights[some]
-            _over_parts(self.edges, lambda a, b: kernels.rows_times_some(self.X, some, few, a, b, out), self.n_jobs)
-        else:
-            _over_parts(self.edges, lambda a, b: kernels.rows_times(self.X, weights, a, b, out), self.n_jobs)
-        return out + shift if self.intercept else out
+        if _FEW * len(some) >= len(weights):
+            return super()._times_vector(weights)
+        out, few = np.empty(len(self.X)), weights[some]
+        self._over_parts(lambda a, b: kernels.rows_times_some(self.X, some, few, a, b, out))
+        return out
 
-    def transposed(self, u: np.ndarray) -> np.ndarray:
-        """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
-        out = self.X.T @ u if u.ndim == 2 else self._summed(np.ascontiguousarray(u))
-        return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
-
-    def _summed(self, u: np.ndarray) -> np.ndarray:
-        def part(a, b):
-            out = np.zeros(self.X.shape[1])
-            kernels.rows_transposed(self.X, u, a, b, out)
-            return out
-
-        return _total(_over_parts(self.edges, part, self.n_jobs))
-
-    def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """``X^T (weights * X v)``, in one pass over the entries."""
-        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
-        slopes = np.ascontiguousarray(slopes)
-
-        def part(a, b):
-            out = np.zeros(self.X.shape[1])
-            return out, kernels.rows_weighted(self.X, weights, slopes, shift, a, b, out)
-
-        found = _over_parts(self.edges, part, self.n_jobs)
-        out = _total([vector for vector, _ in found])
-        return np.append(out, sum(total for _, total in found)) if self.intercept else out
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        """The diagonal of ``X^T diag(weights) X``."""
-        out = np.zeros(self.X.shape[1])
-        for i in range(0, len(self.X), _ROWS):
-            rows = self.X[i : i + _ROWS]
-            out += np.einsum("i,ij,ij->j", weights[i : i + _ROWS], rows, rows)
-        return np.append(out, weights.sum()) if self.intercept else out
-
-    def gram(self, weights: np.ndarray) -> np.ndarray:
-        """``X^T diag(weights) X`` for weights that are not negative."""
+    def _gram(self, weights):
         p = self.X.shape[1]
         if self.X.size * p <= _LITTLE:
             out = np.zeros((p, p))
             kernels.rows_gram(self.X, weights, out)
-            return _bordered(self, out, weights)
+            return out
         roots = np.sqrt(weights)[:, None]
 
         def part(a, b):
@@ -129,78 +205,52 @@ class DenseDesign:
 
         # Threads of our own, so that scaling is shared too; threads of BLAS on top of them would slow them down.
         with one_blas_thread():
-            out = np.triu(_total(_over_parts(self.edges, part, self.n_jobs)))
-        return _bordered(self, out + np.triu(out, 1).T, weights)
+            out = np.triu(_total(self._over_parts(part)))
+        return out + np.triu(out, 1).T
 
-    def cross_gram(self, weights: np.ndarray) -> np.ndarray:
-        """``X^T diag(weights) X`` for weights of any sign."""
+    def _cross_gram(self, weights):
         with one_blas_thread():
-            return _bordered(self, self.X.T @ (weights[:, None] * self.X), weights)
-
-    @functools.cached_property
-    def column_norms(self) -> np.ndarray:
-        """At least the Euclidean norm of each column, that of the intercept included."""
-
-        def part(a, b):
-            out = np.zeros(self.X.shape[1])
-            kernels.rows_squares(self.X, a, b, out)
-            return out
-
-        return _norms(self, _total(_over_parts(self.edges, part, self.n_jobs)))
-
-    def take(self, rows: Any) -> "DenseDesign":
-        """Some of the rows."""
-        return DenseDesign(np.ascontiguousarray(self.X[rows]), self.intercept, self.n_jobs)
+            return self.X.T @ (weights[:, None] * self.X)
 
     def columns(self, columns: np.ndarray) -> "DenseDesign":
         """Some of the columns; that of the intercept stays."""
         return DenseDesign(np.take(self.X, columns, axis=1), self.intercept, self.n_jobs)
 
     @functools.cached_property
-    def _rows(self) -> Any:
+    def by_rows(self) -> Any:
+        """As a sparse matrix by rows, without the intercept."""
         return sp.csr_matrix(self.X)
 
-    def sparse(self) -> Any:
-        """As a sparse matrix by rows, without the intercept."""
-        return self._rows
-
     @functools.cached_property
-    def _columns(self) -> Any:
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
         n, p = self.X.shape  # zeros are kept: finding them takes longer than passing over them
         entries = np.ascontiguousarray(self.X.T).ravel(), np.tile(np.arange(n, dtype=np.int32), p)
         return sp.csc_matrix((*entries, n * np.arange(p + 1)), shape=(n, p))
 
-    def by_columns(self) -> Any:
-        """As a sparse matrix by columns, without the intercept."""
-        return self._columns
 
-
-@dataclass(frozen=True, eq=False)
-class SparseDesign:
-    """A CSR matrix; rows are shared between threads in parts that the data decide, added up in order.
+class SparseDesign(_Design):
+    """A CSR matrix.
 
     >>> design = SparseDesign(sp.csr_matrix(np.array([[1.0, 0.0], [0.0, 4.0]])), False)
     >>> design.times(np.array([1.0, 1.0])), design.transposed(np.array([1.0, 2.0]))
     (array([1., 4.]), array([1., 8.]))
     """
 
-    X: Any  # scipy.sparse.csr_matrix
-    intercept: bool
-    n_jobs: int | None = None
-    edges: np.ndarray = field(init=False)
+    _kernels = _Kernels(kernels.times, kernels.add_transposed, kernels.add_weighted, kernels.add_squares)
 
-    def __post_init__(self):
+    @functools.cached_property
+    def edges(self):
+        """Where parts of the rows begin, and the last ends."""
         n, p = self.X.shape
         # Each part adds to a vector of its own, which must be small beside its share of the entries.
         parts = int(np.clip(min(self.X.nnz // _PART, self.X.nnz // (2 * max(p, 1))), 1, 8))
         shares = self.X.nnz * np.arange(1, parts) / parts
-        edges = np.concatenate([[0], np.searchsorted(self.X.indptr, shares), [n]]).astype(np.int64)
-        object.__setattr__(self, "edges", edges)
+        return np.concatenate([[0], np.searchsorted(self.X.indptr, shares), [n]]).astype(np.int64)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows, and columns with that of the intercept."""
-        return self.X.shape[0], self.X.shape[1] + self.intercept
+    @functools.cached_property
+    def _arrays(self):
+        return unsigned(self.X)
 
     @property
     def size(self) -> int:
@@ -212,107 +262,39 @@ class SparseDesign:
         """The largest number of stored entries in a row, that of the intercept included."""
         return int(np.diff(self.X.indptr).max(initial=0)) + self.intercept
 
-    @functools.cached_property
-    def _arrays(self):
-        return unsigned(self.X)
+    def _transposed_vector(self, u):
+        if "by_columns" in self.__dict__:  # by columns, each a sum of its own
+            return self._transpose.times(u)
+        return super()._transposed_vector(u)
 
-    def _over_parts(self, work) -> list:
-        return _over_parts(self.edges, work, self.n_jobs)
-
-    def times(self, v: np.ndarray) -> np.ndarray:
-        """``X v`` for a vector (columns,) or a matrix (columns, outputs)."""
-        weights, shift = (v[:-1], v[-1]) if self.intercept else (v, 0.0)
-        if v.ndim == 2:
-            return self.X @ weights + shift
-        weights, out = np.ascontiguousarray(weights), np.empty(self.X.shape[0])
-        self._over_parts(lambda a, b: kernels.times(*self._arrays, weights, a, b, out))
-        return out + shift
-
-    def transposed(self, u: np.ndarray) -> np.ndarray:
-        """``X^T u`` for a vector (rows,) or a matrix (rows, outputs)."""
-        if "_columns" in self.__dict__ and u.ndim == 1:  # by columns, each a sum of its own
-            out = self._by_columns.times(u)
-        else:
-            out = self.X.T @ u if u.ndim == 2 else self._summed(kernels.add_transposed, np.ascontiguousarray(u))
-        return np.concatenate([out, u.sum(axis=0, keepdims=True)]) if self.intercept else out
-
-    def _summed(self, add, *arguments) -> np.ndarray:
-        def part(a, b):
-            out = np.zeros(self.X.shape[1])
-            add(*self._arrays, *arguments, a, b, out)
-            return out
-
-        return _total(self._over_parts(part))
-
-    def weighted(self, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """``X^T (weights * X v)``, in one pass over the entries."""
-        slopes, shift = (v[:-1], float(v[-1])) if self.intercept else (v, 0.0)
-        slopes = np.ascontiguousarray(slopes)
-
-        def part(a, b):
-            out = np.zeros(self.X.shape[1])
-            return out, kernels.add_weighted(*self._arrays, weights, slopes, shift, a, b, out)
-
-        found = self._over_parts(part)
-        out = _total([vector for vector, _ in found])
-        return np.append(out, sum(total for _, total in found)) if self.intercept else out
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        """The diagonal of ``X^T diag(weights) X``."""
-        out = self._summed(kernels.add_squares, weights)
-        return np.append(out, weights.sum()) if self.intercept else out
-
-    def gram(self, weights: np.ndarray) -> np.ndarray:
-        """``X^T diag(weights) X``."""
-
+    def _gram(self, weights):
         def part(a, b):
             out = np.zeros((self.X.shape[1], self.X.shape[1]))
             kernels.add_gram(*self._arrays, weights, a, b, out)
             return out
 
-        return _bordered(self, _total(self._over_parts(part)), weights)
-
-    cross_gram = gram
-
-    @functools.cached_property
-    def column_norms(self) -> np.ndarray:
-        """At least the Euclidean norm of each column, that of the intercept included."""
-        return _norms(self, self._summed(kernels.add_squares, np.ones(self.X.shape[0])))
-
-    def take(self, rows: Any) -> "SparseDesign":
-        """Some of the rows."""
-        return SparseDesign(self.X[rows], self.intercept, self.n_jobs)
+        return _total(self._over_parts(part))
 
     def columns(self, columns: np.ndarray) -> "Design":
         """Some of the columns; that of the intercept stays."""
-        return design_of(self._columns[:, columns], self.intercept, self.n_jobs)
+        return design_of(self.by_columns[:, columns], self.intercept, self.n_jobs)
 
-    def sparse(self) -> Any:
+    @property
+    def by_rows(self) -> Any:
         """As a sparse matrix by rows, without the intercept."""
         return self.X
 
     @functools.cached_property
-    def _columns(self) -> Any:
+    def by_columns(self) -> Any:
+        """As a sparse matrix by columns, without the intercept."""
         return sp.csc_matrix(self.X)
 
     @functools.cached_property
-    def _by_columns(self) -> "SparseDesign":
-        return SparseDesign(self._columns.T, False, self.n_jobs)
-
-    def by_columns(self) -> Any:
-        """As a sparse matrix by columns, without the intercept."""
-        return self._columns
+    def _transpose(self) -> "SparseDesign":
+        return SparseDesign(self.by_columns.T, False, self.n_jobs)
 
 
 Design = DenseDesign | SparseDesign
-
-
-def _over_parts(edges: np.ndarray, work: Callable[[int, int], Any], n_jobs: int | None) -> list:
-    """``work(first, last)`` on each part, by several threads; the answers in order."""
-    spans = list(itertools.pairwise(edges.tolist()))
-    if len(spans) == 1 or cores(n_jobs) == 1:
-        return [work(*span) for span in spans]
-    return side_by_side(lambda k: work(*spans[k]), len(spans), n_jobs)
 
 
 def _total(parts: list[np.ndarray]) -> np.ndarray:
@@ -331,22 +313,6 @@ def largest_image(design: Design, matrix: np.ndarray) -> float:
         image = image + matrix[:, -1] if design.intercept else image
         largest = max(largest, float(np.max(np.einsum("ij,ij->i", image, image))))
     return largest
-
-
-def _norms(design: Design, squares: np.ndarray) -> np.ndarray:
-    n = design.shape[0]
-    # Rounding of the sums, and squares that underflow.
-    norms = np.sqrt(squares * (1.0 + 2.0**-50 * (n + 4)) + n * 2.3e-308)
-    return np.append(norms, np.sqrt(n)) if design.intercept else norms
-
-
-def _bordered(design: Design, gram: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    if not design.intercept:
-        return gram
-    border = design.transposed(weights)
-    out = np.empty((len(gram) + 1, len(gram) + 1))
-    out[:-1, :-1], out[-1], out[:, -1] = gram, border, border
-    return out
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:

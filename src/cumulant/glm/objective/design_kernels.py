@@ -130,13 +130,13 @@ def rows_transposed(X, u, first, last, out):
 
 
 @kernel(fastmath=_FAST)
-def rows_squares(X, first, last, out):
-    """Add the sum of ``X[i]^2`` over rows `first` to `last` of a dense matrix to `out`."""
+def rows_squares(X, weights, first, last, out):
+    """Add the sum of ``weights[i] X[i]^2`` over rows `first` to `last` of a dense matrix to `out`."""
     p = X.shape[1]
     for i in range(first, last):
-        row = X[i]
+        row, weight = X[i], weights[i]
         for j in range(p):
-            out[j] += row[j] * row[j]
+            out[j] += weight * (row[j] * row[j])
 
 
 @kernel(fastmath=_FAST)

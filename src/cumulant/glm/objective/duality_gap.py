@@ -12,6 +12,7 @@ row's term at them is at most ``(1 - t)`` times the one at ``s`` plus ``t phi_i(
 products are those of Higham (2002, section 3.1), with sums bounded through the Cauchy-Schwarz inequality.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,22 +55,31 @@ class ScoreError(NamedTuple):
 
 def score_error(problem: GLMProblem, x: np.ndarray, units: np.ndarray) -> ScoreError:
     """The error of ``X x + o``, and of `units` units in the last place of one for each row."""
-    norms, used = problem.design.column_norms, x != 0
-    count = int(np.count_nonzero(used if x.ndim == 1 else used.any(axis=1)))
+    norms = problem.design.column_norms
+    count = np.count_nonzero(x) if x.ndim == 1 else np.count_nonzero(x.any(axis=1))
     longest = min(count, problem.design.longest_row)
     # |sum_j X_ij x_j| <= |norms x| (sum_j X_ij^2 / norms_j^2)^(1/2), and the last sums add up to `count` over the rows.
-    length = np.atleast_1d(np.sqrt(np.sum((norms[:, None] * x.reshape(len(x), -1)) ** 2, axis=0)))
+    length = _lengths(_times_rows(norms, x))
     unit = (longest + 4) * 2.0 * _UNIT
     offset = np.abs(problem.offset) if problem.offset.ndim == 1 else np.abs(problem.offset).max(axis=1)
     rows = _UNIT * (units + 2.0 * offset)
-    width = unit * np.sqrt(longest) * float(length.max()) + float(rows.max())
-    return ScoreError(rows, unit * np.sqrt(count) * length, width)
+    width = unit * math.sqrt(longest) * float(length.max()) + float(rows.max())
+    return ScoreError(rows, unit * math.sqrt(count) * length, width)
+
+
+def _times_rows(factors: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """A factor for each row."""
+    return factors * array if array.ndim == 1 else factors[:, None] * array
+
+
+def _lengths(array: np.ndarray) -> np.ndarray:
+    """The Euclidean length of a vector, or of each column."""
+    return np.sqrt(dot(array, array)) if array.ndim == 1 else np.sqrt(np.square(array).sum(axis=0))
 
 
 def gradient_error(problem: GLMProblem, slope: np.ndarray, share: float = 0.0) -> np.ndarray:
     """A bound on the error of each entry of ``X^T (p s)``, and of a relative change of the slopes by `share`."""
-    mass = problem.row_weights(slope) * slope
-    spread = np.sqrt(np.sum(mass**2, axis=0)) + problem.n_terms * _TINY
+    spread = _lengths(_times_rows(problem.weights, slope)) + problem.n_terms * _TINY
     norms = problem.design.column_norms
     return ((problem.n_terms + 8) * _UNIT + share) * (norms if slope.ndim == 1 else norms[:, None]) * spread
 
@@ -85,7 +95,8 @@ def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient:
         slope, gradient = problem.feasible(slope)
     eta = problem.scores(x)
     losses, slopes = problem.loss.terms(eta)[:2]
-    value = dot(problem.weights, losses) + problem.penalty(x)
+    penalty = problem.penalty(x)
+    value = dot(problem.weights, losses) + penalty
     rows, slack, lack = _rows(problem, x, eta, slope)
     # At least the losses: what a slope loses by shrinking.
     size = dot(problem.weights, np.abs(losses) + 16 * _UNIT * problem.loss.magnitude(eta, slopes))
@@ -97,7 +108,7 @@ def duality_gap(problem: GLMProblem, x: np.ndarray, slope: np.ndarray, gradient:
         slack += share * dot(problem.weights, spread)
     else:
         slack += share * size
-    own, more = _columns(problem, x, gradient, problem.without_intercept(error), size + problem.penalty(x))
+    own, more = _columns(problem, x, gradient, problem.without_intercept(error), size + penalty)
     bound = rows + own
     # The last part is that of the objective as it is reported.
     slack += more + (600 + problem.n_terms / 256) * _UNIT * bound + value_error(problem, value)
@@ -116,16 +127,16 @@ def _rows(problem: GLMProblem, x: np.ndarray, eta: np.ndarray, slope: np.ndarray
         ends = [problem.loss.divergence(eta + way * error.width, slope) for way in (-1.0, 1.0)]
         worst = np.maximum(*(end.value + end.error for end in ends)) - found.value
         return bound, slack + dot(p, np.maximum(worst, 0.0)), found.lack
-    change = np.abs(found.change).reshape(len(eta), -1)
-    first = dot(p * error.rows, change.sum(axis=1))
-    first += float(np.sqrt(np.sum((p[:, None] * change) ** 2, axis=0)) @ error.total)
-    second = dot(p * found.curvature, error.rows**2) + float(np.max(p * found.curvature) * np.max(error.total) ** 2)
+    change, bends = np.abs(found.change), p * found.curvature
+    first = dot(p * error.rows, change if eta.ndim == 1 else change.sum(axis=1))
+    first += float(np.dot(_lengths(_times_rows(p, change)), error.total))
+    second = dot(bends, error.rows**2) + float(bends.max()) * float(error.total.max()) ** 2
     return bound, slack + first + second * float(np.exp((c or 0.0) * error.width)), found.lack
 
 
 def _imbalance(problem: GLMProblem, slope: np.ndarray, lack: float) -> float:
     """The share by which slopes, or the means of several outputs, must change to sum to zero exactly."""
-    mass = problem.row_weights(slope) * slope
+    mass = _times_rows(problem.weights, slope)
     unit = (72 + np.log2(problem.n_terms)) * _UNIT
     if slope.ndim == 1:
         up, down = float(mass[mass > 0].sum()), -float(mass[mass < 0].sum())
@@ -150,10 +161,9 @@ def _columns(problem: GLMProblem, x: np.ndarray, g: np.ndarray, error: np.ndarra
     error = error + 4 * _UNIT * (np.abs(g) + l1)
     found = []
     if l2 > 0:
-        beyond = np.abs(g) - l1
-        moved = w + np.sign(g) * np.maximum(beyond, 0.0) / l2
-        inside = l1 * np.abs(w) + np.where(beyond > 0, l1 * np.sign(g), g) * w
-        own = float(np.sum(0.5 * l2 * moved * moved + np.maximum(inside, 0.0)))
+        inside = np.minimum(np.maximum(g, -l1), l1)
+        moved = w + (g - inside) / l2
+        own = float(np.sum(0.5 * l2 * moved * moved + np.maximum(l1 * np.abs(w) + inside * w, 0.0)))
         found.append((own, float(np.sum(error * (np.abs(moved) + 0.5 * (error / l2))))))
     if l1 > 0:
         own = float(np.sum(0.5 * l2 * w * w + np.maximum(l1 * np.abs(w) + g * w, 0.0)))

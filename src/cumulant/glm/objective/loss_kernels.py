@@ -28,54 +28,65 @@ _LARGEST = 700.0  # the exponential of anything larger counts as infinite
 
 
 @kernel(fastmath=_FAST)
-def _successes(scale, eta, y, constant, value, slope, curvature):
-    for i in range(len(eta)):
-        x = eta[i]
-        e = fast_exp(-abs(x))
-        share = 1.0 / (1.0 + e)  # of the likelier side
-        small = e * share
-        # log(1 + e) = -log(share), where e is not so small that 1 + e loses it: there the series is exact to rounding.
-        tail = -fast_log(share) if e > 1e-5 else e - 0.5 * e * e
-        # What the likelier side loses is small, and must not be lost beside what cancels.
-        side = scale if x >= 0.0 else 0.0
-        value[i] = (side - y[i]) * x + scale * tail + constant[i]
-        slope[i] = (side - y[i]) + scale * (-small if x >= 0.0 else small)
-        curvature[i] = scale * share * small
+def _successes(scale, eta, y):
+    e = fast_exp(-abs(eta))
+    share = 1.0 / (1.0 + e)  # of the likelier side
+    small = e * share
+    # log(1 + e) = -log(share), where e is not so small that 1 + e loses it: there the series is exact to rounding.
+    tail = -fast_log(share) if e > 1e-5 else e - 0.5 * e * e
+    # What the likelier side loses is small, and must not be lost beside what cancels.
+    side = scale if eta >= 0.0 else 0.0
+    slope = (side - y) + scale * (-small if eta >= 0.0 else small)
+    return (side - y) * eta + scale * tail, slope, scale * share * small
 
 
 @kernel(fastmath=_FAST)
-def _poisson(eta, y, constant, value, slope, curvature):
-    for i in range(len(eta)):
-        mean = fast_exp(min(eta[i], _LARGEST))
-        value[i] = mean - y[i] * eta[i] + constant[i]
-        slope[i] = mean - y[i]
-        curvature[i] = mean
+def _poisson(eta, y):
+    mean = fast_exp(min(eta, _LARGEST))
+    return mean - y * eta, mean - y, mean
 
 
 @kernel(fastmath=_FAST)
-def _gamma(eta, y, constant, value, slope, curvature):
-    for i in range(len(eta)):
-        ratio = y[i] * fast_exp(min(-eta[i], _LARGEST))
-        value[i] = eta[i] + ratio + constant[i]
-        slope[i] = 1.0 - ratio
-        curvature[i] = ratio
+def _normal(scale, eta, y):
+    residual = scale * eta - y
+    return 0.5 * residual * residual / scale, residual, scale
+
+
+@kernel(fastmath=_FAST)
+def _gamma(eta, y):
+    ratio = y * fast_exp(min(-eta, _LARGEST))
+    return eta + ratio, 1.0 - ratio, ratio
 
 
 @kernel
+def row_terms(code, scale, eta, y):
+    """Value, slope and curvature of one row; the value without the constant that makes it half a deviance."""
+    if code == 0:
+        return _successes(scale, eta, y)
+    if code == 1:
+        return _poisson(eta, y)
+    return _normal(scale, eta, y) if code == 2 else _gamma(eta, y)
+
+
+@kernel(fastmath=_FAST)
 def terms(code, scale, eta, y, constant, value, slope, curvature):
     """Value, first and second derivative of the loss of each row in its score `eta`; into the last three arrays."""
     if code == 0:
-        _successes(scale, eta, y, constant, value, slope, curvature)
+        for i in range(len(eta)):
+            own, slope[i], curvature[i] = _successes(scale, eta[i], y[i])
+            value[i] = own + constant[i]
     elif code == 1:
-        _poisson(eta, y, constant, value, slope, curvature)
+        for i in range(len(eta)):
+            own, slope[i], curvature[i] = _poisson(eta[i], y[i])
+            value[i] = own + constant[i]
     elif code == 2:
         for i in range(len(eta)):
-            residual = scale * eta[i] - y[i]
-            value[i] = 0.5 * residual * residual / scale
-            slope[i] = residual
-            curvature[i] = scale
+            own, slope[i], curvature[i] = _normal(scale, eta[i], y[i])
+            value[i] = own + constant[i]
     else:
-        _gamma(eta, y, constant, value, slope, curvature)
+        for i in range(len(eta)):
+            own, slope[i], curvature[i] = _gamma(eta[i], y[i])
+            value[i] = own + constant[i]
 
 
 @kernel
@@ -100,19 +111,24 @@ def _entropy_of_successes(scale, slope, y):
 
 
 @kernel
+def row_conjugate(code, scale, slope, y):
+    """The conjugate of the value of `row_terms`; the slope is in the closed domain, or beyond it by rounding."""
+    if code == 0:
+        return _entropy_of_successes(scale, slope, y)
+    if code == 1:
+        mean = max(slope + y, 0.0)
+        return _x_log_x(mean) - mean
+    if code == 2:
+        return slope * (0.5 * slope + y) / scale
+    ratio = max(1.0 - slope, 0.0)
+    return _x_log_x(ratio) - ratio * (1.0 + fast_log(y))
+
+
+@kernel
 def conjugates(code, scale, slope, y, constant, out):
-    """``phi*(slope)`` of each row; slopes are in the closed domain, or beyond it by rounding."""
+    """``phi*(slope)`` of each row."""
     for i in range(len(slope)):
-        if code == 0:
-            out[i] = _entropy_of_successes(scale, slope[i], y[i]) - constant[i]
-        elif code == 1:
-            mean = max(slope[i] + y[i], 0.0)
-            out[i] = _x_log_x(mean) - mean - constant[i]
-        elif code == 2:
-            out[i] = slope[i] * (0.5 * slope[i] + y[i]) / scale
-        else:
-            ratio = max(1.0 - slope[i], 0.0)
-            out[i] = _x_log_x(ratio) - ratio * (1.0 + fast_log(y[i])) - constant[i]
+        out[i] = row_conjugate(code, scale, slope[i], y[i]) - constant[i]
 
 
 @kernel
@@ -237,40 +253,6 @@ def reach(code, scale, slope, y, change):
         if step > room and step > 0.0:
             t = min(t, max(room, 0.0) / step)
     return t
-
-
-@kernel
-def row_terms(code, scale, eta, y):
-    """Value, slope and curvature for one row; the value without the constant that makes it half a deviance."""
-    if code == 0:
-        e = fast_exp(-abs(eta))
-        share = 1.0 / (1.0 + e)
-        small = e * share
-        tail = -fast_log(share) if e > 1e-5 else e - 0.5 * e * e
-        side = scale if eta >= 0.0 else 0.0
-        slope = (side - y) + scale * (-small if eta >= 0.0 else small)
-        return (side - y) * eta + scale * tail, slope, scale * share * small
-    if code == 1:
-        mean = fast_exp(min(eta, _LARGEST))
-        return mean - y * eta, mean - y, mean
-    if code == 2:
-        return 0.5 * scale * eta * eta - y * eta, scale * eta - y, scale
-    ratio = y * fast_exp(min(-eta, _LARGEST))
-    return eta + ratio, 1.0 - ratio, ratio
-
-
-@kernel
-def row_conjugate(code, scale, slope, y):
-    """The conjugate of `row_terms`' value."""
-    if code == 0:
-        return _entropy_of_successes(scale, slope, y)
-    if code == 1:
-        mean = max(slope + y, 0.0)
-        return _x_log_x(mean) - mean
-    if code == 2:
-        return 0.5 * (slope + y) ** 2 / scale
-    ratio = max(1.0 - slope, 0.0)
-    return _x_log_x(ratio) - ratio * (1.0 + fast_log(y))
 
 
 @kernel

@@ -6,7 +6,7 @@ With the natural link, the score ``eta`` of a row is the natural parameter of it
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
@@ -47,77 +47,59 @@ class Divergence(NamedTuple):
     lack: float = 0.0  # for several outputs: how far the means of a row are from adding up to one
 
 
-class Loss(Protocol):
+class Loss:
     """What a solver asks of a loss. `y` is the observations as the loss keeps them; all arrays have one row each."""
 
-    @property
-    def outputs(self) -> int:
-        """Scores per row."""
-        ...
-
-    @property
-    def y(self) -> np.ndarray:
-        """The observations."""
-        ...
-
-    @property
-    def concordance(self) -> float | None:
-        """``c`` with ``|phi'''| <= c phi''`` everywhere, or None where no such number is known."""
-        ...
+    outputs: int = 1  # scores per row
+    concordance: float | None = None  # c with |phi'''| <= c phi'' everywhere, or None where no such number is known
+    y: np.ndarray
+    constant: np.ndarray  # what makes the loss half a deviance
 
     def terms(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value (n,), slope and curvature; for several outputs the curvature is the means."""
-        ...
+        raise NotImplementedError
 
     def apply(self, curvature: np.ndarray, change: np.ndarray) -> np.ndarray:
         """The second derivative times a change of scores."""
-        ...
+        return curvature * change
 
     def conjugate(self, slope: np.ndarray) -> np.ndarray:
         """``phi*(slope)`` of each row."""
-        ...
+        raise NotImplementedError
 
     def reach(self, slope: np.ndarray, change: np.ndarray) -> float:
         """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate."""
-        ...
+        raise NotImplementedError
 
     def divergence(self, eta: np.ndarray, slope: np.ndarray) -> Divergence:
         """How far each score is from the one at which the loss has this slope."""
-        ...
+        raise NotImplementedError
 
     def magnitude(self, eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """At least the size of what is added and subtracted in the value of each row, whose slope is given (n,)."""
-        ...
+        return (1.0 + np.abs(self.y) + np.abs(slope)) * (1.0 + np.abs(eta)) + np.abs(self.constant)
 
     def clipped(self, slope: np.ndarray) -> np.ndarray:
         """Slopes that are beyond the closed domain of the conjugate by rounding, put on its boundary."""
-        ...
+        return slope
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         """The mean of an observation with these scores."""
-        ...
+        raise NotImplementedError
 
     def start(self, weights: np.ndarray) -> np.ndarray:
         """The best scores (outputs,) that are the same for all rows, near enough."""
-        ...
+        raise NotImplementedError
 
-    def take(self, rows: Any) -> "Loss":
+    def take(self, rows: Any) -> Self:
         """The same loss on some of the rows."""
-        ...
-
-
-def _reach(distance: np.ndarray, change: np.ndarray) -> float:
-    """The largest ``t <= 1`` with ``distance - t change >= 0`` for distances that are not negative."""
-    beyond = change > distance
-    return float(np.min(np.maximum(distance[beyond], 0.0) / change[beyond])) if beyond.any() else 1.0
-
-
-def _magnitude(eta: np.ndarray, slope: np.ndarray, y: np.ndarray, constant: np.ndarray) -> np.ndarray:
-    return (1.0 + np.abs(y) + np.abs(slope)) * (1.0 + np.abs(eta)) + np.abs(constant)
+        this: Any = self
+        arrays = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        return replace(this, **{name: np.ascontiguousarray(array[rows]) for name, array in arrays.items()})
 
 
 @dataclass(frozen=True, eq=False)
-class NamedLoss:
+class NamedLoss(Loss):
     """A loss with compiled loops: Bernoulli and binomial (logit), Poisson (log), normal (identity), gamma (log).
 
     The gamma loss ``eta + y exp(-eta) - log y - 1`` has the log link: its natural parameter, minus the inverse of
@@ -130,8 +112,6 @@ class NamedLoss:
     y: np.ndarray
     constant: np.ndarray
 
-    outputs = 1
-
     @property
     def concordance(self):
         """Normal losses are quadratic; of the others the third derivative is at most the second."""
@@ -142,10 +122,6 @@ class NamedLoss:
         value, slope, curvature = np.empty(len(eta)), np.empty(len(eta)), np.empty(len(eta))
         terms(self.code, self.scale, eta, self.y, self.constant, value, slope, curvature)
         return value, slope, curvature
-
-    def apply(self, curvature, change):
-        """See `Loss`."""
-        return curvature * change
 
     def conjugate(self, slope):
         """See `Loss`."""
@@ -167,7 +143,7 @@ class NamedLoss:
         """See `Loss`."""
         if self.code == 2:
             return (np.abs(self.scale * eta) + np.abs(self.y)) ** 2 / self.scale
-        return _magnitude(eta, slope, self.y, self.constant)
+        return super().magnitude(eta, slope)
 
     def clipped(self, slope):
         """See `Loss`."""
@@ -191,13 +167,9 @@ class NamedLoss:
             return np.array([np.log(share / (1 - share))])
         return np.array([np.log(max(mean, 1e-8))])
 
-    def take(self, rows):
-        """See `Loss`."""
-        return replace(self, y=np.ascontiguousarray(self.y[rows]), constant=np.ascontiguousarray(self.constant[rows]))
-
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxLoss:
+class SoftmaxLoss(Loss):
     """The categorical family with one score per class: ``log sum_k exp(eta_k) - eta_y``.
 
     All `outputs` classes have scores of their own, as in scikit-learn: a penalty then treats them alike. `y` holds the
@@ -206,8 +178,6 @@ class SoftmaxLoss:
 
     y: np.ndarray
     outputs: int
-
-    concordance = None
 
     def terms(self, eta):
         """See `Loss`."""
@@ -235,7 +205,9 @@ class SoftmaxLoss:
 
     def reach(self, slope, change):
         """See `Loss`."""
-        return _reach(self._means(slope).ravel(), -change.ravel())
+        means, fall = self._means(slope), -change
+        beyond = fall > means
+        return float(np.min(np.maximum(means[beyond], 0.0) / fall[beyond], initial=1.0))
 
     def divergence(self, eta, slope):
         """See `Loss`."""
@@ -266,13 +238,9 @@ class SoftmaxLoss:
         logs = np.log(np.maximum(np.bincount(self.y, weights=weights, minlength=self.outputs), 1e-3))
         return logs - logs.mean()
 
-    def take(self, rows):
-        """See `Loss`."""
-        return replace(self, y=np.ascontiguousarray(self.y[rows]))
-
 
 @dataclass(frozen=True, eq=False)
-class FamilyLoss:
+class FamilyLoss(Loss):
     """Any family with one natural parameter, by its own `log_partition`, `to_mean`, `fisher` and `conjugate`.
 
     Scores are natural parameters. Where these fill only a half-line, scores outside have infinite loss.
@@ -282,9 +250,6 @@ class FamilyLoss:
     y: np.ndarray  # T(y)
     constant: np.ndarray  # A*(T(y))
 
-    outputs = 1
-    concordance = None
-
     def terms(self, eta):
         """See `Loss`."""
         inside = np.asarray(self.family.in_domain(eta[:, None]))
@@ -292,10 +257,6 @@ class FamilyLoss:
         log_partition, mean, curvature = _by_chunks(_three, self.family, safe)
         value = np.where(inside, log_partition - eta * self.y + self.constant, np.inf)
         return value, mean - self.y, curvature
-
-    def apply(self, curvature, change):
-        """See `Loss`."""
-        return curvature * change
 
     def conjugate(self, slope):
         """See `Loss`."""
@@ -327,20 +288,8 @@ class FamilyLoss:
         conjugate = self.conjugate(slope)
         with np.errstate(invalid="ignore"):
             divergence = np.where(np.isfinite(conjugate), np.maximum(value + conjugate - slope * eta, 0.0), np.inf)
-        cancels = (
-            _magnitude(eta, slope, self.y, self.constant)
-            + np.abs(value)
-            + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
-        )
+        cancels = self.magnitude(eta, slope) + np.abs(value) + np.where(np.isfinite(conjugate), np.abs(conjugate), 0.0)
         return Divergence(divergence, own - slope, curvature, 1.0 + np.abs(eta), 64.0 * _UNIT * cancels)
-
-    def magnitude(self, eta, slope):
-        """See `Loss`."""
-        return _magnitude(eta, slope, self.y, self.constant)
-
-    def clipped(self, slope):
-        """See `Loss`."""
-        return slope
 
     def mean(self, eta):
         """The mean of ``T(y)``."""
@@ -358,10 +307,6 @@ class FamilyLoss:
         if bool(self.family.in_mean_domain(mean)):
             return np.asarray(self.family.to_natural(mean))
         return self._anywhere()
-
-    def take(self, rows):
-        """See `Loss`."""
-        return replace(self, y=self.y[rows], constant=self.constant[rows])
 
 
 def _three(family, values):

@@ -105,6 +105,8 @@ class GLMProblem(Problem):
         """The objective, from a computed `value`; again where losses are differences of larger numbers."""
         if not (isinstance(self.loss, NamedLoss) and self.loss.code in (1, 3)):  # Poisson, gamma
             return value
+        if value > 1e-3 * dot(self.weights, 1.0 + np.abs(self.loss.constant)):
+            return value
         x = np.asarray(x, dtype=np.float64)
         losses = self.loss.divergence(self.scores(x), np.zeros(self.n_terms)).value
         return dot(self.weights, losses) + self.penalty(x)

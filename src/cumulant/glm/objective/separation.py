@@ -45,7 +45,7 @@ def _signs(loss: NamedLoss) -> np.ndarray:
 
 
 def _with_ones(problem: GLMProblem) -> Any:
-    rows = problem.design.sparse()
+    rows = problem.design.by_rows
     return sp.csr_matrix(sp.hstack([rows, np.ones((rows.shape[0], 1))])) if problem.design.intercept else rows
 
 

@@ -2,8 +2,9 @@
 
 import os
 import warnings
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ from cumulant import files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, FileFormatError
 from cumulant.glm.batch.inputs import weights_of
+from cumulant.glm.batch.model_files import saved_parameters
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.design import design_of
 from cumulant.glm.objective.losses import loss_of
@@ -30,47 +32,34 @@ _STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives 
 __all__ = ["OnlineL1"]
 
 
+@dataclass(eq=False, repr=False)
 class OnlineL1(PruningAndPaths, BaseEstimator):
-    """What both learners share. The subclass defines the targets and the loss."""
+    """What both learners share, with the settings of `OnlineLasso`. The subclass defines the targets and the loss."""
 
-    _family: str
-    _code: int
-    classes_: np.ndarray
-    n_features_in_: int
-    n_iter_: int
-    certificate_: Certificate | None
-    refusal_: str
-    status_: str
-    _state: OnlineState
-    _coef: np.ndarray | None
-    _kind: tuple[int, int]
+    l1: float = 0.1
+    formulation: str = "bound"
+    curvature: str = "averaged"
+    x0: float = 1.0
+    z0: float = 1.0
+    step: float = 1.0
+    step_delay: float = 50.0
+    step_power: float = 1.0
+    centring: float = 1.0
+    centring_power: float = 0.9
+    separate_steps: bool = False
+    implicit: bool = False
+    deferral: float = 0.05
+    fit_intercept: bool = True
+    passes: int = 10
+    shuffle: bool = True
+    time_limit: float | None = None
+    random_state: Any = None
+    checkpoint: Any = None
+    callback: Any = None
+    verbose: bool = False
 
-    def __init__(
-        self, l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
-        separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
-        checkpoint, callback, verbose,
-    ):  # fmt: skip
-        self.l1 = l1
-        self.formulation = formulation
-        self.curvature = curvature
-        self.x0 = x0
-        self.z0 = z0
-        self.step = step
-        self.step_delay = step_delay
-        self.step_power = step_power
-        self.centring = centring
-        self.centring_power = centring_power
-        self.separate_steps = separate_steps
-        self.implicit = implicit
-        self.deferral = deferral
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.shuffle = shuffle
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.verbose = verbose
+    _family: ClassVar[str]
+    _code: ClassVar[int]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -279,14 +268,9 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
     def save(self, path: str | os.PathLike):
         """Write the model to a file. What `load` reads continues to learn from the same state."""
         check_is_fitted(self, "_state")
-        settings = self.get_params()
-        if not (settings["random_state"] is None or isinstance(settings["random_state"], int)):
-            settings["random_state"] = None
-        settings["callback"] = settings["checkpoint"] = None
-        settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
         fitted = {"status": self.status_, "refusal": self.refusal_, "n_iter": self.n_iter_}
         fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
-        header = {"parameters": settings, "fitted": fitted}
+        header = {"parameters": saved_parameters(self), "fitted": fitted}
         return files.save(path, type(self).__name__, self._state.arrays() | self._labels(), header)
 
     def _labels(self) -> dict[str, np.ndarray]:

@@ -103,36 +103,6 @@ class OnlineLasso(RegressorMixin, OnlineL1):
 
     _family, _code = "normal", 2
 
-    def __init__(
-        self,
-        l1=0.1,
-        formulation="bound",
-        curvature="averaged",
-        x0=1.0,
-        z0=1.0,
-        step=1.0,
-        step_delay=50.0,
-        step_power=1.0,
-        centring=1.0,
-        centring_power=0.9,
-        separate_steps=False,
-        implicit=False,
-        deferral=0.05,
-        fit_intercept=True,
-        passes=10,
-        shuffle=True,
-        time_limit=None,
-        random_state=None,
-        checkpoint=None,
-        callback=None,
-        verbose=False,
-    ):
-        super().__init__(
-            l1, formulation, curvature, x0, z0, step, step_delay, step_power, centring, centring_power,
-            separate_steps, implicit, deferral, fit_intercept, passes, shuffle, time_limit, random_state,
-            checkpoint, callback, verbose,
-        )  # fmt: skip
-
     @property
     def coef_(self) -> np.ndarray:
         """The weights."""

@@ -4,16 +4,14 @@ A weight is ``w = share * (s0 - s1)`` with slacks ``s0, s1 > 0`` and multipliers
 into positive and negative parts (the slacks are the parts, share 1), form 1 bounds them, ``-u <= w <= u`` (the slacks
 are ``w + u`` and ``u - w``, share 1/2). Slacks are stored, never computed as differences, which would cancel.
 
-An absent feature feels only the barrier and the penalty. Its steps are deferred within a *block* of rows and taken as
-one step when it is next needed: with ``1 - A = prod (1 - a_k)`` and ``mu`` the mean of the barrier parameters weighted
-as in ``M_k = (1 - a_k) M_{k-1} + a_k mu_k``. The recursions that are linear (the averaged curvature, multipliers where
-there is none, products ``s z`` to first order) come out exactly; the rest to first order in ``A``, which is at most
-`deferral`. A longer step is taken by every feature at once. As steps fall like ``1/k``, the number of blocks grows like
-``log(rows) / deferral``: a row costs the time of its own entries, and the rest is a few hundred sweeps in all.
+The steps of an absent feature, which come from the barrier and the penalty alone, are deferred within a *block* of rows
+and taken as one step when it is next needed, with ``1 - A = prod (1 - a_k)`` and ``mu`` the mean of the barrier
+parameters weighted as in ``M_k = (1 - a_k) M_{k-1} + a_k mu_k``. Linear recursions (the averaged curvature, products
+``s z`` to first order) are exact; the rest is exact to first order in ``A``, which is at most `deferral`. With steps of
+``1/k`` there are about ``log(rows) / deferral`` blocks.
 
-An *implicit* step takes the slope of the loss at the score that the row will have after it, not before it (Kulis and
-Bartlett 2010; Toulis and Airoldi 2017): however large its entries are, a row does not carry its own score past the
-best.
+An *implicit* step takes the slope of the loss at the score that the row will have after it (Kulis and Bartlett 2010;
+Toulis and Airoldi 2017).
 """
 
 import numpy as np
@@ -67,6 +65,16 @@ def largest_step(a, s0, s1, z0, z1, d0, d1, e0, e1):
 
 
 @kernel
+def _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1):
+    """A step `t` of feature `j`; returns its part of the gap."""
+    s0[j] = max(s0[j] + t * d0, _FLOOR)
+    s1[j] = max(s1[j] + t * d1, _FLOOR)
+    z0[j] = max(z0[j] + t * e0, _FLOOR)
+    z1[j] = max(z1[j] + t * e1, _FLOOR)
+    return s0[j] * z0[j] + s1[j] * z1[j]
+
+
+@kernel
 def _deferred(history, last, position):
     """The step, the barrier parameter and what is left of the curvature, composed over the rows after `last`."""
     kept = history[0, position] / history[0, last]
@@ -89,10 +97,7 @@ def _catch_up(j, a, mu, faded, form, curvature, s0, s1, z0, z1, h, l1):
     c = _curvature_while_absent(curvature, h[j], faded)
     d0, d1, e0, e1 = direction(form, s0[j], s1[j], z0[j], z1[j], 0.0, c, l1, mu)
     t = largest_step(a, s0[j], s1[j], z0[j], z1[j], d0, d1, e0, e1)
-    s0[j] = max(s0[j] + t * d0, _FLOOR)
-    s1[j] = max(s1[j] + t * d1, _FLOOR)
-    z0[j] = max(z0[j] + t * e0, _FLOOR)
-    z1[j] = max(z1[j] + t * e1, _FLOOR)
+    _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1)
     if curvature == 2:
         h[j] *= faded
     return 1 if t < a else 0
@@ -132,11 +137,7 @@ def _all_step(form, curvature, common, s0, s1, z0, z1, h, gradient, own, l1, mu,
         c = 1.0 if curvature == 0 else (own[j] if curvature == 1 else h[j])
         d0, d1, e0, e1 = direction(form, s0[j], s1[j], z0[j], z1[j], gradient[j], c, l1, mu)
         t = taken if common else largest_step(a, s0[j], s1[j], z0[j], z1[j], d0, d1, e0, e1)
-        s0[j] = max(s0[j] + t * d0, _FLOOR)
-        s1[j] = max(s1[j] + t * d1, _FLOOR)
-        z0[j] = max(z0[j] + t * e0, _FLOOR)
-        z1[j] = max(z1[j] + t * e1, _FLOOR)
-        total += s0[j] * z0[j] + s1[j] * z1[j]
+        total += _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1)
     return total, taken
 
 
@@ -304,11 +305,7 @@ def learn(
                 expected = (1.0 - general) * (s0[j] * z0[j] + s1[j] * z1[j]) + 2.0 * general * mu
                 d0, d1, e0, e1 = direction(form, s0[j], s1[j], z0[j], z1[j], slope * values[e], c, l1, mu)
                 t = taken if common else largest_step(a, s0[j], s1[j], z0[j], z1[j], d0, d1, e0, e1)
-                s0[j] = max(s0[j] + t * d0, _FLOOR)
-                s1[j] = max(s1[j] + t * d1, _FLOOR)
-                z0[j] = max(z0[j] + t * e0, _FLOOR)
-                z1[j] = max(z1[j] + t * e1, _FLOOR)
-                scalars[GAP] += s0[j] * z0[j] + s1[j] * z1[j] - expected
+                scalars[GAP] += _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1) - expected
                 last[j] = position
         if intercept:  # not constrained, so a scaled gradient step
             scalars[INTERCEPT] -= general * slope / flat

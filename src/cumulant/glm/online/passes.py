@@ -28,7 +28,7 @@ class PassState(NamedTuple):
 def rows_of_a_step(problem: GLMProblem) -> int:
     """As many rows as have the entries of one step, and at least one."""
     n = problem.n_terms
-    return int(np.clip(_CHUNK * n // max(problem.design.sparse().nnz, 1), 1, n))
+    return int(np.clip(_CHUNK * n // max(problem.design.by_rows.nnz, 1), 1, n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class OnlinePasses(Solver):
         if first == 0 and self.shuffle:
             order = state.rng.permutation(n)
         some = order[first : first + rows_of_a_step(problem)]
-        learner.learn(self.settings, problem.design.sparse(), problem.loss.y, self.weights, some)
+        learner.learn(self.settings, problem.design.by_rows, problem.loss.y, self.weights, some)
         return PassState(tuple(learner.arrays().values()), order, state.rng)
 
     def solution(self, problem: GLMProblem, state: PassState) -> np.ndarray:

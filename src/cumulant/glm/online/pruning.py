@@ -1,4 +1,4 @@
-"""What setting small weights to zero does, and fits at several penalties, for the on-line learners."""
+"""Setting small weights to zero, and fits at several penalties, for the on-line learners."""
 
 from dataclasses import replace
 from numbers import Real
@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from cumulant.certificates import Certificate, Subject
+from cumulant.glm.batch.penalty_path import PenaltyPath, degrees_of_freedom, penalties_of
 from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.online.state import OnlineState
 
-__all__ = ["Pruning", "PruningAndPaths", "RegularizationPath"]
+__all__ = ["Pruning", "PruningAndPaths"]
 
 
 class Pruning(NamedTuple):
@@ -31,26 +33,18 @@ class Pruning(NamedTuple):
     mean_change: float
 
 
-class RegularizationPath(NamedTuple):
-    """Fits at several penalties, in the order given: weights (penalties, features), intercepts, certificates.
-
-    ``certificates[i].verify(subjects[i])`` issues a certificate again.
-
-    Carbonetto (2009, section 2.5) draws such paths.
-
-    >>> RegularizationPath(np.array([0.1]), np.zeros((1, 3)), np.zeros(1), (), ()).coef.shape
-    (1, 3)
-    """
-
-    l1: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-    certificates: tuple[Certificate, ...]
-    subjects: tuple[Subject, ...]
-
-
 class PruningAndPaths:
     """`prune` and `regularization_path` for an estimator that has the settings and the passes of `OnlineL1`."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+    n_iter_: int
+    certificate_: Certificate | None
+    refusal_: str
+    status_: str
+    _state: OnlineState
+    _coef: np.ndarray | None
+    _kind: tuple[int, int]
 
     def prune(self: Any, fraction: float = 0.43, X: Any = None) -> Pruning:
         """Set the given share of the weights, the smallest in absolute value, to exactly zero.
@@ -79,7 +73,7 @@ class PruningAndPaths:
             self.refusal_ = "no certificate: weights were set to zero since; certify(X, y) gives one"
         return Pruning(count, threshold, float(changes.max()), float(changes.mean()))
 
-    def regularization_path(self: Any, X: Any, y: Any, l1s: Any = None, warm_start: bool = True) -> RegularizationPath:
+    def regularization_path(self: Any, X: Any, y: Any, l1s: Any = None, warm_start: bool = True) -> PenaltyPath:
         """Fits at each penalty of `l1s`, by default 20 from the largest useful one to a thousandth of it.
 
         With `warm_start` each begins where the last ended, slacks and multipliers raised to at least a hundredth of
@@ -90,14 +84,8 @@ class PruningAndPaths:
         X, y = model._rows(X, y, reset=True)
         targets, weights = model._first_targets(y), np.ones(len(y))
         problem = model._problem(X, targets, weights, 1.0)
-        if l1s is None:
-            slope = problem.loss.terms(problem.scores(problem.constant_start()))[1]
-            top = float(np.max(np.abs(problem.without_intercept(problem.loss_gradient(slope)))))
-            l1s = np.geomspace(top, 1e-3 * top, 20)
-        penalties = np.asarray(l1s, dtype=np.float64)
-        if penalties.ndim != 1 or not len(penalties) or not np.all((penalties > 0) & np.isfinite(penalties)):
-            raise ValueError(f"l1s must be a sequence of positive numbers; got {l1s!r}")
-        rng, rows = self._rng(), []
+        penalties = penalties_of(l1s, problem, 20, 1e-3)
+        rng, fits = self._rng(), []
         for number, l1 in enumerate(penalties):
             if number and warm_start:
                 model._state = model._state.restarted()
@@ -109,6 +97,6 @@ class PruningAndPaths:
                 raise KeyboardInterrupt
             w, b = (result.x[:-1], result.x[-1]) if self.fit_intercept else (result.x, 0.0)
             certificate = result.certificate or certify_glm_gap(posed, result.x)
-            rows.append((w, b, certificate, Subject(posed, result.x)))
-        coefs, intercepts, certificates, subjects = zip(*rows, strict=True)
-        return RegularizationPath(penalties, np.array(coefs), np.array(intercepts), certificates, subjects)
+            freedom = degrees_of_freedom(posed, result.x)
+            fits.append((w, b, float(result.value), freedom, certificate, Subject(posed, result.x)))
+        return PenaltyPath.of(penalties, fits)

@@ -89,12 +89,6 @@ class OnlineState:
         return fresh
 
     @property
-    def n_bytes(self) -> int:
-        """Memory."""
-        arrays = [getattr(self, each.name) for each in fields(self) if each.init]
-        return sum(array.nbytes for array in (*arrays, *self._work))
-
-    @property
     def rows(self) -> int:
         """Rows learned so far."""
         return int(self.counters[kernels.ROWS])

@@ -114,7 +114,7 @@ class ColumnPool:
 def _transposed(design: Design, columns: np.ndarray) -> Design:
     if isinstance(design, DenseDesign):
         return DenseDesign(np.ascontiguousarray(np.take(design.X, columns, axis=1).T), False, design.n_jobs)
-    return SparseDesign(sp.csr_matrix(design.by_columns()[:, columns].T), False, design.n_jobs)
+    return SparseDesign(sp.csr_matrix(design.by_columns[:, columns].T), False, design.n_jobs)
 
 
 jax.tree_util.register_pytree_node(

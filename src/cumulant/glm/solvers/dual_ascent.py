@@ -106,7 +106,7 @@ class GLMDualAscent(Solver):
         if not problem.l2 > 0:
             raise ValueError(f"solver='sdca' needs l2 > 0; got {problem.l2}")
         columns = problem.design.shape[1] - problem.design.intercept
-        rows, centre = problem.design.sparse(), np.zeros(columns)
+        rows, centre = problem.design.by_rows, np.zeros(columns)
         if problem.design.intercept and isinstance(problem.design, DenseDesign):
             # Features less their means leave the intercept little to do with the weights: the two converge together.
             centre = problem.weights @ problem.design.X

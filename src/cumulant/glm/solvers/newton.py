@@ -12,6 +12,7 @@ from cumulant.glm.objective.certify import certify_glm_concordance, certify_glm_
 from cumulant.glm.objective.design import dot
 from cumulant.glm.objective.duality_gap import PrimalDual
 from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.solvers.line_search import Point, descended, point_at
 from cumulant.glm.solvers.newton_step import (
     NO_FACTOR,
     Direction,
@@ -26,7 +27,6 @@ from cumulant.optim.protocol import Solver
 
 __all__ = ["GLMNewton", "NewtonState", "starting_point"]
 
-_ARMIJO = 1e-4
 _AFFORDABLE = 3.0  # products in the time of a factorisation from which an old factor is tried first
 _MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
 
@@ -86,14 +86,8 @@ class GLMNewton(Solver):
         """Losses at `x0`."""
         if problem.l1:
             raise ValueError("Newton's method needs a differentiable objective: l1 must be 0")
-        x = np.array(x0, dtype=np.float64)
-        eta = problem.scores(x)
-        losses, slope, curvature = problem.loss.terms(eta)
-        value = dot(problem.weights, losses) + problem.penalty(x)
-        return NewtonState(
-            x, value, eta, slope, curvature, -np.inf, slope, problem.without_intercept(x), np.inf, 0.0, 1, False,
-            NO_FACTOR, 0,
-        )  # fmt: skip
+        at = point_at(problem, x0)
+        return NewtonState(*at, -np.inf, at.slope, problem.without_intercept(at.x), np.inf, 0.0, 1, False, NO_FACTOR, 0)
 
     def step(self, problem: GLMProblem, state: NewtonState) -> NewtonState:
         """One step."""
@@ -103,23 +97,13 @@ class GLMNewton(Solver):
         forcing = min(0.5, np.sqrt(size / first)) if first else 0.5  # superlinear: Dembo, Eisenstat, Steihaug 1982
         found, factor, spent = self._direction(problem, state, gradient, forcing)
         decline = -dot(gradient, found.step)
-        length, trial = 1.0, None
-        while decline > 0 and length > 1e-10:
-            x = state.x + length * found.step
-            eta = state.eta + length * found.change
-            losses, slope, curvature = problem.loss.terms(eta)
-            value = dot(problem.weights, losses) + problem.penalty(x)
-            if value <= state.value - _ARMIJO * length * decline:
-                trial = (x, value, eta, slope, curvature)
-                break
-            length *= 0.5
-        passes = state.passes + 3 + 2 * found.products
-        moved = (state.x, state.value, state.eta, state.slope, state.curvature) if trial is None else trial
+        trial = descended(problem, state, found.step, found.change, decline)
+        moved, passes = trial or Point(*state[:5]), state.passes + 3 + 2 * found.products
         lower, dual, dual_gradient = state.lower, state.dual, state.dual_gradient
-        if problem.l2 > 0 and decline <= 0.1 * moved[1]:  # before, the bound is too weak to be of use
-            slopes, promise = dual_slopes(problem, state.x, state.slope, state.curvature, gradient, found)
+        if problem.l2 > 0 and decline <= 0.1 * moved.value:  # before, the bound is too weak to be of use
+            slopes, promise = dual_slopes(problem, state, gradient, found)
             # The promised value needs no product with the matrix. It is computed, by one, when it is good enough.
-            if promise > lower and (moved[1] - promise <= self.tol * moved[1] or trial is None):
+            if promise > lower and (moved.value - promise <= self.tol * moved.value or trial is None):
                 slopes, gradient = problem.feasible(slopes)
                 promise = problem.dual_value(slopes, gradient)
                 passes += 1
@@ -128,7 +112,7 @@ class GLMNewton(Solver):
         decrement = float(np.sqrt(max(decline, 0.0)))
         stuck = trial is None
         if problem.l2 == 0:  # where there is no bound, what a Newton step promises decides
-            stuck = stuck or decline <= min(self.tol, 1e-6) ** 2 * abs(moved[1])
+            stuck = stuck or decline <= min(self.tol, 1e-6) ** 2 * abs(moved.value)
         return NewtonState(*moved, lower, dual, dual_gradient, decrement, first, passes, stuck, factor, spent)
 
     def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:

@@ -10,6 +10,7 @@ from scipy.linalg import get_lapack_funcs
 
 from cumulant.glm.objective.design import DenseDesign, dot
 from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.solvers.line_search import linear_slopes, point_at
 from cumulant.threads import one_blas_thread
 
 __all__ = [
@@ -205,37 +206,27 @@ def _conjugate_gradients(problem, curvature, gradient, forcing, enough, factor, 
     return Direction(step, problem.design.times(step), residual, count, solved)
 
 
-def dual_slopes(
-    problem: GLMProblem,
-    x: np.ndarray,
-    slope: np.ndarray,
-    curvature: np.ndarray,
-    gradient: np.ndarray,
-    found: Direction,
-) -> tuple[np.ndarray, float]:
-    """Dual slopes from the linear model of a Newton step, and their dual value as the step promises it.
+def dual_slopes(problem: GLMProblem, at: Any, gradient: np.ndarray, found: Direction) -> tuple[np.ndarray, float]:
+    """Dual slopes from the linear model of a Newton step at a `Point`, and their dual value as the step promises it.
 
     At ``x + d`` the linear model of the slopes is ``s + phi'' X d``, and Newton's equation says that its ``X^T (p s)``
     is ``-l2 (w + d)``, the optimality condition, up to the residual. So these slopes are optimal to second order in
     ``d`` where those of ``x + d`` itself would leave the gap ``|gradient|^2 / (2 l2)``.
     """
-    change = problem.loss.apply(curvature, found.change)
-    t = problem.loss.reach(slope, change)
-    moved = slope + t * change
+    moved, t = linear_slopes(problem, at, found.change)
     # (1 - t) X^T (p s) + t (-l2 (w + d) - residual)
-    target = -t * (problem.ridge(x + found.step) + found.residual)
+    target = -t * (problem.ridge(at.x + found.step) + found.residual)
     if t < 1:
-        target = target + (1 - t) * (gradient - problem.ridge(x))
+        target = target + (1 - t) * (gradient - problem.ridge(at.x))
     return moved, problem.dual_value(moved, problem.without_intercept(target))
 
 
 def newton_slopes(problem: GLMProblem, x: Any) -> np.ndarray:
     """Dual slopes from one Newton step at `x`, solved as exactly as can be."""
-    x = np.asarray(x, dtype=np.float64)
-    _, slope, curvature = problem.loss.terms(problem.scores(x))
-    gradient = problem.loss_gradient(slope) + problem.ridge(x)
+    at = point_at(problem, x)
+    gradient = problem.loss_gradient(at.slope) + problem.ridge(at.x)
     if is_small(problem):
-        found, _ = by_factorisation(problem, curvature, gradient)
+        found, _ = by_factorisation(problem, at.curvature, gradient)
     else:
-        found = by_conjugate_gradients(problem, curvature, gradient, 1e-10, 0.0)
-    return dual_slopes(problem, x, slope, curvature, gradient, found)[0]
+        found = by_conjugate_gradients(problem, at.curvature, gradient, 1e-10, 0.0)
+    return dual_slopes(problem, at, gradient, found)[0]

@@ -1,5 +1,7 @@
 """Proximal Newton steps for an objective with an l1 penalty: a quadratic model, minimised by coordinate descent."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,15 +12,15 @@ from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.objective.design import dot
 from cumulant.glm.objective.duality_gap import PrimalDual
 from cumulant.glm.objective.problem import GLMProblem
-from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_gram
-from cumulant.glm.solvers.newton_step import is_small
-from cumulant.glm.solvers.quadratic_model import minimise_model, polish
+from cumulant.glm.solvers.line_search import Point, descended, linear_slopes, point_at
+from cumulant.glm.solvers.newton_step import SMALL, is_small
+from cumulant.glm.solvers.quadratic_model import polish
 from cumulant.optim.protocol import Solver
 
-__all__ = ["ByDuality", "GLMProximalNewton", "ProximalState"]
+__all__ = ["ByDuality", "GLMProximalNewton", "ProximalState", "best_dual"]
 
-_ARMIJO, _SWEEPS, _ROUNDS = 1e-4, 50, 50
+_SWEEPS, _ROUNDS = 50, 50
 
 
 class ProximalState(NamedTuple):
@@ -61,9 +63,9 @@ class ByDuality(Solver):
 class GLMProximalNewton(ByDuality):
     """Proximal Newton steps (Lee, Sun and Saunders 2014) with a line search, for ``l1 > 0`` and ``l2 >= 0``.
 
-    The model of a step is minimised by coordinate descent, as glmnet does, on the Hessian where it is small (and then
-    exactly, once the signs are found) and else by columns, coordinates at zero being visited rarely. A lower bound
-    comes from the slopes, shrunk until they satisfy the constraints of the dual.
+    For at most 500 columns times outputs. The model of a step is minimised by coordinate descent on the Hessian, as
+    glmnet does, and exactly once the signs are found. A lower bound comes from the slopes, shrunk until they satisfy
+    the constraints of the dual.
 
     Parameters
     ----------
@@ -89,64 +91,51 @@ class GLMProximalNewton(ByDuality):
         """Losses at `x0`, and a lower bound on the minimum."""
         if not problem.l1 > 0:
             raise ValueError(f"proximal Newton steps are for l1 > 0; got l1 = {problem.l1}")
-        if problem.loss.outputs > 1 and not is_small(problem):
+        if not is_small(problem):
             raise ValueError(
-                f"an l1 penalty with several outputs is for small models: columns times classes must be at most 500; "
-                f"got {int(np.prod(problem.shape))}"
+                f"proximal Newton steps are for small models, of at most {SMALL} columns times outputs: use "
+                f"GLMWorkingSet; got {math.prod(problem.shape)}"
             )
-        x = np.array(x0, dtype=np.float64)
-        eta = problem.scores(x)
-        losses, slope, curvature = problem.loss.terms(eta)
-        value = dot(problem.weights, losses) + problem.penalty(x)
-        return ProximalState(x, value, eta, slope, curvature, problem.lower_bound(slope), slope, 0, False)
+        at = point_at(problem, x0)
+        return ProximalState(*at, problem.lower_bound(at.slope), at.slope, 0, False)
 
     def step(self, problem: GLMProblem, state: ProximalState) -> ProximalState:
         """One step."""
         gradient = problem.loss_gradient(state.slope) + problem.ridge(state.x)
         gap = state.value - state.lower
         precision = min(1e-3 * gap, 1e-2 * self.tol * state.value) / problem.shape[0]
-        step, change, sweeps = _minimise_model(problem, state, gradient, max(precision, 1e-30))
+        step, sweeps = _minimise_model(problem, state, gradient, max(precision, 1e-30))
+        change = problem.design.times(step)
         before, after = (float(np.abs(problem.without_intercept(at)).sum()) for at in (state.x, state.x + step))
         decline = -dot(gradient, step) - problem.l1 * (after - before)
-        length, trial = 1.0, None
-        while decline > 0 and length > 1e-10:
-            x = state.x + length * step
-            eta = state.eta + length * change
-            losses, slope, curvature = problem.loss.terms(eta)
-            value = dot(problem.weights, losses) + problem.penalty(x)
-            if value <= state.value - _ARMIJO * length * decline:
-                trial = (x, value, eta, slope, curvature)
-                break
-            length *= 0.5
-        moved = (state.x, state.value, state.eta, state.slope, state.curvature) if trial is None else trial
-        bends = problem.loss.apply(state.curvature, change)
-        linear = state.slope + problem.loss.reach(state.slope, bends) * bends
-        candidates = [(state.lower, state.dual)]
-        candidates += [(problem.lower_bound(slopes), slopes) for slopes in (moved[3], linear)]
-        lower, dual = max(candidates, key=lambda pair: pair[0])
+        trial = descended(problem, state, step, change, decline)
+        moved = trial or Point(*state[:5])
+        lower, dual = best_dual(problem, state, moved, change, problem.lower_bound)
         return ProximalState(*moved, lower, dual, state.sweeps + sweeps, trial is None)
 
 
-def _minimise_model(problem, state, gradient, precision):
-    step = np.zeros(gradient.size)
-    if is_small(problem):
-        penalised = np.ones(problem.shape, dtype=np.bool_)
-        if problem.design.intercept:
-            penalised[-1] = False
-        hessian = problem.hessian(state.curvature)
-        flat, x, free = gradient.ravel(), state.x.ravel(), ~penalised.ravel()
-        sweeps = 0
-        for _ in range(_ROUNDS):
-            made = descend_gram(hessian, flat, x, problem.l1, penalised.ravel(), _SWEEPS, precision, step)
-            sweeps += made
-            settled = polish(hessian, flat, x, problem.l1, free, step)
-            if made < _SWEEPS and settled:
-                break
-        step = step.reshape(problem.shape)
-        return step, problem.design.times(step), sweeps
-    pool = ColumnPool(problem.design, np.arange(len(problem.without_intercept(state.x))))
-    x = problem.without_intercept(state.x)
-    enough = max(problem.shape[0] * precision, 1e-30)
-    found = minimise_model(problem, pool, x, state.slope, state.curvature, enough, enough)
-    step = found.w - x
-    return np.append(step, found.shift) if problem.design.intercept else step, found.change, found.sweeps
+def best_dual(
+    problem: GLMProblem, state: Any, moved: Point, change: np.ndarray, bound: Callable[[np.ndarray], float]
+) -> tuple[float, np.ndarray]:
+    """The best lower bound after a step, and its slopes: those of the state, of the new iterate, or their linear model.
+
+    The linear model is the better one once steps are short.
+    """
+    candidates = [(bound(slopes), slopes) for slopes in (moved.slope, linear_slopes(problem, state, change)[0])]
+    return max([(state.lower, state.dual), *candidates], key=lambda pair: pair[0])
+
+
+def _minimise_model(problem, state, gradient, precision) -> tuple[np.ndarray, int]:
+    step, sweeps = np.zeros(gradient.size), 0
+    penalised = np.ones(problem.shape, dtype=np.bool_)
+    if problem.design.intercept:
+        penalised[-1] = False
+    hessian = problem.hessian(state.curvature)
+    flat, x, free = gradient.ravel(), state.x.ravel(), ~penalised.ravel()
+    for _ in range(_ROUNDS):
+        made = descend_gram(hessian, flat, x, problem.l1, penalised.ravel(), _SWEEPS, precision, step)
+        sweeps += made
+        settled = polish(hessian, flat, x, problem.l1, free, step)
+        if made < _SWEEPS and settled:
+            break
+    return step.reshape(problem.shape), sweeps

@@ -74,16 +74,11 @@ def _by_gram(problem, gram, gradient, w, energy, enough, wanted) -> int:
         sweeps += made
         if gap <= enough:
             break
-        step = np.zeros(len(w))
-        active = np.flatnonzero(w)
+        active, step = np.flatnonzero(w), np.zeros(len(w))
         if len(active) ** 3 > 3 * _CHEAP:
             continue
-        part = np.ix_(active, active)
-        hessian = gram[part] + problem.l2 * np.eye(len(active))
-        moved, flips = np.zeros(len(active)), _FEW if number < _PATIENCE else _FLIPS
-        slope, free = slopes[active] + problem.l2 * w[active], np.zeros(len(active), bool)
-        settled = polish(hessian, slope, w[active], problem.l1, free, moved, flips)
-        step[active] = moved
+        flips = _FEW if number < _PATIENCE else _FLIPS
+        step[active], settled = _polished(problem, gram[np.ix_(active, active)], slopes[active], w[active], flips)
         energy += dot(step, 2.0 * slopes + (bent := gram @ step))
         slopes += bent
         w += step
@@ -119,13 +114,19 @@ def _polish_columns(problem, pool, weights, sums, total, slopes, w, image) -> bo
     part = pool.part(active)
     if active.size == 0 or active.size * part.rows.size + active.size**3 / 3 > _CHEAP:
         return True
-    hessian = part.gram(weights) - np.outer(sums[active], sums[active] / total) + problem.l2 * np.eye(active.size)
-    moved = np.zeros(active.size)
-    slope = slopes[active] + problem.l2 * w[active]
-    settled = polish(hessian, slope, w[active], problem.l1, np.zeros(active.size, bool), moved)
+    gram = part.gram(weights) - np.outer(sums[active], sums[active] / total)
+    moved, settled = _polished(problem, gram, slopes[active], w[active], _FLIPS)
     w[active] += moved
     image += part.times(moved)
     return settled
+
+
+def _polished(problem, gram, slopes, w, flips) -> tuple[np.ndarray, bool]:
+    """The step of `polish` from weights of which none is zero, and whether none becomes it."""
+    step = np.zeros(len(w))
+    hessian, gradient = gram + problem.l2 * np.eye(len(w)), slopes + problem.l2 * w
+    settled = polish(hessian, gradient, w, problem.l1, np.zeros(len(w), bool), step, flips)
+    return step, settled
 
 
 def polish(hessian: Any, gradient: Any, x: Any, l1: float, free: Any, step: np.ndarray, flips: int = _FLIPS) -> bool:

@@ -11,8 +11,9 @@ from cumulant.glm.objective.design import dot
 from cumulant.glm.objective.losses import NamedLoss
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.column_pool import ColumnPool
+from cumulant.glm.solvers.line_search import Point, descended, point_at
 from cumulant.glm.solvers.newton_step import SMALL
-from cumulant.glm.solvers.proximal_newton import ByDuality, GLMProximalNewton
+from cumulant.glm.solvers.proximal_newton import ByDuality, GLMProximalNewton, ProximalState, best_dual
 from cumulant.glm.solvers.quadratic_model import minimise_model
 from cumulant.threads import one_blas_thread
 
@@ -22,7 +23,6 @@ _LEAST, _PER_ROOT = 40, 4.0  # columns in the first working set: at least, and f
 _NEAR = 0.8  # of the penalty: columns with smaller correlations are left out
 _KEPT = 0.75  # of a set: if fewer are still near, the others leave it
 _INNER = 20  # proximal Newton steps on one set, at most
-_ARMIJO = 1e-4
 NO_COLUMNS = np.empty(0, np.int64)
 
 
@@ -41,21 +41,6 @@ class WorkingState(NamedTuple):
     dual_gradient: np.ndarray
     correlation: np.ndarray
     pool: ColumnPool  # without columns before the first step
-    sweeps: int
-    stuck: bool
-
-
-class _Part(NamedTuple):
-    """An iterate on the columns of a working set, with dual slopes that are feasible there."""
-
-    w: np.ndarray
-    intercept: float
-    value: float
-    eta: np.ndarray
-    slope: np.ndarray
-    curvature: np.ndarray
-    lower: float
-    dual: np.ndarray
     sweeps: int
     stuck: bool
 
@@ -95,38 +80,29 @@ class GLMWorkingSet(ByDuality):
         """Losses at `x0`, and a lower bound on the minimum."""
         if not problem.l1 > 0:
             raise ValueError(f"working sets are for l1 > 0; got l1 = {problem.l1}")
-        x = np.array(x0, dtype=np.float64)
-        eta = problem.scores(x)
-        losses, slope, curvature = problem.loss.terms(eta)
-        value = dot(problem.weights, losses) + problem.penalty(x)
-        return WorkingState(
-            x,
-            value,
-            eta,
-            slope,
-            curvature,
-            *_bound_of_all_columns(problem, slope),
-            ColumnPool(problem.design, NO_COLUMNS),
-            0,
-            False,
-        )
+        at = point_at(problem, x0)
+        pool = ColumnPool(problem.design, NO_COLUMNS)
+        return WorkingState(*at, *_bound_of_all_columns(problem, at.slope), pool, 0, False)
 
     def step(self, problem: GLMProblem, state: WorkingState) -> WorkingState:
         """Minimise over one working set."""
         if problem.loss.outputs > 1:
-            x, found = self._several_outputs(problem, state)
-            grown, pool = False, state.pool
+            grown, pool, columns = False, state.pool, _small_set(problem, state)
+            kept = _places(problem, columns)
+            found = self._several_outputs(problem, state, columns, kept)
         else:
             pool, grown = _grown(problem, state)
-            x, found = self._one_output(problem, state, pool, grown)
+            kept = _places(problem, pool.columns)
+            found = self._one_output(problem, state, pool, kept, grown)
+        x = np.zeros_like(state.x)
+        x[kept] = found.x
         lower, dual, gradient, correlation = _bound_of_all_columns(problem, found.dual)
         if lower <= state.lower:
             lower, dual, gradient = state.lower, state.dual, state.dual_gradient
         stuck = found.value >= state.value and lower <= state.lower and not grown
         return WorkingState(
-            x, found.value, found.eta, found.slope, found.curvature, lower, dual, gradient, correlation, pool,
-            found.sweeps, stuck,
-        )  # fmt: skip
+            x, *found[1:5], lower, dual, gradient, correlation, pool, state.sweeps + found.sweeps, stuck
+        )
 
     def certify(self, problem: GLMProblem, state: WorkingState) -> Certificate:
         """By duality."""
@@ -135,39 +111,32 @@ class GLMWorkingSet(ByDuality):
     def _enough(self, state: WorkingState) -> float:
         return max(0.2 * self.tol * state.value, 0.05 * (state.value - state.lower))
 
-    def _one_output(self, problem, state, pool, grown) -> tuple[np.ndarray, _Part]:
-        intercept = problem.design.intercept
+    def _one_output(self, problem, state, pool, kept, grown) -> ProximalState:
         wanted = 0.2 * self.tol * state.value
         enough = self._enough(state) if grown else wanted  # this may be the last
-        found = _Part(
-            state.x[pool.columns], state.x[-1] if intercept else 0.0, state.value, state.eta, state.slope,
-            state.curvature, -np.inf, state.slope, state.sweeps, False,
-        )  # fmt: skip
+        at = Point(*state[:5])._replace(x=state.x[kept])
+        found = ProximalState(*at, -np.inf, state.slope, 0, False)
         with one_blas_thread():
             for _ in range(_INNER):
                 found = _newton(problem, pool, found, enough, 0.5 * wanted)
                 if found.stuck or found.value - found.lower <= enough:
                     break
-        x = np.zeros_like(state.x)
-        x[pool.columns] = found.w
-        if intercept:
-            x[-1] = found.intercept
-        return x, found
+        return found
 
-    def _several_outputs(self, problem, state) -> tuple[np.ndarray, Any]:
-        columns = _small_set(problem, state)
+    def _several_outputs(self, problem, state, columns, kept) -> ProximalState:
         part = replace(problem, design=problem.design.columns(columns))
-        kept = np.append(columns, len(state.x) - 1) if problem.design.intercept else columns
-        inner = GLMProximalNewton(self.tol)
+        inner, enough = GLMProximalNewton(self.tol), self._enough(state)
         found = inner.init(part, state.x[kept], None)
-        enough = self._enough(state)
         for _ in range(_INNER):
             if found.stuck or found.value - found.lower <= enough:
                 break
             found = inner.step(part, found)
-        x = np.zeros_like(state.x)
-        x[kept] = found.x
-        return x, found._replace(sweeps=state.sweeps + found.sweeps)
+        return found
+
+
+def _places(problem: GLMProblem, columns: np.ndarray) -> np.ndarray:
+    """Where the parameters of some columns, and the intercept last, are among all."""
+    return np.append(columns, problem.shape[0] - 1) if problem.design.intercept else columns
 
 
 def _bound_of_all_columns(problem: GLMProblem, slope: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
@@ -208,39 +177,26 @@ def _largest(correlation: np.ndarray, count: int, least: float) -> np.ndarray:
     return np.sort(some[correlation[some] > least])
 
 
-def _newton(problem: GLMProblem, pool: ColumnPool, at: _Part, enough: float, wanted: float) -> _Part:
-    """One proximal Newton step with a line search, and a lower bound on the minimum over the set."""
+def _newton(problem: GLMProblem, pool: ColumnPool, at: ProximalState, enough: float, wanted: float) -> ProximalState:
+    """One proximal Newton step with a line search on the columns of a pool, and a lower bound on the minimum there."""
+    before = problem.without_intercept(at.x)
+    some: Any = slice(None)
     if not pool.kept.size:  # the Gram matrix is for this step only: leave out what the step will not move
         correlation = pool.transposed(problem.weights * at.slope)
-        some = np.flatnonzero((at.w != 0) | (np.abs(correlation) > _NEAR * problem.l1))
-        model = minimise_model(problem, pool.part(some), at.w[some], at.slope, at.curvature, 0.5 * enough, wanted)
-        w = at.w.copy()
-        w[some] = model.w
-        model = model._replace(w=w)
-    else:
-        model = minimise_model(problem, pool, at.w, at.slope, at.curvature, 0.5 * enough, wanted)
-    step, before = model.w - at.w, float(np.abs(at.w).sum())
-    decline = -dot(problem.weights * at.slope, model.change) - problem.l2 * dot(at.w, step)
-    decline -= problem.l1 * (float(np.abs(model.w).sum()) - before)
-    length, moved = 1.0, None
-    while decline > 0 and length > 1e-10:
-        w = model.w if length == 1 else at.w + length * step
-        eta = at.eta + length * model.change
-        losses, slope, curvature = problem.loss.terms(eta)
-        penalty = problem.l1 * float(np.abs(w).sum()) + 0.5 * problem.l2 * dot(w, w)
-        value = dot(problem.weights, losses) + penalty
-        if value <= at.value - _ARMIJO * length * decline:
-            moved = (w, at.intercept + length * model.shift, value, eta, slope, curvature)
-            break
-        length *= 0.5
-    stuck = moved is None
-    moved = moved or at[:6]
-    # Besides the slopes of the iterate, the linear model of them: the better ones once steps are short.
-    bends = problem.loss.apply(at.curvature, model.change)
-    linear = at.slope + problem.loss.reach(at.slope, bends) * bends
-    candidates = [(at.lower, at.dual)] + [(_bound(problem, pool, slopes), slopes) for slopes in (moved[4], linear)]
-    lower, dual = max(candidates, key=lambda pair: pair[0])
-    return _Part(*moved, lower, dual, at.sweeps + model.sweeps, stuck)
+        some = np.flatnonzero((before != 0) | (np.abs(correlation) > _NEAR * problem.l1))
+    part = pool if pool.kept.size else pool.part(some)
+    model = minimise_model(problem, part, before[some], at.slope, at.curvature, 0.5 * enough, wanted)
+    after = before.copy()
+    after[some] = model.w
+    step = after - before
+    decline = -dot(problem.weights * at.slope, model.change) - problem.l2 * dot(before, step)
+    decline -= problem.l1 * float(np.abs(after).sum() - np.abs(before).sum())
+    if problem.design.intercept:
+        step = np.append(step, model.shift)
+    trial = descended(problem, at, step, model.change, decline)
+    moved = trial or Point(*at[:5])
+    lower, dual = best_dual(problem, at, moved, model.change, lambda slopes: _bound(problem, pool, slopes))
+    return ProximalState(*moved, lower, dual, at.sweeps + model.sweeps, trial is None)
 
 
 def _bound(problem: GLMProblem, pool: ColumnPool, slope: np.ndarray) -> float:

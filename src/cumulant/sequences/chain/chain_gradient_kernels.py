@@ -12,15 +12,12 @@ put off: the weights are ``scale * x``, and a row of ``x`` catches up with ``tot
 import numpy as np
 
 from cumulant.kernels import kernel
-from cumulant.math_kernels import fast_exp
-from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores
+from cumulant.sequences.chain.chain_kernels import chain_scores
 
 __all__ = [
     "add_features",
     "catch_up",
     "copy_rows",
-    "expected",
-    "log_partition",
     "longest_span",
     "multiply_out",
     "scaled_scores",
@@ -30,7 +27,6 @@ __all__ = [
 ]
 
 FAST = {"reassoc", "contract", "nsz"}
-_TINY = 1e-250  # products below 1e-308 were lost; beside this much they do not matter
 _SMALL = 1e-50  # a scale this small is multiplied out
 
 
@@ -57,82 +53,9 @@ def copy_rows(source, length, target):
 
 @kernel
 def workspace(longest, labels):
-    """Scores, forward, backward and node tables ``(T, K)``, then three of transitions ``(K, K)``, then one of pairs."""
+    """Scores, forward, backward and node tables ``(T, K)``, then three of transitions ``(K, K)``."""
     work, squares = np.empty((4, longest, labels)), np.empty((3, labels, labels))
-    pair = np.empty((longest, labels, labels))
-    return work[0], work[1], work[2], work[3], squares[0], squares[1], squares[2], pair
-
-
-@kernel
-def _log_partition_wide(scores, length, transitions, forward):
-    labels = scores.shape[1]
-    for t in range(length):
-        for k in range(labels):
-            forward[t, k] = scores[t, k]
-            if t > 0:
-                highest, total = forward[t - 1, 0] + transitions[0, k], 0.0
-                for j in range(1, labels):
-                    highest = max(highest, forward[t - 1, j] + transitions[j, k])
-                for j in range(labels):
-                    total += np.exp(forward[t - 1, j] + transitions[j, k] - highest)
-                forward[t, k] += highest + np.log(total)
-    highest, total = forward[length - 1, 0], 0.0
-    for k in range(1, labels):
-        highest = max(highest, forward[length - 1, k])
-    for k in range(labels):
-        total += np.exp(forward[length - 1, k] - highest)
-    return highest + np.log(total)
-
-
-@kernel(fastmath=FAST)
-def log_partition(scores, length, transitions, moved, forward):
-    """The log-partition function of a chain, by the forward pass alone. Work space `moved` (K, K), `forward` (T, K)."""
-    labels = scores.shape[1]
-    top = transitions[0, 0]
-    for j in range(labels):
-        for k in range(labels):
-            top = max(top, transitions[j, k])
-    for j in range(labels):
-        for k in range(labels):
-            moved[j, k] = fast_exp(transitions[j, k] - top)
-    log_z = top * (length - 1)
-    for t in range(length):
-        row, out = scores[t], forward[t]
-        highest = row[0]
-        for k in range(1, labels):
-            highest = max(highest, row[k])
-        if t == 0:
-            out[:] = 1.0
-        else:
-            out[:] = 0.0
-            for j in range(labels):
-                share, moved_row = forward[t - 1, j], moved[j]
-                for k in range(labels):
-                    out[k] += share * moved_row[k]
-        sum_ = 0.0
-        for k in range(labels):
-            out[k] *= fast_exp(row[k] - highest)
-            sum_ += out[k]
-        if sum_ < _TINY:
-            return _log_partition_wide(scores, length, transitions, forward)
-        log_z += highest + np.log(sum_)
-        for k in range(labels):
-            out[k] /= sum_
-    return log_z
-
-
-@kernel(fastmath=FAST)
-def expected(scores, length, transitions, moved, forward, ahead, nodes, pair, counts):
-    """Marginals of the nodes and expected transitions `counts` (K, K); returns the log-partition function."""
-    labels = scores.shape[1]
-    log_z = chain_marginals(scores, length, transitions, moved, forward, ahead, nodes, pair)
-    counts[:] = 0.0
-    for t in range(length - 1):
-        for j in range(labels):
-            source, target = pair[t, j], counts[j]
-            for k in range(labels):
-                target[k] += source[k]
-    return log_z
+    return work[0], work[1], work[2], work[3], squares[0], squares[1], squares[2]
 
 
 @kernel(fastmath=FAST)

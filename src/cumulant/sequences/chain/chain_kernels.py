@@ -14,6 +14,7 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log, soft
 
 __all__ = [
+    "all_marginals",
     "chain_distribution",
     "chain_marginals",
     "chain_scores",
@@ -21,8 +22,11 @@ __all__ = [
     "distinct_attributes",
     "entropies",
     "expectations",
+    "expected",
     "gather",
     "gold_statistics",
+    "inner",
+    "log_partition",
     "negative_entropy",
     "sparse_scores",
     "subtract_gold",
@@ -87,12 +91,11 @@ def _range_of(scores, length, transitions):
 
 
 @kernel(fastmath=_FAST)
-def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary):
-    """Forward and backward passes on probabilities scaled at each node.
+def _scaled_forward(scores, length, transitions, top, moved, forward, ahead):
+    """The forward pass on probabilities scaled at each node; returns the log-partition function.
 
-    Leaves ``forward[t]`` (probabilities given the past), ``ahead[t]`` (what a label at ``t`` and the future after it
-    are worth), ``moved = exp(P - top)`` and the marginals `unary`, so that the marginal of a pair is
-    ``forward[t, j] moved[j, k] ahead[t + 1, k]``. Returns the log-partition function.
+    Leaves ``forward[t]`` (probabilities given the past), ``ahead[t]`` (what a label at ``t`` is worth) and
+    ``moved = exp(P - top)``.
     """
     labels = scores.shape[1]
     for j in range(labels):
@@ -127,6 +130,17 @@ def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unar
         for k in range(labels):
             out[k] *= scale
             row[k] *= scale  # of the passage into this node
+    return log_z
+
+
+@kernel(fastmath=_FAST)
+def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary):
+    """Both passes: ``ahead[t]`` then counts the future after ``t`` too, and `unary` are the marginals.
+
+    The marginal of a pair is ``forward[t, j] moved[j, k] ahead[t + 1, k]``. Returns the log-partition function.
+    """
+    labels = scores.shape[1]
+    log_z = _scaled_forward(scores, length, transitions, top, moved, forward, ahead)
     for k in range(labels):
         unary[length - 1, k] = forward[length - 1, k]
     for t in range(length - 2, -1, -1):
@@ -158,8 +172,8 @@ def _normalise(row):
 
 
 @kernel
-def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
-    """The same on logarithms: ``k`` follows ``j`` with a probability proportional to ``exp(P[j, k] + ahead[k])``."""
+def _log_forward(scores, length, transitions, moved, forward, ahead):
+    """`_scaled_forward` on logarithms."""
     labels = scores.shape[1]
     log_z, terms = 0.0, moved[0]  # work space
     for t in range(length):
@@ -174,6 +188,14 @@ def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
         log_z += total
         for k in range(labels):
             ahead[t, k] = scores[t, k] - total
+    return log_z
+
+
+@kernel
+def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
+    """The same on logarithms: ``k`` follows ``j`` with a probability proportional to ``exp(P[j, k] + ahead[k])``."""
+    labels = scores.shape[1]
+    log_z, terms = _log_forward(scores, length, transitions, moved, forward, ahead), moved[0]
     for k in range(labels):
         unary[length - 1, k] = np.exp(forward[length - 1, k])
     for t in range(length - 2, -1, -1):
@@ -187,6 +209,15 @@ def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
         for j in range(labels):
             unary[t, j] = np.exp(unary[t, j])
     return log_z
+
+
+@kernel
+def log_partition(scores, length, transitions, moved, forward, ahead):
+    """The log-partition function of a chain, by the forward pass alone; work space as in `chain_marginals`."""
+    width, top = _range_of(scores, length, transitions)
+    if width < _RANGE:
+        return _scaled_forward(scores, length, transitions, top, moved, forward, ahead)
+    return _log_forward(scores, length, transitions, moved, forward, ahead)
 
 
 @kernel(fastmath=_FAST)
@@ -220,6 +251,39 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
 
 
 @kernel(fastmath=_FAST)
+def expected(scores, length, transitions, moved, forward, ahead, unary, counts):
+    """The marginals of all nodes and the expected transitions `counts` ``(K, K)``; returns the log-partition function.
+
+    Work space as in `chain_marginals`.
+    """
+    labels = scores.shape[1]
+    width, top = _range_of(scores, length, transitions)
+    counts[:] = 0.0
+    if width < _RANGE:
+        log_z = _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary)
+        for t in range(length - 1):
+            after = ahead[t + 1]
+            for j in range(labels):
+                share, row = forward[t, j], counts[j]
+                for k in range(labels):
+                    row[k] += share * after[k]
+        for j in range(labels):
+            for k in range(labels):
+                counts[j, k] *= moved[j, k]
+        return log_z
+    log_z = _log_passes(scores, length, transitions, moved, forward, ahead, unary)
+    for t in range(length - 1):
+        for j in range(labels):
+            row = moved[j]
+            for k in range(labels):
+                row[k] = transitions[j, k] + ahead[t + 1, k]
+            _normalise(row)
+            for k in range(labels):
+                counts[j, k] += unary[t, j] * np.exp(row[k])
+    return log_z
+
+
+@kernel
 def expectations(
     weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, work
 ):
@@ -232,34 +296,37 @@ def expectations(
     matrix = weights[weights.shape[0] - labels :]
     longest = (work.shape[0] - 2 * labels) // 3
     scores, forward, ahead = work[:longest], work[longest : 2 * longest], work[2 * longest : 3 * longest]
-    moved, pairs = work[3 * longest : 3 * longest + labels], work[3 * longest + labels :]
+    moved, counts = work[3 * longest : 3 * longest + labels], work[3 * longest + labels :]
     for i in range(first, last):
-        start, length = offsets[i], offsets[i + 1] - offsets[i]
-        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, offsets[i + 1], scores)
-        width, top = _range_of(scores, length, matrix)
-        out = unary[start : start + length]
-        if width < _RANGE:
-            log_z[i] = _scaled_passes(scores, length, matrix, top, moved, forward, ahead, out)
-            pairs[:] = 0.0
-            for t in range(length - 1):
-                after = ahead[t + 1]
-                for j in range(labels):
-                    share, row = forward[t, j], pairs[j]
-                    for k in range(labels):
-                        row[k] += share * after[k]
+        start, stop = offsets[i], offsets[i + 1]
+        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        log_z[i] = expected(scores, stop - start, matrix, moved, forward, ahead, unary[start:stop], counts)
+        for j in range(labels):
+            for k in range(labels):
+                transitions[j, k] += counts[j, k]
+
+
+@kernel
+def all_marginals(
+    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, pair, scores, forward, ahead,
+    moved, found,
+):  # fmt: skip
+    """Fills `unary` ``(N, K)`` and `pair` ``(N - n, K, K)`` with the marginals of the sequences ``first:last``.
+
+    Work space, for sequences of at most ``T`` nodes: `scores`, `forward`, `ahead` ``(T, K)``, `moved` ``(K, K)``,
+    `found` ``(T, K, K)``. The pairs of sequence ``i`` begin at ``offsets[i] - i``, and may be float32.
+    """
+    labels = weights.shape[1]
+    matrix = weights[weights.shape[0] - labels :]
+    for i in range(first, last):
+        start, stop = offsets[i], offsets[i + 1]
+        length = stop - start
+        chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        chain_marginals(scores, length, matrix, moved, forward, ahead, unary[start:stop], found)
+        for t in range(length - 1):
             for j in range(labels):
                 for k in range(labels):
-                    transitions[j, k] += pairs[j, k] * moved[j, k]
-        else:
-            log_z[i] = _log_passes(scores, length, matrix, moved, forward, ahead, out)
-            for t in range(length - 1):
-                for j in range(labels):
-                    row = moved[j]
-                    for k in range(labels):
-                        row[k] = matrix[j, k] + ahead[t + 1, k]
-                    _normalise(row)
-                    for k in range(labels):
-                        transitions[j, k] += out[t, j] * np.exp(row[k])
+                    pair[start - i + t, j, k] = found[t, j, k]
 
 
 @kernel(fastmath=_FAST)
@@ -333,6 +400,16 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
         for k in range(labels):
             norm += counts[j, k] * counts[j, k]
     return norm
+
+
+@kernel(fastmath=_FAST)
+def inner(first, second):
+    """The sum of products of two matrices."""
+    total = 0.0
+    for t in range(first.shape[0]):
+        for k in range(first.shape[1]):
+            total += first[t, k] * second[t, k]
+    return total
 
 
 @kernel(fastmath=_FAST)

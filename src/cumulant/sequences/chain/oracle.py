@@ -18,8 +18,7 @@ from scipy.special import xlogy
 from cumulant import randomness
 from cumulant.errors import DomainError
 from cumulant.sequences.chain.chain_kernels import chain_marginals, negative_entropy
-from cumulant.sequences.chain.labelling_kernels import best_labels
-from cumulant.sequences.chain.oracle_kernels import best_lists, sample_many
+from cumulant.sequences.chain.labelling_kernels import best_labels, best_lists, sample_many
 
 __all__ = [
     "checked_scores",

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.sequences.chain.chain_kernels import (
+    all_marginals,
     chain_distribution,
     distinct_attributes,
     entropies,
@@ -89,6 +90,12 @@ class ChainProblem(Regularised):
     def sizes(self) -> np.ndarray:
         """The length of each sequence."""
         return self.data.lengths
+
+    def memory(self, dtype: str | None) -> int:
+        """Bytes of marginals: of nodes, and of pairs where they are kept as `dtype`."""
+        tokens, k = len(self.labels), self.n_labels
+        pairs = 0 if dtype is None else (tokens - self.n_terms) * k * k * np.dtype(dtype).itemsize
+        return tokens * k * 24 + pairs
 
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -218,8 +225,32 @@ class ChainProblem(Regularised):
         in_parts(fill, len(left), self.n_jobs)
         return ChainMarginals(nodes, pairs)
 
+    def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> ChainMarginals:
+        """The marginals of ``p(. | x_i; w)``, of every sequence: the dual variables that the weights stand for."""
+        w, k, longest, offsets = self._weights(w), self.n_labels, int(self.sizes.max()), self.data.offsets
+        mu = ChainMarginals(np.empty((len(self.labels), k)), np.empty((len(self._lefts), k, k), dtype=dtype))
+
+        def part(first, last):
+            all_marginals(
+                w, self.n_attributes, self.bias, *self.tokens, offsets, first, last, *mu,
+                *np.empty((3, longest, k)), np.empty((k, k)), np.empty((longest, k, k)),
+            )  # fmt: skip
+
+        in_parts(part, self.n_terms, self.n_jobs)
+        return mu
+
+    def _mean_scores(self, mu, w):
+        scores, a, offsets = self.data.features @ w[: self.n_attributes], self.n_attributes, self.data.offsets
+        if self.bias:
+            scores += w[a]
+            scores[offsets[:-1]] += w[a + 1]
+            scores[offsets[1:] - 1] += w[a + 2]
+        of_tokens = np.einsum("tk,tk->t", scores, mu.nodes)
+        of_tokens[self._lefts] += np.einsum("tjk,jk->t", mu.pairs, w[-self.n_labels :])
+        return np.add.reduceat(of_tokens, offsets[:-1])
+
     def residual(self, mu: ChainMarginals) -> np.ndarray:
-        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
+        """``v(mu)``: see `Regularised.residual`."""
 
         def part(first, last):
             out = np.zeros((self.n_labels, self.n_labels))

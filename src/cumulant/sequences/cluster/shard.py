@@ -14,30 +14,11 @@ from scipy import sparse
 
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
-from cumulant.sequences.cluster.shard_kernels import all_marginals
 from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import dot
 from cumulant.sequences.solvers.dual_ascent import _UNSEEN, SequenceDualAscent
-from cumulant.threads import in_parts
 
-__all__ = ["Shard", "marginals_at"]
-
-
-def marginals_at(problem: ChainProblem, w: np.ndarray, dtype: Any = np.float64) -> ChainMarginals:
-    """The marginals of ``p(. | x_i; w)``, of every sequence."""
-    k, longest, offsets = problem.n_labels, int(problem.data.lengths.max()), problem.data.offsets
-    nodes = np.empty((len(problem.labels), k))
-    pairs = np.empty((len(problem.labels) - problem.n_terms, k, k), dtype=dtype)
-    w = np.array(w, dtype=np.float64)
-
-    def part(first, last):
-        all_marginals(
-            w, problem.n_attributes, problem.bias, *problem.tokens, offsets, first, last, nodes, pairs,
-            *np.empty((3, longest, k)), np.empty((k, k)), np.empty((longest, k, k)),
-        )  # fmt: skip
-
-    in_parts(part, problem.n_terms, problem.n_jobs)
-    return ChainMarginals(nodes, pairs)
+__all__ = ["Shard"]
 
 
 @dataclass(eq=False)
@@ -75,7 +56,7 @@ class Shard:
         if v is None:
             self.mu = problem.start(ascent.epsilon, dtype)
         else:
-            self.mu = marginals_at(problem, problem.weights_of(v), dtype)
+            self.mu = problem.conjugate_marginals(problem.weights_of(v), dtype)
         self.sweep = sweep
         self.gaps = np.full(problem.n_terms, _UNSEEN)
         weighted = ascent.sampling in ("importance", "gap-importance")

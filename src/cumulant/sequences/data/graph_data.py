@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from cumulant.graphical.exact.junction_tree import JunctionTree
+from cumulant.sequences.data.sequence_data import csr_matrix, flat_labels
 
 __all__ = ["Factors", "GraphData"]
 
@@ -27,7 +28,7 @@ class Factors:
     features: Any
 
     def __post_init__(self):
-        features = _matrix(self.features, "features")
+        features = csr_matrix(self.features, "features")
         variables = _whole_numbers(self.variables, "variables")
         if variables.ndim != 2 or len(variables) != features.shape[0] or variables.shape[1] < 1:
             raise ValueError(
@@ -158,7 +159,7 @@ class GraphData:
             "nodes": Factors(np.arange(offsets[-1])[:, None], _with_one(nodes) if bias else nodes),
             "edges": Factors(edges, between),
         }
-        return cls(offsets, factors, None if labels is None else _flat_labels(sizes, labels))
+        return cls(offsets, factors, None if labels is None else flat_labels(sizes, labels, "graph", "node"))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -183,7 +184,7 @@ class GraphData:
 
     def with_labels(self, labels: Any) -> "GraphData":
         """The same graphs with these labels: for each variable, or a list of them for each graph."""
-        return GraphData(self.offsets, self.factors, _flat_labels(self.sizes, labels), self.trees)
+        return GraphData(self.offsets, self.factors, flat_labels(self.sizes, labels, "graph", "node"), self.trees)
 
     def __repr__(self):
         kinds = "".join(f", {len(factors)} {kind}" for kind, factors in self.factors.items())
@@ -206,7 +207,7 @@ def _graph(i: int, graph: Any) -> tuple[Any, np.ndarray, Any]:
             f"graph {i} must be (node_features, edges) or (node_features, edges, edge_features); got "
             f"{type(graph).__name__} {graph!r:.60}"
         )
-    nodes = _matrix(graph[0], f"node features of graph {i}")
+    nodes = csr_matrix(graph[0], f"node features of graph {i}")
     size = nodes.shape[0]
     if size == 0:
         raise ValueError(f"graph {i} has no nodes: every graph needs at least one")
@@ -218,25 +219,10 @@ def _graph(i: int, graph: Any) -> tuple[Any, np.ndarray, Any]:
         if u == v:
             raise ValueError(f"edge ({u}, {v}) of graph {i} joins a node to itself")
         raise ValueError(f"edge ({u}, {v}) of graph {i} needs nodes that are not there: it has nodes 0 to {size - 1}")
-    features = None if len(graph) == 2 or graph[2] is None else _matrix(graph[2], f"edge features of graph {i}")
+    features = None if len(graph) == 2 or graph[2] is None else csr_matrix(graph[2], f"edge features of graph {i}")
     if features is not None and features.shape[0] != len(edges):
         raise ValueError(f"graph {i} has {len(edges)} edges and {features.shape[0]} rows of edge features")
     return nodes, edges, features
-
-
-def _matrix(values: Any, name: str) -> Any:
-    """A CSR matrix of finite float64."""
-    if not sparse.issparse(values):
-        values = np.asarray(values)
-        if values.ndim != 2 or values.dtype.kind not in "biuf":
-            raise ValueError(f"{name} must be numbers in rows and columns; got {values.dtype} of shape {values.shape}")
-    matrix: Any = sparse.csr_matrix(values, dtype=np.float64)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    if not np.all(np.isfinite(matrix.data)):
-        raise ValueError(f"{name} must be finite; they hold NaN or infinity")
-    return matrix
 
 
 def _whole_numbers(values: Any, name: str) -> np.ndarray:
@@ -256,14 +242,3 @@ def _stacked(matrices: list, name: str) -> Any:
 
 def _with_one(matrix: Any) -> Any:
     return sparse.hstack([matrix, np.ones((matrix.shape[0], 1))], format="csr")
-
-
-def _flat_labels(sizes: np.ndarray, labels: Any) -> np.ndarray:
-    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype != object and len(labels) == sizes.sum():
-        return labels
-    if len(labels) != len(sizes):
-        raise ValueError(f"labels must be given for each of the {len(sizes)} graphs; got {len(labels)}")
-    for i, (own, size) in enumerate(zip(labels, sizes, strict=True)):
-        if len(own) != size:
-            raise ValueError(f"graph {i} has {size} nodes and {len(own)} labels")
-    return np.concatenate([np.asarray(own) for own in labels])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["SequenceData", "Vocabulary"]
+__all__ = ["SequenceData", "Vocabulary", "csr_matrix", "flat_labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class SequenceData:
     labels: Any = None
 
     def __post_init__(self):
-        object.__setattr__(self, "features", _features(self.features))
+        object.__setattr__(self, "features", csr_matrix(self.features, "features"))
         offsets = np.asarray(self.offsets)
         tokens = self.features.shape[0]
         if offsets.ndim != 1 or offsets.size < 2 or offsets.dtype.kind not in "iu":
@@ -113,21 +113,19 @@ class SequenceData:
         return f"{len(self)} sequences, {tokens} tokens, {attributes} attributes, {self.features.nnz} values{labelled}"
 
 
-def _features(features: Any) -> Any:
-    if not sparse.issparse(features):
-        features = np.asarray(features)
-        if features.ndim != 2 or features.dtype.kind not in "biuf":
-            raise ValueError(
-                f"features must be numbers, a row for each token; got {features.dtype} of shape {features.shape}"
-            )
-    matrix: Any = features if isinstance(features, sparse.csr_matrix) else sparse.csr_matrix(features)
-    if matrix.dtype != np.float64:
-        matrix = matrix.astype(np.float64)
+def csr_matrix(values: Any, name: str) -> Any:
+    """A CSR matrix of finite float64, without a copy where `values` is one."""
+    if not sparse.issparse(values):
+        values = np.asarray(values)
+        if values.ndim != 2 or values.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must be numbers in rows and columns; got {values.dtype} of shape {values.shape}")
+    matrix: Any = values if isinstance(values, sparse.csr_matrix) else sparse.csr_matrix(values)
+    matrix = matrix.astype(np.float64, copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     if not np.all(np.isfinite(matrix.data)):
-        raise ValueError("features must be finite; they hold NaN or infinity")
+        raise ValueError(f"{name} must be finite; they hold NaN or infinity")
     return matrix
 
 
@@ -165,7 +163,7 @@ class Vocabulary:
         """`X` as `SequenceData`; names that the vocabulary does not know are left out."""
         if isinstance(X, SequenceData):
             if y is not None:
-                X = replace(X, labels=_flat_labels(X.lengths, y))
+                X = replace(X, labels=flat_labels(X.lengths, y))
             if X.features.shape[1] != self.size:
                 raise ValueError(f"X has {X.features.shape[1]} attributes, and {self.size} were expected")
             return X
@@ -173,7 +171,7 @@ class Vocabulary:
         if lengths.size == 0 or lengths.min() == 0:
             which = "X holds no sequences" if lengths.size == 0 else f"sequence {int(lengths.argmin())} of X is empty"
             raise ValueError(f"{which}: every sequence needs at least one token")
-        labels = None if y is None else _flat_labels(lengths, y)
+        labels = None if y is None else flat_labels(lengths, y)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return SequenceData(self._dense(X) if self.names is None else self._named(X), offsets, labels)
 
@@ -231,12 +229,13 @@ def _number(value: Any, name: str, i: int) -> float:
         raise ValueError(f"attribute {name!r} of sequence {i} must be a number; got {value!r}") from None
 
 
-def _flat_labels(lengths: np.ndarray, y: Any) -> np.ndarray:
-    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object and len(y) == lengths.sum():
-        return y
-    if len(y) != len(lengths):
-        raise ValueError(f"y must be a list of {len(lengths)} sequences of labels, as many as X; got {len(y)}")
-    for i, (labels, length) in enumerate(zip(y, lengths, strict=True)):
-        if len(labels) != length:
-            raise ValueError(f"sequence {i} has {length} tokens and {len(labels)} labels")
-    return np.concatenate([np.asarray(labels) for labels in y])
+def flat_labels(sizes: np.ndarray, labels: Any, whole: str = "sequence", part: str = "token") -> np.ndarray:
+    """A label for each token, from such an array or from a list of labels for each sequence."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype != object and len(labels) == sizes.sum():
+        return labels
+    if len(labels) != len(sizes):
+        raise ValueError(f"labels must be given for each of the {len(sizes)} {whole}s; got {len(labels)}")
+    for i, (own, size) in enumerate(zip(labels, sizes, strict=True)):
+        if len(own) != size:
+            raise ValueError(f"{whole} {i} has {size} {part}s and {len(own)} labels")
+    return np.concatenate([np.asarray(own) for own in labels])

@@ -10,24 +10,11 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
-from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, sparse_scores
+from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, inner, sparse_scores
 
-__all__ = ["advance", "ascend", "narrow", "slope_at", "sums"]
+__all__ = ["advance", "ascend", "step_length", "sums"]
 
 _FAST = {"reassoc", "contract", "nsz"}
-
-
-@kernel
-def narrow(gamma, low, high, value, curvature):
-    """The next point and bracket of Newton's method for the root of a falling slope that is `value` at `gamma`."""
-    if value > 0.0:
-        low = gamma
-    else:
-        high = gamma
-    following = gamma + value / curvature
-    if not low < following < high:
-        following = 0.5 * (low + high)
-    return following, low, high
 
 
 @kernel(fastmath=_FAST)
@@ -46,7 +33,7 @@ def sums(mu, step, weights):
 
 
 @kernel(fastmath=_FAST)
-def slope_at(mu, step, gamma):
+def _slope_at(mu, step, gamma):
     """``sum step log m`` and ``sum step^2 / m`` at ``m = mu + gamma step``."""
     first, second = 0.0, 0.0
     for e in range(len(mu)):
@@ -56,6 +43,37 @@ def slope_at(mu, step, gamma):
         first += change * fast_log(value)
         second += change * change / value
     return first, second
+
+
+@kernel
+def step_length(
+    mu, step, other, other_step, sign, gain, slope, curvature, gap, subprecision, max_evaluations, straightness,
+    counters,
+):  # fmt: skip
+    """How far to go: the root of the slope of the dual, which falls from `slope` at 0 to `-curvature` at 1.
+
+    The slope at ``gamma`` is ``gain - sum step log(mu + gamma step) - gamma curvature``; the sum over the marginals
+    `other` counts with a `sign`. By bracketed Newton's method, as in `SequenceDualAscent`.
+    """
+    low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
+    if abs(slope - 2.0 * gap) <= straightness * slope:
+        return gamma  # the two divergences in the slope at zero are alike: it is nearly a line, and its chord will do
+    for _ in range(max_evaluations):
+        first, second = _slope_at(mu, step, gamma)
+        first_other, second_other = _slope_at(other, other_step, gamma)
+        counters[1] += 1.0
+        value = gain - first - sign * first_other - gamma * curvature
+        if value > 0.0:
+            low = gamma
+        else:
+            high = gamma
+        following = gamma + value / (second + sign * second_other + curvature)
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        moved_by, gamma = abs(following - gamma), following
+        if moved_by < subprecision:
+            break
+    return gamma
 
 
 @kernel(fastmath=_FAST)
@@ -75,15 +93,6 @@ def _sum_of_pairs(pair_step, length, transitions):
             source, target = pair_step[t, j], transitions[j]
             for k in range(labels):
                 target[k] += source[k]
-
-
-@kernel(fastmath=_FAST)
-def _inner(first, second):
-    total = 0.0
-    for t in range(first.shape[0]):
-        for k in range(first.shape[1]):
-            total += first[t, k] * second[t, k]
-    return total
 
 
 @kernel
@@ -137,7 +146,7 @@ def ascend(
         log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step)
 
         # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
-        mean_score, cross, own = _inner(mu, scores[:length]), 0.0, 0.0
+        mean_score, cross, own = inner(mu, scores[:length]), 0.0, 0.0
         flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
         for t in range(length - 1):
             span = slice(t * labels * labels, (t + 1) * labels * labels)
@@ -160,31 +169,16 @@ def ascend(
         local_rows = direction[: row_starts[i + 1] - row_starts[i]]
         _sum_of_pairs(pair_step, length, transitions)
         norm = collect(indptr, values, local, start, stop, has_bias, step, transitions, local_rows, biases)
-        gain = _inner(step, scores[:length]) + _inner(transitions, matrix)
+        gain = inner(step, scores[:length]) + inner(transitions, matrix)
         slope, curvature = gain - cross, sigma * norm / scale
         counters[0] += 1.0
 
-        # The root of the slope, which falls from `slope` at 0 to `-curvature` at 1: bracketed Newton's method.
         if slope <= 0.0:
             continue
-        # Where the two divergences in the slope at zero are alike, the slope is nearly a line, and its chord will do.
-        low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
-        lopsided = abs(slope - 2.0 * gap) > straightness * slope
-        for _ in range(max_evaluations if lopsided else 0):
-            first, second = slope_at(flat_mu, flat_step, gamma)
-            for e in range(a, b):
-                change = single_step[e]
-                value = max(single_mu[e] + gamma * change, 1e-300)
-                first += sign * change * fast_log(value)
-                second += sign * change * change / value
-            counters[1] += 1.0
-            value = gain - first - gamma * curvature
-            following, low, high = narrow(gamma, low, high, value, second + curvature)
-            moved_by = abs(following - gamma)
-            gamma = following
-            if moved_by < subprecision:
-                break
-
+        gamma = step_length(
+            flat_mu, flat_step, single_mu[a:b], single_step[a:b], sign, gain, slope, curvature, gap, subprecision,
+            max_evaluations, straightness, counters,
+        )  # fmt: skip
         advance(flat_mu, flat_step, gamma)
         advance(single_mu, single_step, gamma)
         amount = -sigma * gamma / scale

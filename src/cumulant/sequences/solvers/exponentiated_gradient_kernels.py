@@ -8,22 +8,13 @@ import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
-from cumulant.sequences.chain.chain_gradient_kernels import add_features, copy_rows, expected, longest_span
-from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect
+from cumulant.sequences.chain.chain_gradient_kernels import add_features, copy_rows, longest_span
+from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, expected, inner
 
 __all__ = ["exponentiated_epoch", "lay_out"]
 
 _FAST = {"reassoc", "contract", "nsz"}
 _MOST_TRIALS = 40
-
-
-@kernel(fastmath=_FAST)
-def _inner(first, second, length):
-    total = 0.0
-    for t in range(length):
-        for k in range(first.shape[1]):
-            total += first[t, k] * second[t, k]
-    return total
 
 
 @kernel(fastmath=_FAST)
@@ -53,7 +44,7 @@ def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropie
             for j in range(n_labels):
                 for k in range(n_labels):
                     found[j, k] += pair[t, j, k]
-        score = _inner(theta, nodes[start:stop], length) + _inner(matrix, found, n_labels)
+        score = inner(theta, nodes[start:stop]) + inner(matrix, found)
         entropies[i] = log_z - score
 
 
@@ -85,8 +76,7 @@ def exponentiated_epoch(
     work, squares = np.empty((6, longest, n_labels)), np.empty((4, n_labels, n_labels))
     scores, forward, ahead, nu, trial, change = work[0], work[1], work[2], work[3], work[4], work[5]
     moved, found, trial_matrix, change_counts = squares[0], squares[1], squares[2], squares[3]
-    pair, biases = np.empty((longest, n_labels, n_labels)), np.empty((3, n_labels))
-    local_rows = np.empty((widest, n_labels))
+    biases, local_rows = np.empty((3, n_labels)), np.empty((widest, n_labels))
     for u in range(updates):
         i = min(int(uniform(seed, 0, sweep, u) * n), n - 1)
         start, stop = offsets[i], offsets[i + 1]
@@ -97,9 +87,9 @@ def exponentiated_epoch(
         for _ in range(_MOST_TRIALS):
             _mix(theta, scores, eta, length, trial)
             _mix(pair_potentials[i], matrix, eta, n_labels, trial_matrix)
-            log_z = expected(trial, length, trial_matrix, moved, forward, ahead, nu, pair, found)
+            log_z = expected(trial, length, trial_matrix, moved, forward, ahead, nu, found)
             counters[0] += 1.0
-            entropy = log_z - _inner(trial, nu, length) - _inner(trial_matrix, found, n_labels)
+            entropy = log_z - inner(trial[:length], nu[:length]) - inner(trial_matrix, found)
             for t in range(length):
                 for k in range(n_labels):
                     change[t, k] = nu[t, k] - nodes[start + t, k]
@@ -107,7 +97,7 @@ def exponentiated_epoch(
                 for k in range(n_labels):
                     change_counts[j, k] = found[j, k] - counts[i, j, k]
             norm = collect(indptr, values, local, start, stop, has_bias, change, change_counts, own, biases)
-            gain = entropy - entropies[i] + _inner(change, scores, length) + _inner(change_counts, matrix, n_labels)
+            gain = entropy - entropies[i] + inner(change[:length], scores[:length]) + inner(change_counts, matrix)
             # n times the change of the dual. Next to the optimum it is rounding, which must not stop the ascent.
             if gain - norm / (2.0 * scale) >= -1e-14 * (abs(log_z) + length):
                 entropies[i] = entropy

@@ -1,14 +1,12 @@
 """Batch methods on the primal objective: L-BFGS with the certificate that strong convexity gives."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Certificate
-from cumulant.optim.protocol import Solver
-from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.solvers.dual_ascent import SequenceProblem
+from cumulant.sequences.solvers.primal import PrimalSolver, start
 
 __all__ = ["SequenceLBFGS"]
 
@@ -30,7 +28,7 @@ class LBFGSState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SequenceLBFGS(Solver):
+class SequenceLBFGS(PrimalSolver):
     """Limited-memory BFGS on a `ChainProblem` or `TreeProblem` without an l1 penalty.
 
     The inverse Hessian is the compact form of Byrd, Nocedal and Schnabel (1994), so that a direction costs two products
@@ -45,13 +43,9 @@ class SequenceLBFGS(Solver):
 
     history: int = 8
 
-    backend: ClassVar[str] = "host"
-
     def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> LBFGSState:
         """The value and gradient at `x0`."""
-        if problem.l1:
-            raise ValueError("L-BFGS needs a differentiable objective: l1 must be 0")
-        x = np.array(x0, dtype=np.float64).ravel()
+        x = start(problem, x0).ravel()
         value, gradient = problem.value_and_gradient(x)
         empty = np.zeros((0, x.size))
         return LBFGSState(x, value, gradient.ravel(), empty, empty, np.zeros((0, 0)), np.zeros((0, 0)), 1)
@@ -112,16 +106,10 @@ class SequenceLBFGS(Solver):
 
     def measure(self, problem: SequenceProblem, state: LBFGSState) -> dict[str, float]:
         """The objective and the bound on its distance to the minimum."""
-        squared = float(np.vdot(state.gradient, state.gradient))
         return {
             "value": state.value,
-            "bound": squared / (2 * problem.strong_convexity),
-            "gradient_norm": float(np.sqrt(squared)),
+            "bound": float(np.vdot(state.gradient, state.gradient)) / (2 * problem.strong_convexity),
             "stuck": float(state.failures > 1),  # the second along the gradient itself
             "oracle_calls": float(state.evaluations * problem.n_terms),
             "line_search_evaluations": 0.0,
         }
-
-    def certify(self, problem: SequenceProblem, state: LBFGSState) -> Certificate:
-        """``P(w) - P* <= |grad P(w)|^2 / (2 l2)``."""
-        return certify_weights(problem, self.solution(problem, state))

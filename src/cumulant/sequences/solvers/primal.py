@@ -18,7 +18,7 @@ from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.chain.problem import ChainProblem
 
-__all__ = ["PrimalSolver", "measured", "memory_of_labels", "positive_or_none", "start"]
+__all__ = ["PrimalSolver", "measured", "memory_of_labels", "start"]
 
 
 class PrimalSolver(Solver):
@@ -47,10 +47,10 @@ def measured(problem: ChainProblem, value: float, gradient: np.ndarray, state: A
     }
 
 
-def start(problem: ChainProblem, x0: Any) -> np.ndarray:
+def start(problem: Any, x0: Any) -> np.ndarray:
     """The weights `x0`, as an array of their own."""
     if problem.l1:
-        raise ValueError("stochastic gradient methods need a differentiable objective: l1 must be 0")
+        raise ValueError("gradient methods need a differentiable objective: l1 must be 0")
     return np.array(x0, dtype=np.float64).reshape(problem.shape)
 
 
@@ -63,9 +63,3 @@ def memory_of_labels(problem: ChainProblem) -> tuple[np.ndarray, np.ndarray]:
     left = np.flatnonzero(sequence[:-1] == sequence[1:])
     np.add.at(counts, (sequence[left], labels[left], labels[left + 1]), 1.0)
     return nodes, counts
-
-
-def positive_or_none(name: str, value: float | None) -> None:
-    """Refuse a setting that is neither."""
-    if value is not None and not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number or None; got {value!r}")

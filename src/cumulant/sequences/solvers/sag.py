@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant import randomness
+from cumulant.optim.finite_sums.stochastic_gradient import positive_or_none
 from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
-from cumulant.sequences.solvers.primal import PrimalSolver, memory_of_labels, positive_or_none, start
+from cumulant.sequences.solvers.primal import PrimalSolver, memory_of_labels, start
 from cumulant.sequences.solvers.sag_kernels import sag_epoch
 
 __all__ = ["SequenceSAG"]

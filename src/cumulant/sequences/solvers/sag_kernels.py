@@ -9,8 +9,6 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
     FAST,
     add_features,
     catch_up,
-    expected,
-    log_partition,
     longest_span,
     multiply_out,
     scaled_scores,
@@ -18,7 +16,7 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
     subtract_labels,
     workspace,
 )
-from cumulant.sequences.chain.chain_kernels import collect
+from cumulant.sequences.chain.chain_kernels import collect, expected, log_partition
 
 __all__ = ["sag_epoch"]
 
@@ -26,7 +24,7 @@ __all__ = ["sag_epoch"]
 @kernel(fastmath=FAST)
 def _search(
     constant, least, indptr, values, local, first, last, has_bias, labels, scores, matrix, log_z, gradient,
-    gradient_counts, rows, biases, slopes, trial, trial_matrix, moved, forward,
+    gradient_counts, rows, biases, slopes, trial, trial_matrix, moved, forward, ahead,
 ):  # fmt: skip
     """Doubles `constant` ``L`` while ``f(w - g / L) > f(w) - |g|^2 / (2 L)``; nothing to do where ``|g|^2 <= least``.
 
@@ -63,7 +61,7 @@ def _search(
             for k in range(n_labels):
                 trial_matrix[j, k] = matrix[j, k] - step * gradient_counts[j, k]
         trials += 1
-        change = log_partition(trial, length, trial_matrix, moved, forward) - log_z + step * gold
+        change = log_partition(trial, length, trial_matrix, moved, forward, ahead) - log_z + step * gold
         if change <= -0.5 * step * norm:
             break
         constant *= 2.0
@@ -103,7 +101,7 @@ def sag_epoch(
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
     longest = longest_span(offsets)
     widest = longest_span(row_starts)
-    scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
+    scores, forward, ahead, nu, matrix, moved, found = workspace(longest, n_labels)
     slopes, trial = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     trial_matrix, biases, local_rows = (
         np.empty((n_labels, n_labels)),
@@ -141,7 +139,7 @@ def sag_epoch(
         length = stop - start
         catch_up(x, total, late, passed, attributes, rows[row_starts[i] : row_starts[i + 1]])
         scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, start, stop, scores, matrix)
-        log_z = expected(scores, length, matrix, moved, forward, ahead, nu, pair, found)
+        log_z = expected(scores, length, matrix, moved, forward, ahead, nu, found)
         counters[0] += 1.0
 
         # The stored gradient gives way to the new one.
@@ -166,7 +164,7 @@ def sag_epoch(
                 after, trials = _search(
                     tried, least, indptr, values, local, start, stop, has_bias, labels, scores, matrix, log_z, nu,
                     found, local_rows[: row_starts[i + 1] - row_starts[i]], biases, slopes, trial, trial_matrix, moved,
-                    forward,
+                    forward, ahead,
                 )  # fmt: skip
                 counters[0] += trials
                 counters[1] += trials

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant import randomness
+from cumulant.optim.finite_sums.stochastic_gradient import positive_or_none
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
-from cumulant.sequences.solvers.primal import PrimalSolver, positive_or_none, start
+from cumulant.sequences.solvers.primal import PrimalSolver, start
 from cumulant.sequences.solvers.stochastic_kernels import sgd_epoch
 
 __all__ = ["SequenceSGD"]

@@ -8,7 +8,6 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
     add_features,
     catch_up,
     copy_rows,
-    expected,
     longest_span,
     multiply_out,
     scaled_scores,
@@ -16,6 +15,7 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
     subtract_labels,
     workspace,
 )
+from cumulant.sequences.chain.chain_kernels import expected
 
 __all__ = ["refresh", "saga_epoch", "sgd_epoch"]
 
@@ -29,7 +29,7 @@ def saga_epoch(
     n_labels, n = x.shape[1], len(offsets) - 1
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
     longest = longest_span(offsets)
-    scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
+    scores, forward, ahead, nu, matrix, moved, found = workspace(longest, n_labels)
     late, passed, scale = np.zeros(x.shape[0]), 0.0, 1.0
     for u in range(updates):
         i = min(int(uniform(seed, 0, sweep, u) * n), n - 1)
@@ -38,7 +38,7 @@ def saga_epoch(
         own = rows[row_starts[i] : row_starts[i + 1]]
         catch_up(x, total, late, passed, attributes, own)
         scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, start, stop, scores, matrix)
-        expected(scores, length, matrix, moved, forward, ahead, nu, pair, found)
+        expected(scores, length, matrix, moved, forward, ahead, nu, found)
         counters[0] += 1.0
         memory, memory_counts = nodes[start:stop], counts[i]
         for t in range(length):
@@ -68,12 +68,12 @@ def refresh(x, has_bias, indptr, indices, values, offsets, labels, nodes, counts
     n_labels = x.shape[1]
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
     longest = longest_span(offsets)
-    scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
+    scores, forward, ahead, nu, matrix, moved, found = workspace(longest, n_labels)
     total[:] = 0.0
     for i in range(len(offsets) - 1):
         start, stop = offsets[i], offsets[i + 1]
         scaled_scores(x, 1.0, attributes, has_bias, indptr, indices, values, start, stop, scores, matrix)
-        expected(scores, stop - start, matrix, moved, forward, ahead, nu, pair, found)
+        expected(scores, stop - start, matrix, moved, forward, ahead, nu, found)
         copy_rows(nu, stop - start, nodes[start:stop])
         copy_rows(found, n_labels, counts[i])
         subtract_labels(nu, found, labels, start, stop)
@@ -93,7 +93,7 @@ def sgd_epoch(
     n_labels, n = x.shape[1], len(offsets) - 1
     attributes = x.shape[0] - n_labels - (3 if has_bias else 0)
     longest = longest_span(offsets)
-    scores, forward, ahead, nu, matrix, moved, found, pair = workspace(longest, n_labels)
+    scores, forward, ahead, nu, matrix, moved, found = workspace(longest, n_labels)
     late = np.zeros_like(x) if mean else np.zeros((1, n_labels))
     scale, sum_ = 1.0, 0.0
     for u in range(updates):
@@ -101,7 +101,7 @@ def sgd_epoch(
         i = min(int(uniform(seed, 0, sweep, u) * n), n - 1)
         start, stop = offsets[i], offsets[i + 1]
         scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, start, stop, scores, matrix)
-        expected(scores, stop - start, matrix, moved, forward, ahead, nu, pair, found)
+        expected(scores, stop - start, matrix, moved, forward, ahead, nu, found)
         counters[0] += 1.0
         subtract_labels(nu, found, labels, start, stop)
         gamma = first_step / (1.0 + decrease * time)

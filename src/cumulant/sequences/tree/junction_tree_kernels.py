@@ -11,15 +11,15 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
-from cumulant.sequences.solvers.dual_ascent_kernels import advance, narrow, slope_at, sums
+from cumulant.sequences.solvers.dual_ascent_kernels import advance, step_length, sums
 
 __all__ = [
+    "all_marginals",
     "ascend_trees",
     "best_labels",
     "entropies_of",
     "expectations_of",
     "factor_marginals",
-    "gaps_of",
     "gold_scores",
     "log_partitions_of",
     "node_marginals",
@@ -259,8 +259,9 @@ def _best_up(layout, i, tables, best, message):
 
 
 @kernel
-def best_labels(weights, layout, features, first, last, work, best, labels, out):
+def best_labels(weights, layout, features, first, last, work, labels, out):
     """The labelling of highest score of each of the graphs ``first:last``, with `labels` labels."""
+    best = np.empty(len(work.separators), dtype=np.int64)
     for i in range(first, last):
         tables, structure = _cut(layout.table_offsets, i, work.tables), layout.structures[i]
         _score_tables(weights, 0.0, layout, features, i, tables, work.one)
@@ -332,14 +333,15 @@ def _inner(first, second):
 
 
 @kernel
-def gaps_of(weights, layout, features, cliques, separators, first, last, work, out):
-    """``KL(mu_i || p(. | x_i; w))`` of the graphs ``first:last``, where `cliques` and `separators` are ``mu``."""
+def all_marginals(weights, layout, features, first, last, work, cliques, separators):
+    """The marginals of the cliques and separators of the graphs ``first:last``; `cliques` may be float32."""
     for i in range(first, last):
-        mu, scores = _own(layout.table_offsets, i, cliques), _cut(layout.table_offsets, i, work.scores)
-        _score_tables(weights, 0.0, layout, features, i, scores, work.one)
-        own = _negative_entropy(mu) - _negative_entropy(_own(layout.separator_offsets, i, separators))
-        mean_score = _inner(mu, scores)
-        out[i] = max(own - mean_score + _upward(layout, i, scores, work.message), 0.0)
+        tables, out = _cut(layout.table_offsets, i, work.tables), _own(layout.table_offsets, i, cliques)
+        _score_tables(weights, 0.0, layout, features, i, tables, work.one)
+        _upward(layout, i, tables, work.message)
+        _downward(layout, i, tables, _own(layout.separator_offsets, i, separators))
+        for e in range(len(out)):
+            out[e] = tables[e]
 
 
 @kernel(fastmath=_FAST)
@@ -415,28 +417,6 @@ def _move(rows, i, direction, amount, weights):
 
 
 @kernel
-def _length(mu, step, mu_below, step_below, gain, slope, curvature, gap, search, counters):
-    """How far to go: the root of the slope of the dual, which falls from `slope` at 0 to `-curvature` at 1.
-
-    The slope at ``gamma`` is ``gain - sum step log(mu + gamma step) - gamma curvature``, separators counting negative.
-    """
-    subprecision, max_evaluations, straightness = search
-    low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
-    if abs(slope - 2.0 * gap) <= straightness * slope:
-        return gamma  # the two divergences in the slope at zero are alike: it is nearly a line
-    for _ in range(max_evaluations):
-        first, second = slope_at(mu, step, gamma)
-        first_below, second_below = slope_at(mu_below, step_below, gamma)
-        value = gain - first + first_below - gamma * curvature
-        counters[1] += 1.0
-        following, low, high = narrow(gamma, low, high, value, second - second_below + curvature)
-        moved_by, gamma = abs(following - gamma), following
-        if moved_by < subprecision:
-            break
-    return gamma
-
-
-@kernel
 def ascend_trees(
     weights, threshold, layout, features, rows, cliques, separators, members, gaps, tree, importance, drawing, search,
     scale, sigma, updates, source, counters, work,
@@ -468,7 +448,9 @@ def ascend_trees(
         if slope <= 0.0:
             continue
         curvature = sigma * _collect(layout, features, rows, i, step, work.one, work.direction) / scale
-        gamma = _length(mu, step, mu_below, step_below, gain, slope, curvature, gaps[i], search, counters)
+        gamma = step_length(
+            mu, step, mu_below, step_below, -1.0, gain, slope, curvature, gaps[i], *search, counters
+        )  # fmt: skip
         advance(mu, step, gamma)
         advance(mu_below, step_below, gamma)
         _move(rows, i, work.direction, -sigma * gamma / scale, weights)

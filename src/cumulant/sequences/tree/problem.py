@@ -80,21 +80,20 @@ class TreeInference:
 
     def split(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """The weights of each kind, ``(features, K^r)``: views of the vector."""
-        out, start = {}, 0
-        for kind, factors in self.data.factors.items():
-            shape = (factors.n_features, self.n_labels**factors.arity)
-            out[kind] = w[start : start + shape[0] * shape[1]].reshape(shape)
-            start += shape[0] * shape[1]
-        return out
+        return self._by_kind(w, {kind: factors.n_features for kind, factors in self.data.factors.items()})
 
     def split_beliefs(self, beliefs: np.ndarray) -> dict[str, np.ndarray]:
         """The marginals of the factors of each kind, ``(factors, K^r)``: views."""
-        out, start = {}, 0
-        for kind, factors in self.data.factors.items():
-            shape = (len(factors), self.n_labels**factors.arity)
-            out[kind] = beliefs[start : start + shape[0] * shape[1]].reshape(shape)
-            start += shape[0] * shape[1]
-        return out
+        return self._by_kind(beliefs, {kind: len(factors) for kind, factors in self.data.factors.items()})
+
+    def _by_kind(self, values: np.ndarray, rows: dict[str, int]) -> dict[str, np.ndarray]:
+        widths = [self.n_labels**factors.arity for factors in self.data.factors.values()]
+        ends = np.cumsum([count * width for count, width in zip(rows.values(), widths, strict=True)])
+        parts = np.split(values, ends[:-1])
+        return {
+            kind: part.reshape(-1, width) if part.size else part.reshape(0, width)
+            for kind, part, width in zip(rows, parts, widths, strict=True)
+        }
 
     def work(self, direction: int = 0) -> _Work:
         """Room for the largest graph."""
@@ -107,43 +106,32 @@ class TreeInference:
         """``part(first, last, work)`` on fixed parts of the graphs, by several threads, each with room of its own."""
         in_parts(lambda first, last: part(first, last, self.work()), len(self.data), self.n_jobs)
 
+    def fill(self, kernel: Callable, w: np.ndarray, *arguments: Any) -> None:
+        """A kernel on all graphs at the weights `w`, which fills the last of its arguments."""
+        self.each(lambda first, last, work: kernel(w, self.layout, self.features, first, last, work, *arguments))
+
     def log_partitions(self, w: np.ndarray) -> np.ndarray:
         """``log Z_i(w)`` of every graph."""
         out = np.empty(len(self.data))
-        self.each(
-            lambda first, last, work: kernels.log_partitions_of(w, self.layout, self.features, first, last, work, out)
-        )
+        self.fill(kernels.log_partitions_of, w, out)
         return out
 
     def expectations(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``log Z_i(w)`` of every graph, and the marginals of all factors."""
         log_z, beliefs = np.empty(len(self.data)), np.empty(self.n_beliefs)
-
-        def part(first, last, work):
-            kernels.expectations_of(w, self.layout, self.features, first, last, work, self.starts, log_z, beliefs)
-
-        self.each(part)
+        self.fill(kernels.expectations_of, w, self.starts, log_z, beliefs)
         return log_z, beliefs
 
     def node_marginals(self, w: np.ndarray) -> np.ndarray:
         """The marginals of all variables, ``(N, K)``."""
         out = np.empty((self.data.n_variables, self.n_labels))
-
-        def part(first, last, work):
-            kernels.node_marginals(w, self.layout, self.features, first, last, work, self.n_labels, out)
-
-        self.each(part)
+        self.fill(kernels.node_marginals, w, self.n_labels, out)
         return out
 
     def best_labels(self, w: np.ndarray) -> np.ndarray:
         """The labelling of highest score of every graph, ``(N,)``."""
         out = np.empty(self.data.n_variables, dtype=np.int64)
-
-        def part(first, last, work):
-            best = np.empty(len(work.separators), dtype=np.int64)
-            kernels.best_labels(w, self.layout, self.features, first, last, work, best, self.n_labels, out)
-
-        self.each(part)
+        self.fill(kernels.best_labels, w, self.n_labels, out)
         return out
 
     def gold_entries(self, labels: np.ndarray) -> np.ndarray:
@@ -171,13 +159,8 @@ class TreeProblem(Regularised):
     ----------
     data : GraphData
         With labels, numbered from 0 to ``n_labels - 1``.
-    n_labels : int
-    l2 : float, optional
-        Positive; ``1/n`` by default.
-    l1 : float
-        Not negative.
-    n_jobs : int, optional
-        Threads; all cores by default. The answers do not depend on it, to the last bit.
+    n_labels, l2, l1, n_jobs
+        As in `ChainProblem`.
     max_table : int
         A junction tree with a clique of more entries is refused (`TooWide`).
 
@@ -211,6 +194,13 @@ class TreeProblem(Regularised):
     def sizes(self) -> np.ndarray:
         """The number of variables of each graph."""
         return self.data.sizes
+
+    def memory(self, dtype: str | None) -> int:
+        """Bytes of marginals: of factors, and of cliques where they are kept as `dtype`."""
+        layout = self.inference.layout
+        cliques = 0 if dtype is None else layout.table_offsets[-1] * np.dtype(dtype).itemsize
+        separators = 0 if dtype is None else layout.separator_offsets[-1] * 8
+        return int(16 * self.inference.n_beliefs + cliques + separators)
 
     @cached_property
     def inference(self) -> TreeInference:
@@ -333,8 +323,7 @@ class TreeProblem(Regularised):
 
     def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> TreeMarginals:
         """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels."""
-        layout = self.inference.layout
-        mu = TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
+        layout, mu = self.inference.layout, self._empty(dtype)
 
         def part(first, last, _):
             kernels.start_trees(layout, self.labels, self.n_labels, float(epsilon), first, last, *mu)
@@ -342,15 +331,35 @@ class TreeProblem(Regularised):
         self.inference.each(part)
         return mu
 
+    def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> TreeMarginals:
+        """The marginals of ``p(. | x_i; w)``, of every graph: the dual variables that the weights stand for."""
+        mu = self._empty(dtype)
+        self.inference.fill(kernels.all_marginals, self._weights(w), *mu)
+        return mu
+
+    def _empty(self, dtype: Any) -> TreeMarginals:
+        layout = self.inference.layout
+        return TreeMarginals(np.empty(layout.table_offsets[-1], dtype=dtype), np.empty(layout.separator_offsets[-1]))
+
+    def _beliefs(self, mu: TreeMarginals) -> np.ndarray:
+        inference, beliefs = self.inference, np.empty(self.inference.n_beliefs)
+        inference.each(
+            lambda first, last, _: kernels.factor_marginals(
+                inference.layout, mu.cliques, first, last, inference.starts, beliefs
+            )
+        )
+        return beliefs
+
+    def _mean_scores(self, mu, w):
+        out, weights, beliefs = np.zeros(self.n_terms), self.split(w), self.inference.split_beliefs(self._beliefs(mu))
+        for kind, factors in self.data.factors.items():
+            own = np.einsum("fk,fk->f", factors.features @ weights[kind], beliefs[kind])
+            out += np.bincount(self.data.graph_of(factors.variables[:, 0]), own, minlength=self.n_terms)
+        return out
+
     def residual(self, mu: TreeMarginals) -> np.ndarray:
-        """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
-        beliefs, inference = np.empty(self.inference.n_beliefs), self.inference
-
-        def part(first, last, _):
-            kernels.factor_marginals(inference.layout, mu.cliques, first, last, inference.starts, beliefs)
-
-        inference.each(part)
-        return -self._gathered(self._minus_labels(beliefs)) / self.n_terms
+        """``v(mu)``: see `Regularised.residual`."""
+        return -self._gathered(self._minus_labels(self._beliefs(mu))) / self.n_terms
 
     def entropies(self, mu: TreeMarginals) -> np.ndarray:
         """``sum_C H(mu_C) - sum_S H(mu_S)`` of every graph."""
@@ -374,17 +383,6 @@ class TreeProblem(Regularised):
 
         inference.each(part)
         return entropy, beliefs
-
-    def block_gaps(self, mu: TreeMarginals, w: Any = None) -> np.ndarray:
-        """``KL(mu_i || p(. | x_i; w))`` of every graph, at ``w(mu)`` by default; their mean is then the duality gap."""
-        inference, out = self.inference, np.empty(self.n_terms)
-        w = self.weights_of(self.residual(mu)) if w is None else self._weights(w)
-
-        def part(first, last, work):
-            kernels.gaps_of(w, inference.layout, inference.features, *mu, first, last, work, out)
-
-        inference.each(part)
-        return out
 
     def ascend(
         self, hidden, mu: TreeMarginals, members, gaps, tree, importance, *, drawing, search, sigma, source, counters
