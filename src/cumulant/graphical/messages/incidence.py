@@ -9,8 +9,9 @@ from scipy.sparse.csgraph import connected_components
 from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence_kernels import places_of_scopes
 from cumulant.graphical.structure import Structure
+from cumulant.sampling.chains import require_counts
 
-__all__ = ["Incidence", "is_forest", "normalise", "ranges", "require_addable", "tables_of"]
+__all__ = ["Incidence", "check_settings", "is_forest", "normalise", "ranges", "require_addable", "tables_of"]
 
 LARGEST_SUM = (
     1e140  # of the absolute values of all entries, so that squares, and quotients by weights of 1e-12, are finite
@@ -114,6 +115,19 @@ def require_addable(theta: np.ndarray) -> None:
             f"theta has {theta.size} entries of up to {largest:.3g} in absolute value; "
             f"bounds need them to add up to less than {LARGEST_SUM:g}"
         )
+
+
+def check_settings(**settings: Any) -> None:
+    """Refuse settings of an iteration that make no sense: dampings, numbers of nats or tolerances, and else counts."""
+    for name, value in settings.items():
+        if name == "damping":
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"damping must be at least 0 and below 1; got {value!r}")
+        elif name.endswith(("tol", "gap")):
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and not negative; got {value!r}")
+        else:
+            require_counts(**{name: (value, 0 if name == "max_trees" else 1)})
 
 
 def ranges(begin: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.errors import DomainError
 from cumulant.graphical.exact.elimination import slack_of_elimination
-from cumulant.graphical.messages.incidence import Incidence, is_forest, normalise, tables_of
+from cumulant.graphical.messages.incidence import Incidence, check_settings, is_forest, normalise, tables_of
 from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
 
 __all__ = ["MaxProduct", "Propagation", "belief_propagation", "max_product"]
@@ -250,12 +250,7 @@ def certify_max_product(model: Any, result: MaxProduct) -> Certificate:
 def _run(layout: Incidence, theta, maximise, schedule, damping, max_sweeps, tol, start=None):
     if schedule not in _SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(map(repr, _SCHEDULES))}; got {schedule!r}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be at least 0 and below 1; got {damping!r}")
-    if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int | np.integer) or max_sweeps < 1:
-        raise ValueError(f"max_sweeps must be a whole number, at least 1; got {max_sweeps!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
+    check_settings(damping=damping, max_sweeps=max_sweeps, tol=tol)
     sizes = np.diff(layout.message_starts)
     messages = np.zeros(int(sizes.sum())) if maximise else -np.log(np.repeat(sizes, sizes))
     if start is not None:

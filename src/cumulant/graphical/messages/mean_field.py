@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.messages.incidence import Incidence, normalise, tables_of
+from cumulant.graphical.messages.incidence import Incidence, check_settings, normalise, tables_of
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
@@ -105,7 +105,7 @@ def mean_field(
       ✓ q has no mass on impossible states (checked)
       ✓ the score of one state and the largest entries of all tables agree with the bound (checked: ...)
     """
-    check_settings(n_starts, max_sweeps, tol)
+    check_settings(n_starts=n_starts, max_sweeps=max_sweeps, tol=tol)
     structure, theta, free = tables_of(model)
     layout, draw = Incidence.of(structure), generator(rng)
     fields = _fields(layout, theta)
@@ -136,15 +136,6 @@ def mean_field(
         tuple(marginals),
         model,
     )
-
-
-def check_settings(n_starts: Any, max_sweeps: Any, tol: Any) -> None:
-    """Refuse settings that make no sense."""
-    for name, value in (("n_starts", n_starts), ("max_sweeps", max_sweeps)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
 
 
 def lower_certificate(

@@ -72,12 +72,17 @@ class RegionGraph:
 
     @classmethod
     def bethe(cls, model: Any) -> "RegionGraph":
-        """Factors with their variables, and single variables: counting numbers 1 and ``1 - degree``."""
+        """Factors with their variables, and single variables: counting numbers 1 and ``1 - degree``.
+
+        A variable without factors is an outer region.
+        """
         structure = model.restricted()[0]
         scopes = [frozenset(structure.scope(f)) for f in range(structure.n_factors)]
-        outer = tuple(Region(scope, frozenset([f])) for f, scope in enumerate(scopes) if scope)
-        inner = tuple(Region(frozenset([i]), frozenset()) for i in range(structure.n_variables))
-        return cls._counted(outer, inner, structure)
+        single = [Region(frozenset([i]), frozenset()) for i in range(structure.n_variables)]
+        touched = frozenset().union(*scopes)
+        outer = [Region(scope, frozenset([f])) for f, scope in enumerate(scopes) if scope]
+        outer += [region for i, region in enumerate(single) if i not in touched]
+        return cls._counted(tuple(outer), tuple(single[i] for i in sorted(touched)), structure)
 
     @classmethod
     def _closed(cls, structure: Structure, outer: list[Region]) -> "RegionGraph":

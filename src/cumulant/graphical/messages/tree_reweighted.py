@@ -7,7 +7,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.messages.incidence import normalise, require_addable
+from cumulant.graphical.messages.incidence import check_settings, normalise, require_addable
 from cumulant.graphical.messages.pairwise_tables import PairwiseTables
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.messages.spanning_tree_polytope import (
@@ -172,7 +172,7 @@ def tree_reweighted(
     >>> bool((uniform.trace >= model.log_partition()).all())          # valid at every sweep
     True
     """
-    _check(max_trees, gap, max_sweeps, tol, damping)
+    check_settings(max_trees=max_trees, gap=gap, max_sweeps=max_sweeps, tol=tol, damping=damping)
     structure, theta, _ = model.restricted()
     require_addable(theta)
     pairs = PairwiseTables.of(structure, theta)
@@ -417,14 +417,3 @@ def _probabilities(asked: Any, edges: np.ndarray) -> tuple[np.ndarray | None, bo
             f"got shape {given.shape}" + (f", smallest {given.min():g}, largest {given.max():g}" if given.size else "")
         )
     return given, False
-
-
-def _check(max_trees, gap, max_sweeps, tol, damping) -> None:
-    for name, value, least in (("max_trees", max_trees, 0), ("max_sweeps", max_sweeps, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
-    for name, value in (("gap", gap), ("tol", tol)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative; got {value!r}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be at least 0 and below 1; got {damping!r}")
