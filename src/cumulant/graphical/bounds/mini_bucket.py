@@ -2,18 +2,19 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer, recipe_of
+from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
 from cumulant.graphical.bounds.reweighted import Best, Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
+from cumulant.graphical.messages.answers import Answer
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 
@@ -23,8 +24,11 @@ _MEMORY = 2**24  # bytes
 
 
 @dataclass(frozen=True, eq=False)
-class MiniBucket:
+class MiniBucket(Answer):
     """A bound on ``log Z`` by mini-buckets.
+
+    Its `trace` is the best bound after each evaluation. There is no `certificate` where nothing is known: a bound from
+    below of minus infinity.
 
     Attributes
     ----------
@@ -36,35 +40,21 @@ class MiniBucket:
         Whether no bucket had to be split: the bound is then ``log Z`` up to rounding.
     n_splits : int
         How many buckets were split.
-    trace : array
-        The best bound after each evaluation.
     order : array
         The variables (those without evidence), first eliminated first.
     limit : tuple of int and float
         The most variables of a mini-bucket, and the most bits of its table.
     point : array
         Shifts and weights: what the certificate is recomputed from.
-    certificate : Certificate or None
-        None where nothing is known: a bound from below of minus infinity.
-    model : DiscreteModel
-        The model that the bound is about.
     """
 
     bound: float
     sense: str
     exact: bool
     n_splits: int
-    trace: np.ndarray
     order: np.ndarray
     limit: tuple[int, float]
     point: np.ndarray
-    model: Any = field(repr=False)
-    certificate: Certificate | None = None
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     @property
     def interval(self) -> Interval:
@@ -160,7 +150,7 @@ def mini_bucket_bound(
         certificate = _certificate(structure, theta, made, search.value, search.slack)
     trace = sign * np.array(search.trace)
     return MiniBucket(
-        bound, sense, made.exact, len(made.splits), trace, found.order, limit, search.point, model, certificate
+        model, trace, certificate, bound, sense, made.exact, len(made.splits), found.order, limit, search.point
     )
 
 

@@ -46,6 +46,23 @@ def _marginal(k, multipliers, tables, marginal, work, layout):
 
 
 @kernel
+def _disagreement(own, begin, states, marginal, multipliers, q):
+    """How far the belief of an outer region as it was, its multiplier still in it, is from the new ``q``."""
+    top, total, distance = -np.inf, 0.0, 0.0
+    for x in range(states):
+        if marginal[own + x] > -np.inf:
+            top = max(top, marginal[own + x] + multipliers[own + x])
+    for x in range(states):
+        if marginal[own + x] > -np.inf:
+            total += np.exp(marginal[own + x] + multipliers[own + x] - top)
+    for x in range(states):
+        if marginal[own + x] > -np.inf:
+            belief = np.exp(marginal[own + x] + multipliers[own + x] - top) / total
+            distance = max(distance, abs(belief - q[begin + x]))
+    return distance
+
+
+@kernel
 def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweeps, tol, trace, layout):
     """Sweeps over the inner regions, forth and back: ``(n + c) log q = sum log b`` over the marginals ``b`` that the
     ``n`` outer regions have without their multipliers, which then become ``log q - log b``.
@@ -90,21 +107,12 @@ def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweep
             for p in range(link_starts[i], link_starts[i + 1]):
                 k = links[p]
                 own = message_starts[k]
-                top = -np.inf  # of the belief as it was: its multiplier is still in it
-                for x in range(states):
-                    if marginal[own + x] > -np.inf:
-                        top = max(top, marginal[own + x] + multipliers[own + x])
-                total = 0.0
-                for x in range(states):
-                    if marginal[own + x] > -np.inf and not moves:
-                        work[own + x] = np.exp(marginal[own + x] + multipliers[own + x] - top)
-                        total += work[own + x]
+                if not moves:
+                    change = max(change, _disagreement(own, begin, states, marginal, multipliers, q))
                 for x in range(states):
                     if marginal[own + x] == -np.inf:  # 0 / 0: the table forbids the state, and any multiplier does
                         work[own + x] = 0.0
                         continue
-                    if not moves:
-                        change = max(change, abs(work[own + x] / total - q[begin + x]))
                     old, new = multipliers[own + x], log_q[begin + x] - marginal[own + x]
                     if damping > 0.0 and new > -np.inf:
                         new = (1.0 - damping) * new + damping * old

@@ -63,9 +63,10 @@ class RegionMessages:
         if not np.isfinite(value):
             raise DomainError("every state is impossible, given the evidence: there is no distribution")
         single, factors = self._read_off()
-        trace = trace - constant if energies else trace
-        marginals = self.model._all_marginals(single)
-        return Propagation(float(value), marginals, factors, bool(change <= tol), trace, float(change))
+        trace, marginals = trace - constant if energies else trace, self.model._all_marginals(single)
+        return Propagation(
+            self.model, trace, None, marginals, factors, bool(change <= tol), float(value), float(change)
+        )
 
     def _read_off(self) -> tuple[list[np.ndarray], np.ndarray]:
         """The distributions of single variables and of factors, from the first outer region that has them."""

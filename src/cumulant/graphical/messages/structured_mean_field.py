@@ -103,16 +103,10 @@ def structured_mean_field(
     assert best is not None
     value, slack, tables, (marginals, beliefs), trace, converged = best
     certificate = lower_certificate(structure, theta, value, slack, _BLOCKS, recipe_of(certify_structured_mean_field))
+    kept, bound = tuple(free[part] for part in parts), float(np.nextafter(value - slack, -np.inf))
+    marginals = model._all_marginals(marginals)
     return MeanField(
-        float(np.nextafter(value - slack, -np.inf)),
-        model._all_marginals(marginals),
-        beliefs,
-        np.array(trace),
-        bool(converged),
-        certificate,
-        tuple(free[part] for part in parts),
-        tuple(tables),
-        model,
+        model, np.array(trace), certificate, marginals, beliefs, bool(converged), bound, kept, tuple(tables)
     )
 
 

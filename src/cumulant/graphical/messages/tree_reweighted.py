@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
+from cumulant.certificates import Certificate, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
+from cumulant.graphical.messages.answers import Approximation
 from cumulant.graphical.messages.incidence import check_settings, normalise, require_addable
 from cumulant.graphical.messages.pairwise_tables import PairwiseTables
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
@@ -28,51 +29,33 @@ _FLOOR = 0.02  # of the first distribution: an edge that is in no tree would mak
 
 
 @dataclass(frozen=True, eq=False)
-class TreeReweighted:
+class TreeReweighted(Approximation):
     """An upper bound on ``log Z``, the messages and the trees that prove it, and pseudo-marginals.
+
+    `marginals` and `beliefs` are an approximation, on trees exact. `trace` is the bound before each sweep of messages,
+    at all edge probabilities that were tried: every one is valid. The bound also holds where single and pair
+    pseudo-marginals do not agree within `tol`, and it has not `converged`.
 
     Attributes
     ----------
     bound : float
         ``log Z`` (of the states that agree with the evidence) is at most this, rounding included.
-    marginals : list of arrays, or an array
-        Pseudo-marginals, as `DiscreteModel.marginals` gives them: an approximation, on trees exact.
-    beliefs : array
-        Those of the factors, one after the other, for the model restricted to its free variables.
     edges, edge_probabilities : arrays
         Pairs of variables that share a factor, and how likely each is in a tree.
-    trace : array
-        The bound before each sweep of messages, at all edge probabilities that were tried: every one is valid.
     steps : array
         The lowest bound at the first edge probabilities, after each tree that was added, and at the end; never rising.
     gap : float
         What other edge probabilities could gain at most, if the messages are at their fixed point.
-    converged : bool
-        Whether single and pair pseudo-marginals agree within `tol`. The bound holds either way.
-    certificate : Certificate
     proof : Proof
         What the certificate is recomputed from.
-    model : DiscreteModel
-        The model that the bound is about.
     """
 
     bound: float
-    marginals: Any
-    beliefs: np.ndarray
     edges: np.ndarray
     edge_probabilities: np.ndarray
-    trace: np.ndarray
     steps: np.ndarray
     gap: float
-    converged: bool
-    certificate: Certificate
     proof: "Proof"
-    model: Any = field(repr=False)
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"
@@ -337,18 +320,18 @@ def _answer(model: Any, search: _Search, settled: _Settled, tol: float) -> TreeR
         {"sweeps": sum(map(len, search.trace)), "disagreement": settled.disagreement},
     )  # fmt: skip
     return TreeReweighted(
-        float(np.nextafter(value + slack, np.inf)),
+        model,
+        np.concatenate(search.trace) + slack,
+        certificate,
         model._all_marginals(marginals),
         flat,
+        bool(settled.disagreement <= tol),
+        float(np.nextafter(value + slack, np.inf)),
         free[pairs.edges],
         search.probabilities(),
-        np.concatenate(search.trace) + slack,
         np.array([*search.steps, search.value]) + pairs.constant + slack,
         gap,
-        bool(settled.disagreement <= tol),
-        certificate,
         Proof(search.messages, search.given, tuple(search.trees), search.weights),
-        model,
     )
 
 
