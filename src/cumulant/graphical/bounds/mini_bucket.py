@@ -11,7 +11,7 @@ from cumulant.certificates import Certificate, Interval, by_construction, issuer
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
 from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.bounds.reweighted import Best, Tables, tighten
+from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.answers import Answer
@@ -134,15 +134,12 @@ def mini_bucket_bound(
     found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
     made, limit = fitting(tables, found.order, sign, int(max_memory), i_bound)
-    search = Best(made)
 
-    def report(_value, _slack):
+    def report(best, value, _slack):
         out_of_time = time_limit is not None and time.monotonic() - begin >= time_limit
-        return len(search.trace) < max_steps and not out_of_time
+        return len(best.trace) < max_steps and not out_of_time and math.isfinite(value)
 
-    if math.isfinite(search.bound(search.point)[0]) and made.dim > 0 and report(None, None):
-        search.trace.clear()
-        tighten(search, report, max_steps)
+    search = tighten(made, report, max_steps=max_steps)
     bound = search.value + search.slack
     bound = sign * (float(np.nextafter(bound, np.inf)) if bound > -np.inf else bound)
     certificate = None
