@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.exact import elimination_kernels as kernels
 from cumulant.graphical.exact.program import Program
-from cumulant.graphical.exact.schedule import FORWARD, plan
+from cumulant.graphical.exact.schedule import BACKWARD, FORWARD, plan
 from cumulant.threads import side_by_side
 
 __all__ = ["Pass", "megabytes"]
@@ -30,6 +30,7 @@ class Pass:
         sizes = program.structure.cardinalities
         self.low, self.high = np.full(n_tables, np.inf), np.zeros(n_tables)
         self.low_adjoint, self.high_adjoint = np.full(n_tables, np.inf), np.zeros(n_tables)
+        self.ranges = self.low, self.high, self.low_adjoint, self.high_adjoint
         self.power, self.shift = np.zeros(n_tables, np.int64), np.zeros(program.n_factors)
         self.offsets = np.zeros(n_tables, np.int64)
         self.adjoints = np.full(n_tables + sizes.size, -1, np.int64)
@@ -63,12 +64,12 @@ class Pass:
             self.open(entries, modes)
             ends = np.cumsum(messages)
             self.offsets[program.n_factors :] = self.begin + ends - messages
-            if not self.step_all():
+            if not self.advance(0, program.n_steps, FORWARD):
                 return None
             if self.backward:
                 places = self.begin + ends[-1:].sum() + ends - messages
                 self.adjoints[program.n_factors : program.lengths.size] = np.where(self.idle, -1, places)
-                if not self.all_back():
+                if not self.advance(0, program.n_steps, BACKWARD):
                     return None
         elif not self.scheduled(modes):
             return None
@@ -81,19 +82,13 @@ class Pass:
         return log_z, self.marginals(), self.tables() if self.beliefs else np.zeros(0)
 
     def advance(self, first: int, last: int, kind: int) -> bool:
-        """Some steps in one call: forward (0), backward (1), or the marginals of their variables alone (2)."""
+        """Some steps in one call: forward (0), backward (1), or the marginals of their variables alone (2); False where
+        linear numbers may not do.
+        """
         return kernels.advance(
-            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.low, self.high,
-            self.low_adjoint, self.high_adjoint, self.power, self.position, *self.program.layout, self.program.lengths,
+            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.ranges,
+            self.power, self.position, self.program.layout,
         )  # fmt: skip
-
-    def step_all(self) -> bool:
-        """The forward pass in one call; False where linear numbers may not do."""
-        return self.advance(0, self.program.n_steps, 0)
-
-    def all_back(self) -> bool:
-        """The backward pass in one call."""
-        return self.advance(0, self.program.n_steps, 1)
 
     def keep_all(self, modes: np.ndarray) -> bool:
         """The forward pass with every message kept, for `decode`."""
@@ -103,14 +98,12 @@ class Pass:
         _require(8 * entries, self.max_memory, "all messages at once, for sampling and for best states")
         self.open(entries, modes)
         self.offsets[program.n_factors :] = self.begin + np.cumsum(messages) - messages
-        return self.step_all()
+        return self.advance(0, program.n_steps, FORWARD)
 
     def decode(self, uniforms: np.ndarray, n: int) -> np.ndarray:
         """`n` states: random ones, or the best where there are no `uniforms`."""
         states = np.zeros((n, self.program.structure.n_variables), np.int64)
-        kernels.decode(
-            0, self.program.n_steps, self.linear, uniforms, states, self.values, self.offsets, *self.program.layout
-        )
+        kernels.decode(self.linear, uniforms, states, self.values, self.offsets, self.program.layout)
         return states
 
     # Large models: one step at a time, on several threads, in the space that the schedule found ----------------------
@@ -165,27 +158,21 @@ class Pass:
 
     def safe(self, s: int, target: int) -> bool:
         """Whether the products of a contraction stay within the range of numbers."""
-        program = self.program
-        return not self.linear or kernels.safe(
-            s, target, self.low, self.high, self.low_adjoint, self.high_adjoint, program.term_starts, program.terms,
-            program.n_factors,
-        )  # fmt: skip
+        return not self.linear or kernels.safe(s, target, self.ranges, self.program.layout)
 
     def in_parts(self, s: int, target: int, table: int) -> tuple[float, float]:
         """A contraction cut along the first axes of its target; these are its slowest, so that a part is one block."""
         program = self.program
         n_split, n_parts = 0, 1
         if table >= program.n_factors:
-            made = table - program.n_factors
-            scope = program.pool[program.starts[made] + (program.summed[made] >= 0) : program.starts[made + 1]]
+            scope = program.pool[program.begins[table] : program.ends[table]]
             while n_split < scope.size and n_parts < _PARTS:
                 n_parts *= int(program.structure.cardinalities[scope[n_split]])
                 n_split += 1
         mode = int(self.modes[s]) if target == -1 else (0 if self.linear else 1)
         found = side_by_side(
             lambda part: kernels.part_of_step(
-                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.lengths,
-                *program.layout,
+                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.layout
             ),
             n_parts,
             self.n_jobs,
