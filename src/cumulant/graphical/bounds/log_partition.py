@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError, TooWide
@@ -288,19 +288,13 @@ def _probabilities(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nd
     not certain. Only -inf, the logarithm of zero, is taken for an impossible state.
     """
     others = ~np.eye(low.size, dtype=bool)
-    less, more = (_log_odds(a, np.where(others, b, -np.inf)) for a, b in ((low, high), (high, low)))
+    rest_low, rest_high = (logsumexp(np.where(others, ends, -np.inf), axis=1) for ends in (low, high))
+    # log odds: inf where all others are zero
+    less = np.where(rest_high == -np.inf, np.inf, np.where(low == -np.inf, 0.0, low) - rest_high)
+    more = np.where(rest_low == -np.inf, np.inf, np.where(high == -np.inf, 0.0, high) - rest_low)
     sizes = np.where(np.isfinite(low), np.abs(low), 0.0).max() + np.where(np.isfinite(high), np.abs(high), 0.0).max()
     off = rounding(sizes, low.size, terms=8.0)
     lower = np.where(less == np.inf, 1.0, expit(less - off) * (1.0 - 1e-15))
     lower[lower < _SMALLEST] = 0.0
     upper = np.where(high == -np.inf, 0.0, np.maximum(expit(more + off) * (1.0 + 1e-15), _SMALLEST))
     return np.where(low == -np.inf, 0.0, lower), np.minimum(upper, 1.0)
-
-
-def _log_odds(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """``own_a - log sum_b exp(others_ab)``; inf where all others are zero."""
-    top = others.max(axis=1)
-    safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        total = np.where(np.isfinite(top), safe + np.log(np.exp(others - safe[:, None]).sum(axis=1)), top)
-    return np.where(total == -np.inf, np.inf, np.where(own == -np.inf, 0.0, own) - total)

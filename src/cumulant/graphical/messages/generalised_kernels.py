@@ -5,6 +5,7 @@ The log table of each outer region, with all of its multipliers in it, is kept, 
 
 import numpy as np
 
+from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
 __all__ = ["free_energy_of_regions", "pass_messages"]
@@ -46,19 +47,13 @@ def _marginal(k, multipliers, tables, marginal, work, layout):
 
 
 @kernel
-def _disagreement(own, begin, states, marginal, multipliers, q):
+def _disagreement(own, begin, states, marginal, multipliers, work, q):
     """How far the belief of an outer region as it was, its multiplier still in it, is from the new ``q``."""
-    top, total, distance = -np.inf, 0.0, 0.0
+    for x in range(own, own + states):
+        work[x] = marginal[x] + multipliers[x] if marginal[x] > -np.inf else -np.inf
+    total, distance = log_sum(work, own, own + states), 0.0
     for x in range(states):
-        if marginal[own + x] > -np.inf:
-            top = max(top, marginal[own + x] + multipliers[own + x])
-    for x in range(states):
-        if marginal[own + x] > -np.inf:
-            total += np.exp(marginal[own + x] + multipliers[own + x] - top)
-    for x in range(states):
-        if marginal[own + x] > -np.inf:
-            belief = np.exp(marginal[own + x] + multipliers[own + x] - top) / total
-            distance = max(distance, abs(belief - q[begin + x]))
+        distance = max(distance, abs(np.exp(work[own + x] - total) - q[begin + x]))
     return distance
 
 
@@ -87,20 +82,16 @@ def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweep
                 continue
             for p in range(link_starts[i], link_starts[i + 1]):
                 _marginal(links[p], multipliers, tables, marginal, work, layout)
-            highest = -np.inf
-            for x in range(states):
-                value = 0.0
+            for x in range(begin, begin + states):
+                log_q[x] = 0.0
                 for p in range(link_starts[i], link_starts[i + 1]):
-                    value += marginal[message_starts[links[p]] + x]
-                log_q[begin + x] = value / (degree + counting[i])
-                highest = max(highest, log_q[begin + x])
-            if highest == -np.inf:
+                    log_q[x] += marginal[message_starts[links[p]] + x - begin]
+                log_q[x] /= degree + counting[i]
+            total = log_sum(log_q, begin, begin + states)
+            if total == -np.inf:
                 return -1
-            total = 0.0
             for x in range(states):
-                total += np.exp(log_q[begin + x] - highest)
-            for x in range(states):
-                log_q[begin + x] -= highest + np.log(total)
+                log_q[begin + x] -= total
                 last, q[begin + x] = q[begin + x], np.exp(log_q[begin + x])
                 if moves:
                     change = max(change, abs(q[begin + x] - last))
@@ -108,7 +99,7 @@ def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweep
                 k = links[p]
                 own = message_starts[k]
                 if not moves:
-                    change = max(change, _disagreement(own, begin, states, marginal, multipliers, q))
+                    change = max(change, _disagreement(own, begin, states, marginal, multipliers, work, q))
                 for x in range(states):
                     if marginal[own + x] == -np.inf:  # 0 / 0: the table forbids the state, and any multiplier does
                         work[own + x] = 0.0
@@ -136,14 +127,11 @@ def free_energy_of_regions(log_q, multipliers, tilted, theta, counting, beliefs,
     value = 0.0
     for f in range(table_starts.size - 1):
         _build(f, multipliers, tilted, beliefs, layout)
-        top = -np.inf
+        total = log_sum(beliefs, table_starts[f], table_starts[f + 1])
+        if total == -np.inf:
+            return np.inf  # every state is impossible
         for e in range(table_starts[f], table_starts[f + 1]):
-            top = max(top, beliefs[e])
-        total = 0.0
-        for e in range(table_starts[f], table_starts[f + 1]):
-            total += np.exp(beliefs[e] - top)
-        for e in range(table_starts[f], table_starts[f + 1]):
-            log_p = beliefs[e] - top - np.log(total)
+            log_p = beliefs[e] - total
             beliefs[e] = np.exp(log_p)
             if beliefs[e] > 0.0:
                 value += beliefs[e] * (log_p - theta[e])
