@@ -43,6 +43,7 @@ class Pass:
             begin *= 2
         self.adjoints[n_tables:] = begin + np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self.begin = begin + int(sizes.sum())
+        self.entries = self.begin + int(program.lengths[program.n_factors :].sum()) * (2 if backward else 1)
 
     def open(self, entries: int, modes: np.ndarray) -> None:
         """Make space, and put the factors there."""
@@ -57,21 +58,16 @@ class Pass:
         """The answers, or None where linear numbers may not do."""
         program = self.program
         modes = np.full(program.n_steps, 0 if self.linear else 1)
-        messages = program.lengths[program.n_factors :]
-        entries = self.begin + int(messages.sum()) * (2 if self.backward else 1)
-        small = entries <= _AT_ONCE and 8 * entries <= self.max_memory
-        if small:
-            self.open(entries, modes)
-            ends = np.cumsum(messages)
-            self.offsets[program.n_factors :] = self.begin + ends - messages
-            if not self.advance(0, program.n_steps, FORWARD):
-                return None
-            if self.backward:
-                places = self.begin + ends[-1:].sum() + ends - messages
+        if self.entries <= _AT_ONCE and 8 * self.entries <= self.max_memory:
+            done = self.forward(modes)
+            if done and self.backward:
+                messages = program.lengths[program.n_factors :]
+                places = self.offsets[program.n_factors :] + messages.sum()
                 self.adjoints[program.n_factors : program.lengths.size] = np.where(self.idle, -1, places)
-                if not self.advance(0, program.n_steps, BACKWARD):
-                    return None
-        elif not self.scheduled(modes):
+                done = self.advance(0, program.n_steps, BACKWARD)
+        else:
+            done = self.scheduled(modes)
+        if not done:
             return None
         log_z = self.log_partition()
         if not self.backward or log_z == -np.inf:
@@ -90,15 +86,17 @@ class Pass:
             self.power, self.position, self.program.layout,
         )  # fmt: skip
 
+    def forward(self, modes: np.ndarray) -> bool:
+        """The forward pass in one call, with every message kept."""
+        n_factors, messages = self.program.n_factors, self.program.lengths[self.program.n_factors :]
+        self.open(self.entries, modes)
+        self.offsets[n_factors:] = self.begin + np.cumsum(messages) - messages
+        return self.advance(0, self.program.n_steps, FORWARD)
+
     def keep_all(self, modes: np.ndarray) -> bool:
-        """The forward pass with every message kept, for `decode`."""
-        program = self.program
-        messages = program.lengths[program.n_factors :]
-        entries = self.begin + int(messages.sum())
-        _require(8 * entries, self.max_memory, "all messages at once, for sampling and for best states")
-        self.open(entries, modes)
-        self.offsets[program.n_factors :] = self.begin + np.cumsum(messages) - messages
-        return self.advance(0, program.n_steps, FORWARD)
+        """The same for `decode`, where it fits."""
+        _require(8 * self.entries, self.max_memory, "all messages at once, for sampling and for best states")
+        return self.forward(modes)
 
     def decode(self, uniforms: np.ndarray, n: int) -> np.ndarray:
         """`n` states: random ones, or the best where there are no `uniforms`."""
@@ -116,45 +114,37 @@ class Pass:
         for event in schedule.events:
             if event.kind == FORWARD:
                 self.offsets[event.places[0][0]] = event.places[0][1]
-                done = self.step(event.step)
             else:
                 for table, place in event.places:
                     if not self.idle[table - self.program.n_factors]:
                         self.adjoints[table] = place
-                done = bool(self.idle[event.step]) or self.step_back(event.step)
-            if not done:
+                if self.idle[event.step]:
+                    continue
+            if not self.step(event.step, event.kind):
                 return False
         return True
 
-    def step(self, s: int) -> bool:
-        """One step forward."""
-        own = self.program.n_factors + s
-        if self.program.clique_sizes[s] < _THREADS:
-            return self.advance(s, s + 1, 0)
-        if not self.safe(s, -1):
-            return False
-        low, high = self.in_parts(s, -1, own)
-        if self.linear:
-            self.power[own], self.low[own], self.high[own] = kernels.settle(
-                self.values, self.offsets[own], self.program.lengths[own], low, high
-            )
-        return True
-
-    def step_back(self, s: int) -> bool:
-        """One step backward."""
-        if self.program.clique_sizes[s] < _THREADS or self.program.lengths[self.program.n_factors + s] == 1:  # a root
-            return self.advance(s, s + 1, 1)
-        for target, table in enumerate(self.program.terms_of(s)):
-            if self.adjoints[table] < 0:
+    def step(self, s: int, kind: int) -> bool:
+        """One step forward or backward; where it is large, its contractions are shared among threads."""
+        program, own = self.program, self.program.n_factors + s
+        root = kind == BACKWARD and program.lengths[own] == 1
+        if program.clique_sizes[s] < _THREADS or root:
+            return self.advance(s, s + 1, kind)
+        jobs = [(-1, own)] if kind == FORWARD else enumerate(program.terms_of(s))
+        for target, table in jobs:
+            place = self.offsets[table] if kind == FORWARD else self.adjoints[table]
+            if place < 0:
                 continue
             if not self.safe(s, target):
                 return False
             low, high = self.in_parts(s, target, table)
             if self.linear:
-                _, self.low_adjoint[table], self.high_adjoint[table] = kernels.settle(
-                    self.values, self.adjoints[table], self.program.lengths[table], low, high
-                )
-        return self.advance(s, s + 1, 2)
+                power, low, high = kernels.settle(self.values, place, program.lengths[table], low, high)
+                if kind == FORWARD:
+                    self.power[table], self.low[table], self.high[table] = power, low, high
+                else:
+                    self.low_adjoint[table], self.high_adjoint[table] = low, high
+        return kind == FORWARD or self.advance(s, s + 1, 2)
 
     def safe(self, s: int, target: int) -> bool:
         """Whether the products of a contraction stay within the range of numbers."""
