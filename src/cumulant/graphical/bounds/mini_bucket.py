@@ -10,9 +10,9 @@ import numpy as np
 from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
-from cumulant.graphical.bounds.partition import good_order
 from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.answers import Answer
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
@@ -131,7 +131,7 @@ def mini_bucket_bound(
     begin = time.monotonic()
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
-    found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
+    found = fast_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
     made, limit = fitting(tables, found.order, sign, int(max_memory), i_bound)
 

@@ -21,8 +21,9 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from cumulant.certificates import rounding
-from cumulant.graphical.bounds.partition import Partition, good_order, outside, with_fields
+from cumulant.graphical.bounds.partition import Partition, outside, with_fields
 from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_addable
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
@@ -150,7 +151,7 @@ class Combination:
         for part, place in self.blocks[k]:
             self.alive()
             memory = max(self.memory - outside(part), 256 * place.size)  # a tree always fits
-            log_z, _, own = Elimination(part, scaled[place], good_order(part), memory, 1).beliefs()
+            log_z, _, own = Elimination(part, scaled[place], fast_order(part), memory, 1).beliefs()
             if log_z == -np.inf:
                 return -np.inf, np.zeros(0)
             total += log_z

@@ -11,7 +11,7 @@ from cumulant.graphical.bounds.context import Bracket, Context
 from cumulant.graphical.bounds.ledger import Expired, Stopped
 from cumulant.graphical.bounds.lower import ROUNDS, LowerBounds, anneal
 from cumulant.graphical.bounds.mini_bucket import fitting
-from cumulant.graphical.bounds.partition import Partition, good_order
+from cumulant.graphical.bounds.partition import Partition
 from cumulant.graphical.bounds.upper import (
     COPIES,
     combination_of,
@@ -21,6 +21,7 @@ from cumulant.graphical.bounds.upper import (
     reason_of,
     spanning_trees,
 )
+from cumulant.graphical.exact.orders import fast_order
 
 __all__ = ["Settings", "search"]
 
@@ -155,7 +156,7 @@ def _mini_buckets(context: Context) -> None:
             return
     memory = context.bytes_in_time(_MINI)
     context.ledger.more()
-    order = good_order(tables.structure, context.ledger.alive).order
+    order = fast_order(tables.structure, context.ledger.alive).order
     for sign in (1, -1):
         context.ledger.more()
         made, _ = fitting(tables, order, sign, memory)

@@ -88,7 +88,7 @@ def order_within(part: Structure, max_memory: int, surely: bool = True) -> np.nd
 
 
 def _order_within(part: Structure, max_memory: int, surely: bool) -> np.ndarray | None:
-    limit = max_memory // 8
+    limit = max(max_memory, 0) // 8
     order = fast_order(part)  # the search for the best order would cost more than its use, later
     # a message is at most a clique without one variable
     if order.log2_largest > np.log2(limit * float(part.cardinalities.max(initial=1)) + 1.0):
