@@ -12,10 +12,11 @@ from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass
 from cumulant.graphical.bounds.conditioning import conditioned, cutset
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
-from cumulant.graphical.bounds.partition import Limits, fits, inside, partitions, with_fields
+from cumulant.graphical.bounds.partition import Limits, fits, partitions, with_fields
 from cumulant.graphical.bounds.reweighted import Combination, Tables, tighten
 from cumulant.graphical.bounds.spanning import cover, spanning_subgraph
 from cumulant.graphical.exact.enumeration import joint_scores
+from cumulant.graphical.messages.structured_blocks import inside
 from cumulant.graphical.structure import Structure
 from tests.graphical.models import distribution, joint, random_model
 

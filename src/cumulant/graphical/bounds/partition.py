@@ -20,11 +20,11 @@ from scipy.sparse.csgraph import dijkstra
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.messages.incidence import ranges
-from cumulant.graphical.messages.structured_blocks import order_within
+from cumulant.graphical.messages.structured_blocks import order_within, prices, spans
 from cumulant.graphical.structure import Structure
 
 __all__ = [
-    "Block", "Limits", "Partition", "at_once", "fits", "inside", "outside", "partitions", "strengths",
+    "Block", "Limits", "Partition", "at_once", "fits", "outside", "partitions", "strengths",
     "with_fields",
 ]  # fmt: skip
 
@@ -101,12 +101,6 @@ def strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
     return np.where(some, (0.5 * np.where(some, high - low, 0.0)) ** 2 + hard, 0.0)
 
 
-def inside(structure: Structure, labels: np.ndarray) -> np.ndarray:
-    """Which factors have all their variables in one block."""
-    low, high = _spans(structure, labels.astype(np.float64))
-    return low == high
-
-
 def with_fields(structure: Structure, kept: np.ndarray) -> Structure:
     """The factors `kept` (their numbers), and after them a table for each single variable."""
     return _block(structure, np.arange(structure.n_variables), kept)
@@ -156,7 +150,7 @@ def _middle_price(structure, level, strength) -> float:
     count = np.cumsum(np.bincount(level))
     middle = np.flatnonzero((count >= 0.25 * count[-1]) & (count <= 0.75 * count[-1])) + 1
     middle = middle[middle <= level.max()]
-    return float(_prices(structure, level, strength)[middle].min()) if middle.size else np.inf
+    return float(prices(structure, level, strength)[middle].min()) if middle.size else np.inf
 
 
 def _directions(structure: Structure) -> list[np.ndarray]:
@@ -201,7 +195,7 @@ def _fewest(structure, level, strength, limits) -> Partition | None:
 
 
 def _cheapest_near(structure, level, strength, cuts, reach) -> np.ndarray:
-    price = _prices(structure, level, strength)
+    price = prices(structure, level, strength)
     out = []
     for cut in cuts.tolist():
         near = np.arange(max(1, cut - reach), min(int(level.max()), cut + reach) + 1)
@@ -209,33 +203,13 @@ def _cheapest_near(structure, level, strength, cuts, reach) -> np.ndarray:
     return np.array(out)
 
 
-def _prices(structure, level, strength) -> np.ndarray:
-    """The strength of the factors that a cut before each level cuts."""
-    low, high = _spans(structure, level.astype(np.float64))
-    price = np.zeros(int(level.max()) + 2)
-    np.add.at(price, low.astype(np.int64) + 1, strength)
-    np.subtract.at(price, high.astype(np.int64) + 1, strength)
-    return np.maximum(np.cumsum(price), 0.0)
-
-
-def _spans(structure: Structure, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest level in each factor; 0 for one without variables."""
-    low, high = np.zeros(structure.n_factors), np.zeros(structure.n_factors)
-    some = np.flatnonzero(np.diff(structure.scope_starts) > 0)
-    if some.size:
-        values = level[structure.scopes]
-        low[some] = np.minimum.reduceat(values, structure.scope_starts[:-1][some])
-        high[some] = np.maximum.reduceat(values, structure.scope_starts[:-1][some])
-    return low, high
-
-
 def _made(structure, level, strength, cuts, limits) -> Partition:
     labels = np.searchsorted(cuts, level, side="right")
     labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    low, high = _spans(structure, labels.astype(np.float64))
+    low, high = spans(structure, labels)
     within = low == high
     kept = np.flatnonzero(within)
-    owner, blocks = low[kept].astype(np.int64), []
+    owner, blocks = low[kept], []
     for b in range(int(labels.max()) + 1):
         variables, factors = np.flatnonzero(labels == b), kept[owner == b]
         blocks.append(Block(variables, factors, limits.shared(_block(structure, variables, factors))))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant.graphical.messages.structured_blocks import induced
 from cumulant.graphical.structure import Structure
 
 __all__ = ["Region", "RegionGraph", "plaquettes"]
@@ -160,7 +161,5 @@ def _largest(sets: list[frozenset[int]]) -> list[frozenset[int]]:
 
 
 def _region(structure: Structure, variables: frozenset[int]) -> Region:
-    inside = np.isin(structure.scopes, list(variables))
-    width = np.diff(np.concatenate([[0], np.cumsum(inside)])[structure.scope_starts])
-    whole = np.flatnonzero((width > 0) & (width == np.diff(structure.scope_starts)))
-    return Region(variables, frozenset(whole.tolist()))
+    _, touched, whole = induced(structure, np.array(sorted(variables)))
+    return Region(variables, frozenset(touched[whole].tolist()))
