@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
-from cumulant.graphical.bounds.ledger import Ledger
+from cumulant.graphical.bounds.ledger import Ledger, check_limits
 from cumulant.graphical.bounds.search import Settings, search
 from cumulant.graphical.exact.elimination import MAX_MEMORY
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
@@ -128,12 +128,7 @@ def _interval(context: Context, settings: Settings) -> Interval:
 
 
 def _check(time_limit, max_memory, max_work, delta) -> None:
-    if time_limit is not None and not time_limit >= 0:
-        raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")
-    if isinstance(max_memory, bool) or not max_memory > 0:
-        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
-    if max_work is not None and (isinstance(max_work, bool) or not isinstance(max_work, int) or max_work < 0):
-        raise ValueError(f"max_work must be a whole number that is not negative, or None; got {max_work!r}")
+    check_limits(time_limit, max_memory, max_work)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be strictly between 0 and 1; got {delta!r}")
 

@@ -10,6 +10,7 @@ import numpy as np
 from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
+from cumulant.graphical.bounds.ledger import check_limits
 from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import fast_order
@@ -17,6 +18,7 @@ from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.answers import Answer
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
+from cumulant.sampling.chains import require_counts
 
 __all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
 
@@ -127,7 +129,10 @@ def mini_bucket_bound(
     >>> exact.exact and abs(exact.bound - model.log_partition()) < 1e-9
     True
     """
-    _check(i_bound, max_memory, sense, max_steps, time_limit)
+    require_counts(i_bound=(1 if i_bound is None else i_bound, 1), max_steps=(max_steps, 0))
+    check_limits(time_limit, max_memory)
+    if sense not in ("upper", "lower"):
+        raise ValueError(f"sense must be 'upper' or 'lower'; got {sense!r}")
     begin = time.monotonic()
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
@@ -223,16 +228,3 @@ def _certificate(structure: Structure, theta: np.ndarray, made: Covering, value:
         recipe=recipe_of(certify),
         details={"splits": len(made.splits)},
     )
-
-
-def _check(i_bound, max_memory, sense, max_steps, time_limit) -> None:
-    for name, value, least in (("i_bound", i_bound, 1), ("max_steps", max_steps, 0)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-        if not whole and not (value is None and name == "i_bound"):
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    if isinstance(max_memory, bool) or not max_memory > 0:
-        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
-    if sense not in ("upper", "lower"):
-        raise ValueError(f"sense must be 'upper' or 'lower'; got {sense!r}")
-    if time_limit is not None and not time_limit >= 0:
-        raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")
