@@ -9,14 +9,14 @@ from scipy.optimize import minimize
 from cumulant.certificates import Interval
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass
-from cumulant.graphical.bounds.blocks import BlockCombination
 from cumulant.graphical.bounds.conditioning import conditioned, cutset
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
-from cumulant.graphical.bounds.partition import Limits, fits, inside, partitions, with_fields
+from cumulant.graphical.bounds.partition import Limits, fits, partitions, with_fields
 from cumulant.graphical.bounds.reweighted import Combination, Tables, tighten
 from cumulant.graphical.bounds.spanning import cover, spanning_subgraph
 from cumulant.graphical.exact.enumeration import joint_scores
+from cumulant.graphical.messages.structured_blocks import inside
 from cumulant.graphical.structure import Structure
 from tests.graphical.models import distribution, joint, random_model
 
@@ -65,7 +65,7 @@ def test_the_combination_is_above_log_z_for_all_shares_and_weights(shape):
             theta[rng.random(theta.size) < 0.1] = -np.inf
         tables = Tables(wide, theta, 0.7)
         truth = log_sum(joint_scores(whole, theta)) + 0.7
-        combination = Combination(tables, ways[trial % 2], 2**20, n_jobs=1)
+        combination = Combination(tables, [], ways[trial % 2], 2**20, n_jobs=1)
         x = rng.normal(size=combination.dim) * rng.choice([0.0, 0.3, 2.0])
         value, _, slack = combination.bound(x)
         assert value + slack >= truth
@@ -77,7 +77,7 @@ def test_shares_add_up_and_the_gradient_is_the_derivative():
     rng = np.random.default_rng(3)
     wide = Structure(sizes, scopes)
     tables = Tables(wide, rng.normal(size=int(wide.table_starts[-1]) + sum(sizes)), 0.0)
-    combination = Combination(tables, halves(wide, rng), 2**20)
+    combination = Combination(tables, [], halves(wide, rng), 2**20)
     x = rng.normal(size=combination.dim)
     total = np.zeros(tables.theta.size)
     for place, share in zip(combination.places, combination.shares(x), strict=True):
@@ -101,7 +101,7 @@ def test_over_spanning_trees_the_best_shares_give_the_tree_reweighted_optimum():
     wide = Structure([2] * 4, edges)
     theta = 1.5 * rng.normal(size=16 + 8)
     copies = [(kept, with_fields(wide, kept)) for kept in (np.delete(np.arange(4), k) for k in range(4))]
-    combination = Combination(Tables(wide, theta, 0.0), copies, 2**20)
+    combination = Combination(Tables(wide, theta, 0.0), [], copies, 2**20)
     shares = combination.dim - 4
 
     def objective(x):
@@ -125,7 +125,7 @@ def test_over_spanning_trees_the_best_shares_give_the_tree_reweighted_optimum():
     problem.solve(solver=cvxpy.CLARABEL)
     assert_allclose(ours, problem.value, atol=1e-6)
     seen = []
-    tighten(combination, lambda value, slack: not seen.append(value))
+    tighten(combination, lambda best, value, slack: not seen.append(value))
     whole = with_fields(wide, np.arange(4))
     assert log_sum(joint_scores(whole, theta)) <= min(seen) <= ours + 1e-6  # the weights are free as well
 
@@ -174,16 +174,14 @@ def test_copies_solved_block_by_block_are_the_copies_solved_as_one():
     for cut in cuts:
         missing[cut.kept] = False
     others = cover(wide, np.ones(wide.n_factors), missing, 2**20, 0.0)
-    blocks = BlockCombination(tables, cuts, others, 2**20, lambda: None)
-    whole = Combination(tables, [*((cut.kept, with_fields(wide, cut.kept)) for cut in cuts), *others], 2**20)
+    blocks = Combination(tables, cuts, others, 2**20)
+    whole = Combination(tables, [], [*((cut.kept, with_fields(wide, cut.kept)) for cut in cuts), *others], 2**20)
     x = np.random.default_rng(0).normal(size=blocks.dim)
     for point in (np.zeros(blocks.dim), x):
         ours, theirs = blocks.bound(point), whole.bound(point)
         assert_allclose(ours[0], theirs[0], rtol=1e-12)
         assert_allclose(ours[1], theirs[1], atol=1e-12)
-    few = BlockCombination(
-        tables, cuts[:2], cover(wide, np.ones(wide.n_factors), ~missing, 2**20, 0.0), 2**20, lambda: None
-    )
+    few = Combination(tables, cuts[:2], cover(wide, np.ones(wide.n_factors), ~missing, 2**20, 0.0), 2**20)
     y = 0.1 * np.random.default_rng(1).normal(size=few.dim)
     start = blocks.from_shares(few, y)
     total = np.zeros(tables.theta.size)

@@ -101,3 +101,13 @@ def test_logarithms_far_beyond_the_range_of_numbers():
             summed = tuple(v for v in range(d) if v not in wanted)
             expected = np.logaddexp.reduce(table, axis=summed).ravel()
             assert_allclose(values[target:], expected, rtol=1e-14)
+
+
+def test_axes_that_are_longer_than_any_block():
+    rng = np.random.default_rng(3)
+    sizes, scopes = np.array([5000, 2, 2, 2]), [np.array(scope) for scope in ([0, 1], [0, 2], [3, 0], [0])]
+    tables = [rng.random(tuple(sizes[s])) for s in scopes]
+    for wanted in (np.array([1, 2, 3]), np.array([0]), np.array([0, 3])):
+        values, axes, bases, strides, target = laid_out(sizes, scopes, tables, wanted)
+        contract(values, sizes.size, axes, len(tables), bases, strides, target)
+        assert_allclose(values[target:], contraction(sizes, tables, scopes, wanted).ravel(), rtol=1e-12)

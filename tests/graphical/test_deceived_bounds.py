@@ -84,7 +84,7 @@ def test_weights_of_copies_never_reach_zero():
     tables = Tables(wide, np.arange(18.0), 0.0)
     halves = [np.array([0, 1]), np.array([1, 2])]
     parts = [Structure([2, 2, 2], [*(wide.scope(f) for f in kept), (0,), (1,), (2,)]) for kept in halves]
-    combination = Combination(tables, list(zip(halves, parts, strict=True)), 2**20)
+    combination = Combination(tables, [], list(zip(halves, parts, strict=True)), 2**20)
     truth = FactorGraph([2] * 3, [(wide.scope(f), wide.table(f, tables.theta)) for f in range(3)] + [
         ((v,), tables.theta[12 + 2 * v : 14 + 2 * v]) for v in range(3)
     ]).log_partition()  # fmt: skip

@@ -8,6 +8,7 @@ from cumulant.errors import DomainError
 from cumulant.graphical import FactorGraph, Ising, complete, grid
 from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
 from cumulant.graphical.messages.double_loop import double_loop
+from cumulant.graphical.messages.generalised import generalised_belief_propagation
 from cumulant.graphical.messages.loopy import belief_propagation
 from cumulant.graphical.messages.region_graph import RegionGraph, plaquettes
 from tests.graphical.smokers import smokers
@@ -88,6 +89,13 @@ def test_exact_on_junction_trees():
     found = double_loop(whole, RegionGraph.of(whole, [(0, 1, 2)]))
     assert_allclose(found.log_partition, whole.log_partition(), atol=1e-10)
     assert_allclose(found.beliefs, np.concatenate([b.ravel() for b in whole.beliefs()]), atol=1e-10)
+
+
+def test_a_variable_without_factors_has_equal_probabilities():
+    model = FactorGraph([2, 3, 2], [((0, 2), [[0.0, 1.0], [2.0, 0.0]])])
+    for found in (double_loop(model), generalised_belief_propagation(model, RegionGraph.bethe(model))):
+        assert_allclose(found.log_partition, model.log_partition(), rtol=1e-12)
+        assert_allclose(found.marginals[1], 1 / 3)
 
 
 def test_squares_of_a_grid():

@@ -69,15 +69,19 @@ ESTIMATORS = {
 
 
 def classes():
-    """Public classes of the library whose own annotations name a certificate."""
+    """Public classes of the library whose annotations, or those of their bases, name a certificate; for a base, its
+    subclasses stand.
+    """
     found = set()
     for module in pkgutil.walk_packages(cumulant.__path__, "cumulant."):
         if ".experiments" in module.name or ".cli" in module.name:
             continue
         for name, cls in vars(importlib.import_module(module.name)).items():
             own = isinstance(cls, type) and cls.__module__ == module.name and not name.startswith("_")
-            if own and {"certificate", "certificate_"} & set(vars(cls).get("__annotations__", {})):
-                found.add(name)
+            if own and not cls.__subclasses__():
+                named = {annotation for base in cls.__mro__ for annotation in vars(base).get("__annotations__", {})}
+                if named & {"certificate", "certificate_"}:
+                    found.add(name)
     return found
 
 

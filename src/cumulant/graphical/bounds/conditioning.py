@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cumulant.certificates import rounding
-from cumulant.graphical.bounds.partition import good_order
 from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
-from cumulant.graphical.exact.orders import Order
+from cumulant.graphical.exact.orders import Order, fast_order
 from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
@@ -28,7 +27,7 @@ def cutset(
     """
     left, part, chosen, states = np.arange(structure.n_variables), structure, [], 1.0
     while True:
-        order = good_order(part, alive)
+        order = fast_order(part, alive)
         if states * order.entries > max_entries:
             return None
         if 8.0 * 2.0**order.log2_largest <= 2.0 * max_memory:

@@ -2,8 +2,11 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["Expired", "Ledger", "Stopped"]
+from cumulant.sampling.chains import require_counts
+
+__all__ = ["Expired", "Ledger", "Stopped", "check_limits"]
 
 
 class Stopped(Exception):  # noqa: N818  (it is no error)
@@ -56,3 +59,13 @@ class Ledger:
     def forget(self) -> None:
         """The last piece was not finished."""
         self.work -= 1
+
+
+def check_limits(time_limit: Any, max_memory: Any, max_work: Any = None) -> None:
+    """Refuse limits that are none."""
+    if time_limit is not None and not time_limit >= 0:
+        raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")
+    if isinstance(max_memory, bool) or not max_memory > 0:
+        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
+    if max_work is not None:
+        require_counts(max_work=(max_work, 0))

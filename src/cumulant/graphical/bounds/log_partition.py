@@ -6,12 +6,12 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
-from cumulant.graphical.bounds.ledger import Ledger
+from cumulant.graphical.bounds.ledger import Ledger, check_limits
 from cumulant.graphical.bounds.search import Settings, search
 from cumulant.graphical.exact.elimination import MAX_MEMORY
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
@@ -128,12 +128,7 @@ def _interval(context: Context, settings: Settings) -> Interval:
 
 
 def _check(time_limit, max_memory, max_work, delta) -> None:
-    if time_limit is not None and not time_limit >= 0:
-        raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")
-    if isinstance(max_memory, bool) or not max_memory > 0:
-        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
-    if max_work is not None and (isinstance(max_work, bool) or not isinstance(max_work, int) or max_work < 0):
-        raise ValueError(f"max_work must be a whole number that is not negative, or None; got {max_work!r}")
+    check_limits(time_limit, max_memory, max_work)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be strictly between 0 and 1; got {delta!r}")
 
@@ -288,19 +283,13 @@ def _probabilities(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nd
     not certain. Only -inf, the logarithm of zero, is taken for an impossible state.
     """
     others = ~np.eye(low.size, dtype=bool)
-    less, more = (_log_odds(a, np.where(others, b, -np.inf)) for a, b in ((low, high), (high, low)))
+    rest_low, rest_high = (logsumexp(np.where(others, ends, -np.inf), axis=1) for ends in (low, high))
+    # log odds: inf where all others are zero
+    less = np.where(rest_high == -np.inf, np.inf, np.where(low == -np.inf, 0.0, low) - rest_high)
+    more = np.where(rest_low == -np.inf, np.inf, np.where(high == -np.inf, 0.0, high) - rest_low)
     sizes = np.where(np.isfinite(low), np.abs(low), 0.0).max() + np.where(np.isfinite(high), np.abs(high), 0.0).max()
     off = rounding(sizes, low.size, terms=8.0)
     lower = np.where(less == np.inf, 1.0, expit(less - off) * (1.0 - 1e-15))
     lower[lower < _SMALLEST] = 0.0
     upper = np.where(high == -np.inf, 0.0, np.maximum(expit(more + off) * (1.0 + 1e-15), _SMALLEST))
     return np.where(low == -np.inf, 0.0, lower), np.minimum(upper, 1.0)
-
-
-def _log_odds(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """``own_a - log sum_b exp(others_ab)``; inf where all others are zero."""
-    top = others.max(axis=1)
-    safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        total = np.where(np.isfinite(top), safe + np.log(np.exp(others - safe[:, None]).sum(axis=1)), top)
-    return np.where(total == -np.inf, np.inf, np.where(own == -np.inf, 0.0, own) - total)

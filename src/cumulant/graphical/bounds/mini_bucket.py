@@ -2,20 +2,23 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Interval, Subject, by_construction, issuer, recipe_of
+from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
-from cumulant.graphical.bounds.partition import good_order
-from cumulant.graphical.bounds.reweighted import Best, Tables, tighten
+from cumulant.graphical.bounds.ledger import check_limits
+from cumulant.graphical.bounds.reweighted import Tables, tighten
 from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.exact.passes import megabytes
+from cumulant.graphical.messages.answers import Answer
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
+from cumulant.sampling.chains import require_counts
 
 __all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
 
@@ -23,8 +26,11 @@ _MEMORY = 2**24  # bytes
 
 
 @dataclass(frozen=True, eq=False)
-class MiniBucket:
+class MiniBucket(Answer):
     """A bound on ``log Z`` by mini-buckets.
+
+    Its `trace` is the best bound after each evaluation. There is no `certificate` where nothing is known: a bound from
+    below of minus infinity.
 
     Attributes
     ----------
@@ -36,35 +42,21 @@ class MiniBucket:
         Whether no bucket had to be split: the bound is then ``log Z`` up to rounding.
     n_splits : int
         How many buckets were split.
-    trace : array
-        The best bound after each evaluation.
     order : array
         The variables (those without evidence), first eliminated first.
     limit : tuple of int and float
         The most variables of a mini-bucket, and the most bits of its table.
     point : array
         Shifts and weights: what the certificate is recomputed from.
-    certificate : Certificate or None
-        None where nothing is known: a bound from below of minus infinity.
-    model : DiscreteModel
-        The model that the bound is about.
     """
 
     bound: float
     sense: str
     exact: bool
     n_splits: int
-    trace: np.ndarray
     order: np.ndarray
     limit: tuple[int, float]
     point: np.ndarray
-    model: Any = field(repr=False)
-    certificate: Certificate | None = None
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     @property
     def interval(self) -> Interval:
@@ -137,22 +129,22 @@ def mini_bucket_bound(
     >>> exact.exact and abs(exact.bound - model.log_partition()) < 1e-9
     True
     """
-    _check(i_bound, max_memory, sense, max_steps, time_limit)
+    require_counts(i_bound=(1 if i_bound is None else i_bound, 1), max_steps=(max_steps, 0))
+    check_limits(time_limit, max_memory)
+    if sense not in ("upper", "lower"):
+        raise ValueError(f"sense must be 'upper' or 'lower'; got {sense!r}")
     begin = time.monotonic()
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
-    found = good_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
+    found = fast_order(structure) if order is None else Elimination.of(structure, theta, order=order).order
     sign = 1 if sense == "upper" else -1
     made, limit = fitting(tables, found.order, sign, int(max_memory), i_bound)
-    search = Best(made)
 
-    def report(_value, _slack):
+    def report(best, value, _slack):
         out_of_time = time_limit is not None and time.monotonic() - begin >= time_limit
-        return len(search.trace) < max_steps and not out_of_time
+        return len(best.trace) < max_steps and not out_of_time and math.isfinite(value)
 
-    if math.isfinite(search.bound(search.point)[0]) and made.dim > 0 and report(None, None):
-        search.trace.clear()
-        tighten(search, report, max_steps)
+    search = tighten(made, report, max_steps=max_steps)
     bound = search.value + search.slack
     bound = sign * (float(np.nextafter(bound, np.inf)) if bound > -np.inf else bound)
     certificate = None
@@ -160,7 +152,7 @@ def mini_bucket_bound(
         certificate = _certificate(structure, theta, made, search.value, search.slack)
     trace = sign * np.array(search.trace)
     return MiniBucket(
-        bound, sense, made.exact, len(made.splits), trace, found.order, limit, search.point, model, certificate
+        model, trace, certificate, bound, sense, made.exact, len(made.splits), found.order, limit, search.point
     )
 
 
@@ -236,16 +228,3 @@ def _certificate(structure: Structure, theta: np.ndarray, made: Covering, value:
         recipe=recipe_of(certify),
         details={"splits": len(made.splits)},
     )
-
-
-def _check(i_bound, max_memory, sense, max_steps, time_limit) -> None:
-    for name, value, least in (("i_bound", i_bound, 1), ("max_steps", max_steps, 0)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-        if not whole and not (value is None and name == "i_bound"):
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    if isinstance(max_memory, bool) or not max_memory > 0:
-        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
-    if sense not in ("upper", "lower"):
-        raise ValueError(f"sense must be 'upper' or 'lower'; got {sense!r}")
-    if time_limit is not None and not time_limit >= 0:
-        raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")

@@ -18,19 +18,18 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from cumulant.graphical.exact.elimination import Elimination
-from cumulant.graphical.exact.orders import Order, fast_order
-from cumulant.graphical.exact.schedule import plan
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.messages.incidence import ranges
+from cumulant.graphical.messages.structured_blocks import order_within, prices, spans
 from cumulant.graphical.structure import Structure
 
 __all__ = [
-    "Block", "Limits", "Partition", "at_once", "fits", "good_order", "inside", "outside", "partitions", "strengths",
+    "Block", "Limits", "Partition", "at_once", "fits", "outside", "partitions", "strengths",
     "with_fields",
 ]  # fmt: skip
 
 _LANDMARKS = 4
 _MOST_BLOCKS = 128  # beyond, single variables
-_NEVER = 0.5  # a guess of the memory times this is still too much: no plan is made
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Partition:
     @property
     def entries(self) -> float:
         """The work of one pass over all blocks."""
-        return sum(good_order(block.part).entries for block in self.blocks)
+        return sum(fast_order(block.part).entries for block in self.blocks)
 
 
 @dataclass(eq=False)
@@ -79,7 +78,7 @@ class Limits:
         """Whether each block fits into memory, and all of them into the work."""
         left = self.entries
         for block in sorted(partition.blocks, key=lambda b: -b.variables.size):
-            left -= good_order(block.part).entries
+            left -= fast_order(block.part).entries
             if left < 0.0 or not fits(block.part, self.memory):
                 return False
         return True
@@ -100,12 +99,6 @@ def strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
     some = np.isfinite(low) & (np.diff(structure.scope_starts) > 1)
     hard = ~np.logical_and.reduceat(finite, starts)
     return np.where(some, (0.5 * np.where(some, high - low, 0.0)) ** 2 + hard, 0.0)
-
-
-def inside(structure: Structure, labels: np.ndarray) -> np.ndarray:
-    """Which factors have all their variables in one block."""
-    low, high = _spans(structure, labels.astype(np.float64))
-    return low == high
 
 
 def with_fields(structure: Structure, kept: np.ndarray) -> Structure:
@@ -157,7 +150,7 @@ def _middle_price(structure, level, strength) -> float:
     count = np.cumsum(np.bincount(level))
     middle = np.flatnonzero((count >= 0.25 * count[-1]) & (count <= 0.75 * count[-1])) + 1
     middle = middle[middle <= level.max()]
-    return float(_prices(structure, level, strength)[middle].min()) if middle.size else np.inf
+    return float(prices(structure, level, strength)[middle].min()) if middle.size else np.inf
 
 
 def _directions(structure: Structure) -> list[np.ndarray]:
@@ -202,7 +195,7 @@ def _fewest(structure, level, strength, limits) -> Partition | None:
 
 
 def _cheapest_near(structure, level, strength, cuts, reach) -> np.ndarray:
-    price = _prices(structure, level, strength)
+    price = prices(structure, level, strength)
     out = []
     for cut in cuts.tolist():
         near = np.arange(max(1, cut - reach), min(int(level.max()), cut + reach) + 1)
@@ -210,33 +203,13 @@ def _cheapest_near(structure, level, strength, cuts, reach) -> np.ndarray:
     return np.array(out)
 
 
-def _prices(structure, level, strength) -> np.ndarray:
-    """The strength of the factors that a cut before each level cuts."""
-    low, high = _spans(structure, level.astype(np.float64))
-    price = np.zeros(int(level.max()) + 2)
-    np.add.at(price, low.astype(np.int64) + 1, strength)
-    np.subtract.at(price, high.astype(np.int64) + 1, strength)
-    return np.maximum(np.cumsum(price), 0.0)
-
-
-def _spans(structure: Structure, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest level in each factor; 0 for one without variables."""
-    low, high = np.zeros(structure.n_factors), np.zeros(structure.n_factors)
-    some = np.flatnonzero(np.diff(structure.scope_starts) > 0)
-    if some.size:
-        values = level[structure.scopes]
-        low[some] = np.minimum.reduceat(values, structure.scope_starts[:-1][some])
-        high[some] = np.maximum.reduceat(values, structure.scope_starts[:-1][some])
-    return low, high
-
-
 def _made(structure, level, strength, cuts, limits) -> Partition:
     labels = np.searchsorted(cuts, level, side="right")
     labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    low, high = _spans(structure, labels.astype(np.float64))
+    low, high = spans(structure, labels)
     within = low == high
     kept = np.flatnonzero(within)
-    owner, blocks = low[kept].astype(np.int64), []
+    owner, blocks = low[kept], []
     for b in range(int(labels.max()) + 1):
         variables, factors = np.flatnonzero(labels == b), kept[owner == b]
         blocks.append(Block(variables, factors, limits.shared(_block(structure, variables, factors))))
@@ -261,43 +234,14 @@ def _moved(structure, level, strength, limits, start, most) -> list[Partition]:
     return out
 
 
-def good_order(structure: Structure, alive: Callable[[], None] = lambda: None) -> Order:
-    """A cheap order, found fast: without the repeated searches that pay where one pass is all that is asked for."""
-    if "fast" not in structure.plans:
-        structure.plans["fast"] = fast_order(structure, alive)
-    return structure.plans["fast"]
-
-
 def fits(part: Structure, max_memory: int) -> bool:
-    """Whether exact marginals of all tables of a model need at most `max_memory` bytes.
-
-    The answer for a memory is kept with the structure. Where all messages do not fit at once, a plan of the memory says
-    it; a guess comes first, ``2 sqrt(all messages * largest message)`` for what checkpoints leave.
-    """
-    key = ("fits", max_memory)
-    if key not in part.plans:
-        part.plans[key] = _fits(part, max_memory)
-    return part.plans[key]
-
-
-def _fits(part: Structure, max_memory: int) -> bool:
-    order = good_order(part)
-    if 24.0 * 2.0**order.log2_largest > max_memory:
-        return False
-    if at_once(part, max_memory):
-        return True
-    program = Elimination(part, np.zeros(0), order, max_memory).program
-    limit = (max_memory - outside(part)) // 8
-    messages = program.lengths[program.n_factors :].astype(np.float64)
-    fixed = 2 * int(part.table_starts[-1]) + int(part.cardinalities.sum())
-    if fixed + _NEVER * 2.0 * math.sqrt(messages.sum() * messages.max(initial=0.0)) > limit:
-        return False
-    return plan(program, True, True, limit).entries <= limit
+    """Whether exact marginals of all tables of a model need at most `max_memory` bytes."""
+    return order_within(part, max_memory - outside(part)) is not None
 
 
 def at_once(part: Structure, max_memory: int) -> bool:
     """Whether all messages and what multiplies them fit at once: no plan of the memory is needed then."""
-    order = good_order(part)
+    order = fast_order(part)
     if 24.0 * 2.0**order.log2_largest > max_memory:
         return False
     program = Elimination(part, np.zeros(0), order, max_memory).program

@@ -10,9 +10,10 @@ shares and weights (each term is the perspective of a convex function); its deri
 entropies of the copies. Every choice is a valid bound: nothing has to converge.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,13 +21,14 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from cumulant.certificates import rounding
-from cumulant.graphical.bounds.partition import good_order
+from cumulant.graphical.bounds.partition import Partition, outside, with_fields
 from cumulant.graphical.exact.elimination import Elimination
+from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_addable
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
 
-__all__ = ["Best", "Bound", "Combination", "Tables", "tighten"]
+__all__ = ["LANES", "Bound", "Combination", "Tables", "Tightest", "tighten"]
 
 LANES = 2  # copies that are worked on at once, each with its share of the memory, whatever the number of threads
 _LEAST = 1e-12  # a weight is kept away from zero, where shares divided by it would be infinite
@@ -77,19 +79,34 @@ class Combination:
     Parameters
     ----------
     tables : Tables
-    copies : sequence of (kept, part)
-        The numbers of the factors that a copy keeps, and its structure: these, then a table for each variable. Each
-        factor must be in one of them.
+    cuts : sequence of Partition
+        Copies that are cut into blocks, each of which is solved by itself; blocks of one shape share all plans.
+    others : sequence of (kept, part)
+        Copies as they are: the numbers of the factors that one keeps, and its structure, these and then a table for
+        each variable. Each factor must be in some copy.
     max_memory : int
         Bytes for the tables of all copies that are worked on at once.
+    alive : callable
+        Called between blocks, from several threads; raises where the time has ended.
     """
 
-    def __init__(self, tables: Tables, copies: Sequence[tuple[np.ndarray, Structure]], max_memory: int, n_jobs=None):
-        self.tables, self.copies, self.n_jobs = tables, list(copies), n_jobs
+    def __init__(
+        self,
+        tables: Tables,
+        cuts: Sequence[Partition],
+        others: Sequence[tuple[np.ndarray, Structure]],
+        max_memory: int,
+        alive: Callable[[], None] = lambda: None,
+        n_jobs: int | None = None,
+    ):
+        self.tables, self.cuts, self.alive, self.n_jobs = tables, list(cuts), alive, n_jobs
         self.memory = max_memory // LANES
         total, every = tables.theta.size, np.arange(tables.theta.size)
         factors = np.split(every, tables.structure.table_starts[1:])  # the last are the tables of single variables
-        self.places = [np.concatenate([*(factors[f] for f in kept.tolist()), factors[-1]]) for kept, _ in copies]
+        self.kept = [*(cut.kept for cut in cuts), *(kept for kept, _ in others)]
+        self.places = [np.concatenate([*(factors[f] for f in kept.tolist()), factors[-1]]) for kept in self.kept]
+        self.blocks = [_blocks(tables.structure, cut) for cut in cuts]  # of each copy: structures and their places
+        self.blocks += [[(part, np.arange(part.table_starts[-1]))] for _, part in others]
         self.count = np.zeros(total)
         for place in self.places:
             self.count[place] += 1.0
@@ -100,12 +117,12 @@ class Combination:
         sizes = tables.structure.cardinalities
         self.size = float(tables.largest(np.where(np.isfinite(tables.theta), np.abs(tables.theta), 0.0)).sum())
         self.entropy, self.states = float(np.log(sizes).sum()), float(sizes.sum())
-        self.steps = max(part.n_factors + part.n_variables for _, part in copies)
+        self.steps = max(kept.size for kept in self.kept) + 2 * sizes.size
 
     @property
     def n_copies(self) -> int:
         """How many copies there are."""
-        return len(self.copies)
+        return len(self.kept)
 
     @property
     def dim(self) -> int:
@@ -129,11 +146,40 @@ class Combination:
         return each / each.sum()
 
     def solve(self, k: int, scaled: np.ndarray) -> tuple[float, np.ndarray]:
-        """``log Z`` of a copy with these tables, and its marginals."""
-        part = self.copies[k][1]
-        memory = max(self.memory, 256 * scaled.size)  # a tree always fits
-        log_z, _, mean = Elimination(part, scaled, good_order(part), memory, 1).beliefs()
-        return log_z, mean
+        """``log Z`` of a copy with these tables, and its marginals, block by block."""
+        total, mean = 0.0, np.empty(scaled.size)
+        for part, place in self.blocks[k]:
+            self.alive()
+            memory = max(self.memory - outside(part), 256 * place.size)  # a tree always fits
+            log_z, _, own = Elimination(part, scaled[place], fast_order(part), memory, 1).beliefs()
+            if log_z == -np.inf:
+                return -np.inf, np.zeros(0)
+            total += log_z
+            mean[place] = own
+        return total, mean
+
+    def from_shares(self, earlier: "Combination", x: np.ndarray) -> np.ndarray:
+        """A point at which the first copies have what they have in `earlier` at `x`, in proportion, and each copy that
+        is new an equal share.
+
+        Copies are the same where they keep the same factors.
+        """
+        known = {
+            kept.tobytes(): (z, log_w)
+            for kept, z, log_w in zip(earlier.kept, earlier.shares(x), np.log(earlier.weights(x)), strict=True)
+        }
+        out, share = np.zeros(self.dim), earlier.n_copies / self.n_copies
+        finite = np.isfinite(self.tables.theta)
+        for k, (kept, place) in enumerate(zip(self.kept, self.places, strict=True)):
+            if kept.tobytes() in known:
+                z, log_w = known[kept.tobytes()]
+                with np.errstate(invalid="ignore"):  # an impossible entry stays as it is in all copies
+                    moved = share * z - self.shared[place]
+                out[self.ends[k] : self.ends[k + 1]] = np.where(finite[place], moved, 0.0)
+                out[self.ends[-1] + k] = np.log(share) + log_w
+            else:
+                out[self.ends[-1] + k] = -np.log(self.n_copies)
+        return out
 
     def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
         """The bound, its derivative by `x`, and what rounding may have taken from it."""
@@ -181,6 +227,16 @@ class Combination:
         )
 
 
+def _blocks(structure: Structure, cut: Partition) -> list[tuple[Structure, np.ndarray]]:
+    """The blocks of a copy, and where their tables are in it: factors inside, and then single variables."""
+    starts = with_fields(structure, cut.kept).table_starts
+    out = []
+    for block in cut.blocks:
+        which = np.concatenate([np.searchsorted(cut.kept, block.factors), cut.kept.size + block.variables])
+        out.append((block.part, ranges(starts[:-1][which], np.diff(starts)[which])))
+    return out
+
+
 class Bound(Protocol):
     """A bound that is valid at every point ``x``."""
 
@@ -194,45 +250,42 @@ class Bound(Protocol):
         ...
 
 
-class Best:
-    """A bound as seen from a `start`; remembers the best point of those tried, and the best bound after each."""
+@dataclass(eq=False)
+class Tightest:
+    """The best point of those tried, its bound with the rounding, and the best bound after each evaluation."""
 
-    def __init__(self, inner: Bound, start: np.ndarray | None = None):
-        self.inner, self.dim = inner, inner.dim
-        self.point = self.start = np.zeros(inner.dim) if start is None else start
-        self.value, self.slack = np.inf, 0.0
-        self.trace: list[float] = []
-
-    def bound(self, x: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """The bound at `x` from the start."""
-        value, gradient, slack = self.inner.bound(self.start + x)
-        if value + slack < self.value + self.slack:
-            self.point, self.value, self.slack = self.start + x, value, slack
-        self.trace.append(self.value + self.slack)
-        return value, gradient, slack
+    point: np.ndarray
+    value: float = np.inf
+    slack: float = 0.0
+    trace: list[float] = field(default_factory=list)
 
 
 def tighten(
-    combination: Bound, report: Callable[[float, float], bool], max_steps: int = 1000, tol: float = 1e-5
-) -> bool:
-    """Minimise the bound over shares and weights by L-BFGS; `report(bound, slack)` after each evaluation says whether
-    to go on. Returns whether it converged.
-    """
+    bound: Bound,
+    report: Callable[[Tightest, float, float], bool],
+    start: np.ndarray | None = None,
+    max_steps: int = 1000,
+    tol: float = 1e-5,
+) -> Tightest:
+    """Minimise a bound by L-BFGS; `report(best, value, slack)` after each evaluation says whether to go on."""
+    start = np.zeros(bound.dim) if start is None else start
+    best = Tightest(start)
 
     class Stopped(Exception):  # noqa: N818
         pass
 
     def objective(x):
-        value, gradient, slack = combination.bound(x)
-        if not report(value, slack) or value == -np.inf:
+        value, gradient, slack = bound.bound(start + x)
+        if value + slack < best.value + best.slack:
+            best.point, best.value, best.slack = start + x, value, slack
+        best.trace.append(best.value + best.slack)
+        if not report(best, value, slack) or value == -np.inf or bound.dim == 0:
             raise Stopped
         return value, gradient
 
-    try:
+    with contextlib.suppress(Stopped):
         minimize(
-            objective, np.zeros(combination.dim), jac=True, method="L-BFGS-B",
+            objective, np.zeros(bound.dim), jac=True, method="L-BFGS-B",
             options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": tol * 1e-3, "gtol": tol, "maxcor": 10},
         )  # fmt: skip
-    except Stopped:
-        return False
-    return True
+    return best

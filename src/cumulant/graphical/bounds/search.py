@@ -1,6 +1,5 @@
 """One search for an interval around ``log Z``: bounds from both sides, cheap ones first, while there is room."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +11,17 @@ from cumulant.graphical.bounds.context import Bracket, Context
 from cumulant.graphical.bounds.ledger import Expired, Stopped
 from cumulant.graphical.bounds.lower import ROUNDS, LowerBounds, anneal
 from cumulant.graphical.bounds.mini_bucket import fitting
-from cumulant.graphical.bounds.partition import Partition, good_order
-from cumulant.graphical.bounds.reweighted import Best, tighten
+from cumulant.graphical.bounds.partition import Partition
 from cumulant.graphical.bounds.upper import (
     COPIES,
     combination_of,
     cuts_of,
     evaluate,
     improve,
+    reason_of,
     spanning_trees,
-    stalled,
 )
+from cumulant.graphical.exact.orders import fast_order
 
 __all__ = ["Settings", "search"]
 
@@ -134,7 +133,7 @@ def _better(context: Context, settings: Settings, below: LowerBounds) -> None:
         if settings.sampling and rounds < ROUNDS and not first:
             anneal(context, rounds, settings.delta)
             rounds += 1
-        point = improve(context, combination, point, catch_up=early and first, keep=first)
+        point = improve(context, combination, reason_of(combination), point, catch_up=early and first, keep=first)
         if not cuts:
             break
         if first:
@@ -150,31 +149,16 @@ def _mini_buckets(context: Context) -> None:
     """Mini-buckets, from above and then from below, each until ten evaluations bring less than a hundredth of the
     width; none where to find them, which cannot be interrupted, would take too much of the time.
     """
-    limit, tables, bracket = context.ledger.time_limit, context.tables, context.bracket
+    limit, tables = context.ledger.time_limit, context.tables
     if limit is not None:
         count = tables.structure.n_factors + tables.structure.n_variables
         if _FITTING * count > max(0.1 * limit, 0.4):
             return
     memory = context.bytes_in_time(_MINI)
     context.ledger.more()
-    order = good_order(tables.structure, context.ledger.alive).order
+    order = fast_order(tables.structure, context.ledger.alive).order
     for sign in (1, -1):
         context.ledger.more()
         made, _ = fitting(tables, order, sign, memory)
-        reason, watched = f"Hölder's inequality in mini-buckets ({len(made.splits)} buckets split)", Best(made)
-
-        def report(value, slack, sign=sign, reason=reason, watched=watched):
-            if sign > 0:
-                bracket.offer_upper(value, reason, slack)
-            else:
-                bracket.offer_lower(-value, reason, slack)
-            going = math.isfinite(value) and not stalled(watched.trace, context)
-            if going:
-                context.ledger.more()
-            return going
-
-        if made.exact:
-            value, _, slack = made.bound(np.zeros(0))
-            report(value, slack)
-        else:
-            tighten(watched, report)
+        reason = f"Hölder's inequality in mini-buckets ({len(made.splits)} buckets split)"
+        improve(context, made, reason, sign=sign, catch_up=True)

@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 
-from cumulant.graphical.bounds.blocks import BlockCombination
 from cumulant.graphical.bounds.context import Context
 from cumulant.graphical.bounds.partition import Limits, Partition, partitions, with_fields
-from cumulant.graphical.bounds.reweighted import LANES, Best, tighten
+from cumulant.graphical.bounds.reweighted import LANES, Bound, Combination, tighten
 from cumulant.graphical.bounds.spanning import cover
 
-__all__ = ["COPIES", "combination_of", "cuts_of", "evaluate", "improve", "spanning_trees", "stalled"]
+__all__ = ["COPIES", "combination_of", "cuts_of", "evaluate", "improve", "reason_of", "spanning_trees"]
 
 COPIES = (4, 8, 16)  # of the combination: a few first, more while there is time
 _MARGINALS = 6.0e7  # entries of a pass for marginals in a second, on one of the lanes
@@ -25,14 +24,14 @@ def spanning_trees(context: Context) -> bool:
     return evaluate(context, combination_of(context, [], None if dense else 0.0), None)
 
 
-def evaluate(context: Context, combination: BlockCombination, point: np.ndarray | None) -> bool:
+def evaluate(context: Context, combination: Combination, point: np.ndarray | None) -> bool:
     """One bound; False where it says that the model is impossible."""
     context.ledger.more()
     value, _, slack = combination.bound(np.zeros(combination.dim) if point is None else point)
     if value == -np.inf:
         context.bracket.settle(-np.inf, "a copy of the model without a possible state", 0.0)
         return False
-    context.bracket.offer_upper(value, _reason(combination), slack)
+    context.bracket.offer_upper(value, reason_of(combination), slack)
     return True
 
 
@@ -54,7 +53,7 @@ def cuts_of(context: Context, n_copies: int) -> list[Partition]:
     return memory.cuts[n_copies]
 
 
-def combination_of(context: Context, cuts: list[Partition], bits: float | None) -> BlockCombination:
+def combination_of(context: Context, cuts: list[Partition], bits: float | None) -> Combination:
     """Copies cut into blocks, and trees of clusters of `bits` bits for the factors that all of the cuts cut."""
     tables, known = context.tables, context.memory.others
     key, memory = len(cuts) if bits is None else -1, context.bytes // LANES
@@ -71,45 +70,46 @@ def combination_of(context: Context, cuts: list[Partition], bits: float | None) 
             none = np.zeros(0, np.int64)
             others = [(none, with_fields(tables.structure, none))]
         known[key] = others
-    return BlockCombination(tables, cuts, known[key], LANES * memory, context.ledger.alive, context.n_jobs)
+    return Combination(tables, cuts, known[key], LANES * memory, context.ledger.alive, context.n_jobs)
 
 
 def improve(
     context: Context,
-    combination: BlockCombination,
-    start: np.ndarray | None,
+    bound: Bound,
+    reason: str,
+    start: np.ndarray | None = None,
+    *,
+    sign: int = 1,
     catch_up: bool = False,
     keep: bool = False,
 ) -> np.ndarray:
-    """Optimise shares and weights until ten evaluations bring less than a hundredth of the width: to what is known, or,
-    where these copies have to `catch_up` with another bound first, to their own. Returns the best point, and may `keep`
-    it for other searches.
+    """Optimise a bound, where `sign` is -1 one on minus ``log Z``, until ten evaluations bring less than a hundredth of
+    the width: to what is known, or, where it has to `catch_up` with another bound first, to its own. Returns the best
+    point, and may `keep` it for other searches.
     """
-    reason, watched = _reason(combination), Best(combination, start)
-    best = watched.trace if catch_up else []
+    bracket, known = context.bracket, []
 
-    def report(value, slack):
-        context.bracket.offer_upper(value, reason, slack)
+    def report(best, value, slack):
+        if sign > 0:
+            bracket.offer_upper(value, reason, slack)
+        else:
+            bracket.offer_lower(-value, reason, slack)
         if keep:
-            context.memory.point = watched.point
-        if not catch_up:
-            best.append(context.bracket.upper)
-        if stalled(best, context):
+            context.memory.point = best.point
+        known.append(bracket.upper)
+        recent = best.trace if catch_up else known
+        stalled = len(recent) > 10 and recent[-11] - recent[-1] < 0.01 * bracket.width
+        if stalled or (sign < 0 and value == np.inf):
             return False
         context.ledger.more()
         return True
 
     context.ledger.more()
-    tighten(watched, report)
-    return watched.point
+    return tighten(bound, report, start).point
 
 
-def stalled(best: list[float], context: Context) -> bool:
-    """Whether the last ten evaluations have brought less than a hundredth of the width."""
-    return len(best) > 10 and best[-11] - best[-1] < 0.01 * context.bracket.width
-
-
-def _reason(combination: BlockCombination) -> str:
+def reason_of(combination: Combination) -> str:
+    """The theorem behind a combination, as a noun phrase."""
     cuts = combination.cuts
     trees = combination.n_copies - len(cuts)
     words = [f"{len(cuts)} cut into {cuts[0].n_blocks} blocks"] if cuts else []

@@ -13,9 +13,9 @@ from cumulant.math_kernels import fast_exp, fast_log
 __all__ = ["MAX_AXES", "MAX_TERMS", "contract", "contract_log", "log_dot"]
 
 MAX_AXES, MAX_TERMS = 64, 12
-_ROW = 1024  # entries of a row at most: what is read twice stays in the first cache
+_ROW = 1024  # entries of a block of logarithms at most: what is read twice stays in the first cache
 _LONG = 32  # entries from which a row is worth its overhead; below, blocks of several axes are read through an index
-_BLOCK = 512  # entries of such a block at most
+_BLOCK = 512  # entries of such a block, and of a row of several axes, at most
 _NOTHING = -1.7976931348623157e308  # the lowest number: stands for log 0 where a difference must not be NaN
 
 
@@ -78,28 +78,24 @@ def _advance(n, axes, turning, n_tables, steps, digits, place):
 def contract(values, n_axes, sizes, n_terms, bases, strides, target):
     """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
     axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
-    n, row = _arrange(n_axes, sizes, n_terms, strides, _ROW, axes, steps)
-    length = axes[row] if n > 0 else 1
-    if length < _LONG:
-        total = 1
-        for a in range(n):
-            total *= axes[a]
-        if total >= 4 * _LONG:
-            _contract_blocks(values, n, axes, n_terms, bases, steps, target)
-            return
+    n, row = _arrange(n_axes, sizes, n_terms, strides, _BLOCK, axes, steps)
+    length, total, n_moving = axes[row] if n > 0 else 1, 1, 0
+    for a in range(n):
+        total *= axes[a]
     moving, along = np.empty(MAX_TERMS, np.int64), np.empty(MAX_TERMS, np.int64)
-    n_moving = 0
     place = np.empty(MAX_TERMS + 1, np.int64)
     for t in range(n_terms):
         place[t] = bases[t]
         if n > 0 and steps[t, row] != 0:
             moving[n_moving], along[n_moving] = t, steps[t, row]
             n_moving += 1
+    if total >= 4 * _LONG and (length < _LONG or (n_moving > 2 and length <= _BLOCK)):
+        _contract_blocks(values, n, axes, n_terms, bases, steps, target)
+        return
     place[n_terms] = target
     stride = steps[n_terms, row] if n > 0 else 0
     digits, turning = np.zeros(MAX_AXES, np.int64), np.ones(MAX_AXES, np.bool_)
     turning[row] = False
-    buffer = np.empty(_ROW * 4)
     while True:
         factor = 1.0
         for t in range(n_terms):
@@ -107,33 +103,18 @@ def contract(values, n_axes, sizes, n_terms, bases, strides, target):
                 factor *= values[place[t]]
         if factor != 0.0:
             to = place[n_terms]
-            if n_moving == 0:
-                if stride == 0:
-                    values[to] += factor * length
-                else:
-                    for j in range(length):
-                        values[np.uint64(to + j * stride)] += factor
+            if n_moving == 2:
+                _add_two(values, to, stride, factor, place[moving[0]], along[0], place[moving[1]], along[1], length)
             elif n_moving == 1:
                 _add_one(values, to, stride, factor, place[moving[0]], along[0], length)
-            elif n_moving == 2:
-                _add_two(values, to, stride, factor, place[moving[0]], along[0], place[moving[1]], along[1], length)
-            elif length <= 8:
+            elif n_moving == 0 and stride == 0:
+                values[to] += factor * length
+            else:
                 for j in range(length):
                     product = factor
                     for m in range(n_moving):
                         product *= values[np.uint64(place[moving[m]] + j * along[m])]
                     values[np.uint64(to + j * stride)] += product
-            else:
-                for m in range(n_moving):
-                    _multiply(values, place[moving[m]], along[m], factor, m == 0, buffer, length)
-                if stride == 0:
-                    total = 0.0
-                    for j in range(length):
-                        total += buffer[j]
-                    values[to] += total
-                else:
-                    for j in range(length):
-                        values[np.uint64(to + j * stride)] += buffer[j]
         if not _advance(n, axes, turning, n_terms + 1, steps, digits, place):
             return
 
@@ -265,24 +246,6 @@ def _add_two(values, to, stride, factor, first, step_1, second, step_2, length):
         for j in range(length):
             product = values[np.uint64(first + j * step_1)] * values[np.uint64(second + j * step_2)]
             values[np.uint64(to + j * stride)] += factor * product
-
-
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def _multiply(values, base, step, factor, first, buffer, length):
-    if step == 1:
-        row = values[base : base + length]
-        if first:
-            for j in range(length):
-                buffer[j] = factor * row[j]
-        else:
-            for j in range(length):
-                buffer[j] *= row[j]
-    elif first:
-        for j in range(length):
-            buffer[j] = factor * values[np.uint64(base + j * step)]
-    else:
-        for j in range(length):
-            buffer[j] *= values[np.uint64(base + j * step)]
 
 
 @kernel(fastmath={"contract", "nsz"})

@@ -18,38 +18,31 @@ _LINEAR, _LOG, _MAX = 0, 1, 2
 
 
 @kernel
-def _lay(row, table, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes):
+def _lay(row, table, begins, ends, pool, sizes, position, strides, n_axes):
     """Strides of a table along the axes of a step."""
     for a in range(n_axes):
         strides[row, a] = 0
     stride = 1
-    if table < n_factors:
-        for k in range(scope_starts[table + 1] - 1, scope_starts[table] - 1, -1):
-            strides[row, position[scopes[k]]] = stride
-            stride *= sizes[scopes[k]]
-    else:
-        s = table - n_factors
-        for k in range(starts[s + 1] - 1, starts[s] - 1 + (1 if summed[s] >= 0 else 0), -1):
-            strides[row, position[pool[k]]] = stride
-            stride *= sizes[pool[k]]
+    for k in range(ends[table] - 1, begins[table] - 1, -1):
+        strides[row, position[pool[k]]] = stride
+        stride *= sizes[pool[k]]
 
 
 @kernel
-def contract_step(
-    s, target, mode, part, n_split, values, offsets, adjoints, position,
-    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
-):  # fmt: skip
+def contract_step(s, target, mode, part, n_split, values, offsets, adjoints, position, layout):
     """One contraction of step `s` into zeroed space: its result where `target` is -1, the adjoint of its term `target`,
     or the marginal of its variable (`target` = -2, into the adjoint's place of the step).
 
     Where `n_split` is positive, only the `part` of it that has the first `n_split` axes of the target at these digits.
     """
-    n_factors = scope_starts.size - 1
-    n_axes = starts[s + 1] - starts[s]
+    summed, begins, ends, pool, term_starts, terms, sizes, _ = layout
+    own = begins.size - summed.size + s
+    begin = begins[own] - (1 if summed[s] >= 0 else 0)
+    n_axes = ends[own] - begin
     axes, strides = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
     bases = np.empty(MAX_TERMS, np.int64)
     for a in range(n_axes):
-        v = pool[starts[s] + a]
+        v = pool[begin + a]
         position[v] = a
         axes[a] = sizes[v]
     n_terms = 0
@@ -57,12 +50,11 @@ def contract_step(
         if i - term_starts[s] == target:
             continue
         bases[n_terms] = offsets[terms[i]]
-        _lay(n_terms, terms[i], n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+        _lay(n_terms, terms[i], begins, ends, pool, sizes, position, strides, n_axes)
         n_terms += 1
-    own = n_factors + s
     if target != -1:
         bases[n_terms] = adjoints[own]
-        _lay(n_terms, own, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+        _lay(n_terms, own, begins, ends, pool, sizes, position, strides, n_axes)
         n_terms += 1
     if target == -1:
         to, table = offsets[own], own
@@ -70,8 +62,8 @@ def contract_step(
         table = terms[term_starts[s] + target]
         to = adjoints[table]
     else:
-        to, table = adjoints[n_factors + summed.size + summed[s]], own
-    _lay(n_terms, table, n_factors, summed, starts, pool, scope_starts, scopes, sizes, position, strides, n_axes)
+        to, table = adjoints[begins.size + summed[s]], own
+    _lay(n_terms, table, begins, ends, pool, sizes, position, strides, n_axes)
     if target == -2:
         for a in range(n_axes):
             strides[n_terms, a] = 1 if a == 0 else 0
@@ -129,16 +121,19 @@ def settle(values, begin, size, low, high):
 
 
 @kernel
-def safe(s, target, low, high, low_adjoint, high_adjoint, term_starts, terms, n_factors):
+def safe(s, target, ranges, layout):
     """Whether no product of this contraction can leave the range of normal numbers."""
+    low, high, low_adjoint, high_adjoint = ranges
+    summed, begins, _, _, term_starts, terms, _, _ = layout
+    own = begins.size - summed.size + s
     bottom, top = 1.0, 1.0
     for i in range(term_starts[s], term_starts[s + 1]):
         if i - term_starts[s] != target:
             bottom *= min(low[terms[i]], 1.0)
             top *= max(high[terms[i]], 1.0)
     if target != -1:
-        bottom *= min(low_adjoint[n_factors + s], 1.0)
-        top *= max(high_adjoint[n_factors + s], 1.0)
+        bottom *= min(low_adjoint[own], 1.0)
+        top *= max(high_adjoint[own], 1.0)
     return bottom > _TINY and top < _HUGE
 
 
@@ -163,24 +158,23 @@ def _marginal_of_message(v, message, linear, values, offsets, adjoints, to, size
 
 
 @kernel
-def advance(
-    first, last, kind, modes, linear, values, offsets, adjoints, low, high, low_adjoint, high_adjoint, power,
-    position, summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes, lengths,
-):  # fmt: skip
+def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges, power, position, layout):
     """Steps `first` to `last` - 1 forward (`kind` 0), or `last` - 1 to `first` backward (1), for the adjoints of their
     terms and the marginals of the variables summed out there, or for these marginals alone (2).
 
     Returns False where products may leave the range of numbers. There is one call to the contraction, for all kinds,
     as every call is compiled by itself.
     """
-    n_factors = scope_starts.size - 1
+    low, high, low_adjoint, high_adjoint = ranges
+    summed, begins, _, _, term_starts, terms, sizes, lengths = layout
+    n_factors = begins.size - summed.size
     for k in range(last - first):
         s = first + k if kind == 0 else last - 1 - k
         own, v = n_factors + s, summed[s]
         if kind == 1 and adjoints[own] < 0:  # nothing below it is asked for
             continue
         n_terms = term_starts[s + 1] - term_starts[s]
-        if kind == 1 and lengths[own] == 1 and starts[s + 1] - starts[s] == 1:  # a root: nothing multiplies it
+        if kind == 1 and lengths[own] == 1 and v >= 0:  # a root: nothing multiplies it
             values[adjoints[own]] = 1.0 if linear else 0.0
             low_adjoint[own], high_adjoint[own] = 1.0, 1.0
         for job in range(n_terms if kind == 2 else 0, 1 if kind == 0 else n_terms + 1):
@@ -195,7 +189,7 @@ def advance(
             else:
                 if v < 0:
                     continue
-                target, table, begin, size = -2, own, adjoints[n_factors + summed.size + v], sizes[v]
+                target, table, begin, size = -2, own, adjoints[begins.size + v], sizes[v]
                 message = -1
                 for i in range(term_starts[s], term_starts[s + 1]):
                     t = terms[i]
@@ -206,13 +200,10 @@ def advance(
                         return False
                     _marginal_of_message(v, message, linear, values, offsets, adjoints, begin, sizes, lengths)
                     continue
-            if linear and not safe(s, target, low, high, low_adjoint, high_adjoint, term_starts, terms, n_factors):
+            if linear and not safe(s, target, ranges, layout):
                 return False
             values[begin : begin + size] = 0.0 if linear else -np.inf
-            contract_step(
-                s, target, mode, 0, 0, values, offsets, adjoints, position,
-                summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
-            )  # fmt: skip
+            contract_step(s, target, mode, 0, 0, values, offsets, adjoints, position, layout)
             if linear and target != -2:
                 bottom, top = measure(values[begin : begin + size])
                 shift, bottom, top = settle(values, begin, size, bottom, top)
@@ -224,19 +215,16 @@ def advance(
 
 
 @kernel
-def decode(
-    first, last, linear, uniforms, states, values, offsets,
-    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
-):  # fmt: skip
+def decode(linear, uniforms, states, values, offsets, layout):
     """Steps backwards, each variable given those that were summed out after it.
 
     `states` (draws, variables) is filled in: at random by `uniforms` of the same shape, or with the best state where
     that has no rows.
     """
-    n_factors = scope_starts.size - 1
+    summed, begins, ends, pool, term_starts, terms, sizes, _ = layout
     weights = np.empty(np.max(sizes) if sizes.size else 1)
     for draw in range(states.shape[0]):
-        for s in range(last - 1, first - 1, -1):
+        for s in range(summed.size - 1, -1, -1):
             v = summed[s]
             if v < 0:
                 continue
@@ -244,13 +232,8 @@ def decode(
             for i in range(term_starts[s], term_starts[s + 1]):
                 t = terms[i]
                 place, stride, along = offsets[t], 1, 0
-                if t < n_factors:
-                    begin, end = scope_starts[t], scope_starts[t + 1]
-                else:
-                    begin = starts[t - n_factors] + (1 if summed[t - n_factors] >= 0 else 0)
-                    end = starts[t - n_factors + 1]
-                for k in range(end - 1, begin - 1, -1):
-                    u = scopes[k] if t < n_factors else pool[k]
+                for k in range(ends[t] - 1, begins[t] - 1, -1):
+                    u = pool[k]
                     if u == v:
                         along = stride
                     else:
@@ -282,18 +265,14 @@ def decode(
             while weights[x] == 0.0:  # rounding at the far end: the last state that is possible
                 x -= 1
             states[draw, v] = x
-    return
 
 
 @kernel
-def part_of_step(
-    s, target, mode, part, n_parts, n_split, values, offsets, adjoints, lengths,
-    summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
-):  # fmt: skip
+def part_of_step(s, target, mode, part, n_parts, n_split, values, offsets, adjoints, layout):
     """One part of `contract_step`, its space set to zero before; returns the smallest positive and largest entry."""
-    n_factors = scope_starts.size - 1
+    summed, begins, _, _, term_starts, terms, sizes, lengths = layout
     if target == -1:
-        table = n_factors + s
+        table = begins.size - summed.size + s
         begin = offsets[table]
     else:
         table = terms[term_starts[s] + target]
@@ -302,10 +281,7 @@ def part_of_step(
     begin += part * block
     position = np.empty(sizes.size, np.int64)
     values[begin : begin + block] = 0.0 if mode == _LINEAR else -np.inf
-    contract_step(
-        s, target, mode, part, n_split, values, offsets, adjoints, position,
-        summed, starts, pool, term_starts, terms, scope_starts, scopes, sizes,
-    )  # fmt: skip
+    contract_step(s, target, mode, part, n_split, values, offsets, adjoints, position, layout)
     return measure(values[begin : begin + block])
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from networkx.utils import UnionFind
 
 from cumulant.errors import TooWide
 from cumulant.graphical.exact.min_fill import eliminate, min_fill
@@ -187,20 +188,13 @@ def _neighbours(n_variables: int, cliques: list[list[int]]) -> list[set[int]]:
 
 def _check_forest(n: int, edges: list[tuple[int, int]]) -> None:
     """Every edge joins two parts that were apart."""
-    part = list(range(n))
-
-    def top(c):
-        while part[c] != c:
-            part[c] = part[part[c]]
-            c = part[c]
-        return c
-
+    parts = UnionFind(range(n))
     for a, b in edges:
         if not (0 <= a < n and 0 <= b < n):
             raise ValueError(f"an edge must join two of the {n} cliques, numbered from 0; got {(a, b)}")
-        if top(a) == top(b):
+        if parts[a] == parts[b]:
             raise ValueError(f"the edges must make a tree or a forest; {(a, b)} closes a cycle")
-        part[top(a)] = top(b)
+        parts.union(a, b)
 
 
 def _clique_tree(order: list[tuple[int, set[int]]]) -> tuple[list[set[int]], list[tuple[int, int]]]:

@@ -86,8 +86,15 @@ def fast_order(structure: Structure, alive: Callable[[], None] = lambda: None) -
     """The cheapest of a few sweeps and one greedy order, in a time that does not depend on how wide the model is.
 
     The greedy order is min-fill on small models and min-weight on large ones; on very large ones it ends where its
-    cliques are beyond any memory, and the rest is swept. `alive` is called in between, and may raise to end it.
+    cliques are beyond any memory, and the rest is swept. `alive` is called in between, and may raise to end it. It is
+    found once for a structure.
     """
+    if "fast" not in structure.plans:
+        structure.plans["fast"] = _fast_order(structure, alive)
+    return structure.plans["fast"]
+
+
+def _fast_order(structure: Structure, alive: Callable[[], None]) -> Order:
     search = _Search(structure)
     if search.n == 0:
         return search.run(("frontier",), 0)

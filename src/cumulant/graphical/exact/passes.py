@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.exact import elimination_kernels as kernels
 from cumulant.graphical.exact.program import Program
-from cumulant.graphical.exact.schedule import FORWARD, plan
+from cumulant.graphical.exact.schedule import BACKWARD, FORWARD, plan
 from cumulant.threads import side_by_side
 
 __all__ = ["Pass", "megabytes"]
@@ -30,6 +30,7 @@ class Pass:
         sizes = program.structure.cardinalities
         self.low, self.high = np.full(n_tables, np.inf), np.zeros(n_tables)
         self.low_adjoint, self.high_adjoint = np.full(n_tables, np.inf), np.zeros(n_tables)
+        self.ranges = self.low, self.high, self.low_adjoint, self.high_adjoint
         self.power, self.shift = np.zeros(n_tables, np.int64), np.zeros(program.n_factors)
         self.offsets = np.zeros(n_tables, np.int64)
         self.adjoints = np.full(n_tables + sizes.size, -1, np.int64)
@@ -42,6 +43,7 @@ class Pass:
             begin *= 2
         self.adjoints[n_tables:] = begin + np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self.begin = begin + int(sizes.sum())
+        self.entries = self.begin + int(program.lengths[program.n_factors :].sum()) * (2 if backward else 1)
 
     def open(self, entries: int, modes: np.ndarray) -> None:
         """Make space, and put the factors there."""
@@ -56,21 +58,16 @@ class Pass:
         """The answers, or None where linear numbers may not do."""
         program = self.program
         modes = np.full(program.n_steps, 0 if self.linear else 1)
-        messages = program.lengths[program.n_factors :]
-        entries = self.begin + int(messages.sum()) * (2 if self.backward else 1)
-        small = entries <= _AT_ONCE and 8 * entries <= self.max_memory
-        if small:
-            self.open(entries, modes)
-            ends = np.cumsum(messages)
-            self.offsets[program.n_factors :] = self.begin + ends - messages
-            if not self.step_all():
-                return None
-            if self.backward:
-                places = self.begin + ends[-1:].sum() + ends - messages
+        if self.entries <= _AT_ONCE and 8 * self.entries <= self.max_memory:
+            done = self.forward(modes)
+            if done and self.backward:
+                messages = program.lengths[program.n_factors :]
+                places = self.offsets[program.n_factors :] + messages.sum()
                 self.adjoints[program.n_factors : program.lengths.size] = np.where(self.idle, -1, places)
-                if not self.all_back():
-                    return None
-        elif not self.scheduled(modes):
+                done = self.advance(0, program.n_steps, BACKWARD)
+        else:
+            done = self.scheduled(modes)
+        if not done:
             return None
         log_z = self.log_partition()
         if not self.backward or log_z == -np.inf:
@@ -81,36 +78,30 @@ class Pass:
         return log_z, self.marginals(), self.tables() if self.beliefs else np.zeros(0)
 
     def advance(self, first: int, last: int, kind: int) -> bool:
-        """Some steps in one call: forward (0), backward (1), or the marginals of their variables alone (2)."""
+        """Some steps in one call: forward (0), backward (1), or the marginals of their variables alone (2); False where
+        linear numbers may not do.
+        """
         return kernels.advance(
-            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.low, self.high,
-            self.low_adjoint, self.high_adjoint, self.power, self.position, *self.program.layout, self.program.lengths,
+            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.ranges,
+            self.power, self.position, self.program.layout,
         )  # fmt: skip
 
-    def step_all(self) -> bool:
-        """The forward pass in one call; False where linear numbers may not do."""
-        return self.advance(0, self.program.n_steps, 0)
-
-    def all_back(self) -> bool:
-        """The backward pass in one call."""
-        return self.advance(0, self.program.n_steps, 1)
+    def forward(self, modes: np.ndarray) -> bool:
+        """The forward pass in one call, with every message kept."""
+        n_factors, messages = self.program.n_factors, self.program.lengths[self.program.n_factors :]
+        self.open(self.entries, modes)
+        self.offsets[n_factors:] = self.begin + np.cumsum(messages) - messages
+        return self.advance(0, self.program.n_steps, FORWARD)
 
     def keep_all(self, modes: np.ndarray) -> bool:
-        """The forward pass with every message kept, for `decode`."""
-        program = self.program
-        messages = program.lengths[program.n_factors :]
-        entries = self.begin + int(messages.sum())
-        _require(8 * entries, self.max_memory, "all messages at once, for sampling and for best states")
-        self.open(entries, modes)
-        self.offsets[program.n_factors :] = self.begin + np.cumsum(messages) - messages
-        return self.step_all()
+        """The same for `decode`, where it fits."""
+        _require(8 * self.entries, self.max_memory, "all messages at once, for sampling and for best states")
+        return self.forward(modes)
 
     def decode(self, uniforms: np.ndarray, n: int) -> np.ndarray:
         """`n` states: random ones, or the best where there are no `uniforms`."""
         states = np.zeros((n, self.program.structure.n_variables), np.int64)
-        kernels.decode(
-            0, self.program.n_steps, self.linear, uniforms, states, self.values, self.offsets, *self.program.layout
-        )
+        kernels.decode(self.linear, uniforms, states, self.values, self.offsets, self.program.layout)
         return states
 
     # Large models: one step at a time, on several threads, in the space that the schedule found ----------------------
@@ -123,69 +114,55 @@ class Pass:
         for event in schedule.events:
             if event.kind == FORWARD:
                 self.offsets[event.places[0][0]] = event.places[0][1]
-                done = self.step(event.step)
             else:
                 for table, place in event.places:
                     if not self.idle[table - self.program.n_factors]:
                         self.adjoints[table] = place
-                done = bool(self.idle[event.step]) or self.step_back(event.step)
-            if not done:
+                if self.idle[event.step]:
+                    continue
+            if not self.step(event.step, event.kind):
                 return False
         return True
 
-    def step(self, s: int) -> bool:
-        """One step forward."""
-        own = self.program.n_factors + s
-        if self.program.clique_sizes[s] < _THREADS:
-            return self.advance(s, s + 1, 0)
-        if not self.safe(s, -1):
-            return False
-        low, high = self.in_parts(s, -1, own)
-        if self.linear:
-            self.power[own], self.low[own], self.high[own] = kernels.settle(
-                self.values, self.offsets[own], self.program.lengths[own], low, high
-            )
-        return True
-
-    def step_back(self, s: int) -> bool:
-        """One step backward."""
-        if self.program.clique_sizes[s] < _THREADS or self.program.lengths[self.program.n_factors + s] == 1:  # a root
-            return self.advance(s, s + 1, 1)
-        for target, table in enumerate(self.program.terms_of(s)):
-            if self.adjoints[table] < 0:
+    def step(self, s: int, kind: int) -> bool:
+        """One step forward or backward; where it is large, its contractions are shared among threads."""
+        program, own = self.program, self.program.n_factors + s
+        root = kind == BACKWARD and program.lengths[own] == 1
+        if program.clique_sizes[s] < _THREADS or root:
+            return self.advance(s, s + 1, kind)
+        jobs = [(-1, own)] if kind == FORWARD else enumerate(program.terms_of(s))
+        for target, table in jobs:
+            place = self.offsets[table] if kind == FORWARD else self.adjoints[table]
+            if place < 0:
                 continue
             if not self.safe(s, target):
                 return False
             low, high = self.in_parts(s, target, table)
             if self.linear:
-                _, self.low_adjoint[table], self.high_adjoint[table] = kernels.settle(
-                    self.values, self.adjoints[table], self.program.lengths[table], low, high
-                )
-        return self.advance(s, s + 1, 2)
+                power, low, high = kernels.settle(self.values, place, program.lengths[table], low, high)
+                if kind == FORWARD:
+                    self.power[table], self.low[table], self.high[table] = power, low, high
+                else:
+                    self.low_adjoint[table], self.high_adjoint[table] = low, high
+        return kind == FORWARD or self.advance(s, s + 1, 2)
 
     def safe(self, s: int, target: int) -> bool:
         """Whether the products of a contraction stay within the range of numbers."""
-        program = self.program
-        return not self.linear or kernels.safe(
-            s, target, self.low, self.high, self.low_adjoint, self.high_adjoint, program.term_starts, program.terms,
-            program.n_factors,
-        )  # fmt: skip
+        return not self.linear or kernels.safe(s, target, self.ranges, self.program.layout)
 
     def in_parts(self, s: int, target: int, table: int) -> tuple[float, float]:
         """A contraction cut along the first axes of its target; these are its slowest, so that a part is one block."""
         program = self.program
         n_split, n_parts = 0, 1
         if table >= program.n_factors:
-            made = table - program.n_factors
-            scope = program.pool[program.starts[made] + (program.summed[made] >= 0) : program.starts[made + 1]]
+            scope = program.pool[program.begins[table] : program.ends[table]]
             while n_split < scope.size and n_parts < _PARTS:
                 n_parts *= int(program.structure.cardinalities[scope[n_split]])
                 n_split += 1
         mode = int(self.modes[s]) if target == -1 else (0 if self.linear else 1)
         found = side_by_side(
             lambda part: kernels.part_of_step(
-                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.lengths,
-                *program.layout,
+                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.layout
             ),
             n_parts,
             self.n_jobs,

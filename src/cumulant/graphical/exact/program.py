@@ -21,8 +21,9 @@ class Program:
     """
 
     structure: Structure
-    summed: np.ndarray
-    starts: np.ndarray
+    summed: np.ndarray  # the variable that each step sums out, -1 where it only multiplies
+    begins: np.ndarray  # the variables of table t are pool[begins[t] : ends[t]]; before them is the one summed out
+    ends: np.ndarray
     pool: np.ndarray
     term_starts: np.ndarray
     terms: np.ndarray
@@ -33,8 +34,7 @@ class Program:
     def of(cls, structure: Structure, order: np.ndarray) -> "Program":
         """Build the steps."""
         steps = build_steps(order, structure.cardinalities, structure.scope_starts, structure.scopes)
-        sizes = table_lengths(structure.cardinalities, structure.scope_starts, structure.scopes, *steps[:3])
-        return cls(structure, *steps, *sizes)
+        return cls(structure, *steps, *table_lengths(structure.cardinalities, *steps[:4]))
 
     @property
     def n_steps(self) -> int:
@@ -49,10 +49,8 @@ class Program:
     @property
     def layout(self) -> tuple:
         """The arrays that every kernel takes, in their order."""
-        return (
-            self.summed, self.starts, self.pool, self.term_starts, self.terms,
-            self.structure.scope_starts, self.structure.scopes, self.structure.cardinalities,
-        )  # fmt: skip
+        sizes = self.structure.cardinalities
+        return self.summed, self.begins, self.ends, self.pool, self.term_starts, self.terms, sizes, self.lengths
 
     @cached_property
     def consumers(self) -> np.ndarray:

@@ -12,18 +12,12 @@ _SMALL = 64  # factors of one step that have no more entries together are multip
 
 
 @kernel
-def _union(ids, n_ids, n_factors, scope_starts, scopes, starts, pool, summed, rank, seen, stamp, out):
+def _union(ids, n_ids, begins, ends, pool, rank, seen, stamp, out):
     """The variables of these tables, sorted by rank; returns how many."""
     count = 0
     for i in range(n_ids):
-        t = ids[i]
-        if t < n_factors:
-            begin, end = scope_starts[t], scope_starts[t + 1]
-        else:
-            s = t - n_factors
-            begin, end = starts[s] + (1 if summed[s] >= 0 else 0), starts[s + 1]
-        for k in range(begin, end):
-            u = scopes[k] if t < n_factors else pool[k]
+        for k in range(begins[ids[i]], ends[ids[i]]):
+            u = pool[k]
             if seen[u] == stamp:
                 continue
             seen[u] = stamp
@@ -41,22 +35,24 @@ def build_steps(order, sizes, scope_starts, scopes):
     """The steps of bucket elimination (Dechter 1999).
 
     Tables are numbered: the factors first, then the result of each step. Returns the variable that each step sums out
-    (-1: none, it only multiplies), where its variables begin, these (sorted by rank, the one summed out first), where
-    its terms begin, and these.
+    (-1: none, it only multiplies), where the variables of each table begin and end, these (those of a step sorted by
+    rank, after the one that it sums out), where the terms of each step begin, and these.
     """
     n, n_factors = order.size, scope_starts.size - 1
     rank = np.empty(n, np.int64)
     for r in range(n):
         rank[order[r]] = r
     most = 2 * n + n_factors + 1
-    summed, starts, term_starts = np.empty(most, np.int64), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    summed, term_starts = np.empty(most, np.int64), np.zeros(most + 1, np.int64)
+    begins, ends = np.zeros(n_factors + most, np.int64), np.zeros(n_factors + most, np.int64)
     terms = np.empty(2 * most, np.int64)
-    pool = np.empty(scopes.size + 16 * n + 64, np.int64)
+    pool, used = grown(scopes, scopes.size, 16 * n + 64), scopes.size
     n_steps = 0
     head, following = np.full(n, -1, np.int64), np.full(n_factors + most, -1, np.int64)
     for t in range(n_factors - 1, -1, -1):
+        begins[t], ends[t] = scope_starts[t], scope_starts[t + 1]
         first = -1
-        for k in range(scope_starts[t], scope_starts[t + 1]):
+        for k in range(begins[t], ends[t]):
             if first < 0 or rank[scopes[k]] < rank[first]:
                 first = scopes[k]
         if first >= 0:
@@ -82,9 +78,7 @@ def build_steps(order, sizes, scope_starts, scopes):
                     if ids[i] < n_factors and n_chosen < _AT_ONCE:
                         chosen[n_chosen] = ids[i]
                         n_chosen += 1
-                width = _union(
-                    chosen, n_chosen, n_factors, scope_starts, scopes, starts, pool, summed, rank, seen, stamp, union
-                )
+                width = _union(chosen, n_chosen, begins, ends, pool, rank, seen, stamp, union)
                 stamp += 1
                 entries = 1.0
                 for k in range(width):
@@ -103,24 +97,22 @@ def build_steps(order, sizes, scope_starts, scopes):
                 last, n_chosen = True, count
                 for i in range(count):
                     chosen[i] = ids[i]
-            width = _union(
-                chosen, n_chosen, n_factors, scope_starts, scopes, starts, pool, summed, rank, seen, stamp, union
-            )
+            width = _union(chosen, n_chosen, begins, ends, pool, rank, seen, stamp, union)
             stamp += 1
-            s = n_steps
             if width == 0:  # a variable without any table
                 union[0], width = v, 1
-            if starts[s] + width + n > pool.size:
-                pool = grown(pool, starts[s], n)
+            if used + width > pool.size:
+                pool = grown(pool, used, n)
             for k in range(width):
-                pool[starts[s] + k] = union[k]
-            starts[s + 1] = starts[s] + width
+                pool[used + k] = union[k]
+            s, made = n_steps, n_factors + n_steps
+            begins[made], ends[made] = used + (1 if last else 0), used + width
+            used += width
             summed[s] = v if last else -1
             for i in range(n_chosen):
                 terms[term_starts[s] + i] = chosen[i]
             term_starts[s + 1] = term_starts[s] + n_chosen
             n_steps += 1
-            made = n_factors + s
             if last:
                 if width > 1:
                     following[made] = head[union[1]]
@@ -128,34 +120,32 @@ def build_steps(order, sizes, scope_starts, scopes):
                 break
             kept = 0
             for i in range(count):
-                used = False
+                taken = False
                 for k in range(n_chosen):
-                    if chosen[k] == ids[i]:
-                        used = True
-                if not used:
+                    taken = taken or chosen[k] == ids[i]
+                if not taken:
                     ids[kept] = ids[i]
                     kept += 1
             ids[kept] = made
             count = kept + 1
     return (
         summed[:n_steps].copy(),
-        starts[: n_steps + 1].copy(),
-        pool[: starts[n_steps]].copy(),
+        begins[: n_factors + n_steps].copy(),
+        ends[: n_factors + n_steps].copy(),
+        pool[:used].copy(),
         term_starts[: n_steps + 1].copy(),
         terms[: term_starts[n_steps]].copy(),
     )
 
 
 @kernel
-def table_lengths(sizes, scope_starts, scopes, summed, starts, pool):
+def table_lengths(sizes, summed, begins, ends, pool):
     """Entries of every table, and of all the variables of each step together."""
-    n_factors, n_steps = scope_starts.size - 1, summed.size
-    lengths, cliques = np.ones(n_factors + n_steps, np.int64), np.ones(n_steps, np.int64)
-    for t in range(n_factors):
-        for k in range(scope_starts[t], scope_starts[t + 1]):
-            lengths[t] *= sizes[scopes[k]]
-    for s in range(n_steps):
-        for k in range(starts[s], starts[s + 1]):
-            cliques[s] *= sizes[pool[k]]
-        lengths[n_factors + s] = cliques[s] // sizes[summed[s]] if summed[s] >= 0 else cliques[s]
+    n_factors = begins.size - summed.size
+    lengths, cliques = np.ones(begins.size, np.int64), np.ones(summed.size, np.int64)
+    for t in range(begins.size):
+        for k in range(begins[t], ends[t]):
+            lengths[t] *= sizes[pool[k]]
+    for s in range(summed.size):
+        cliques[s] = lengths[n_factors + s] * (sizes[summed[s]] if summed[s] >= 0 else 1)
     return lengths, cliques

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from cumulant.graphical.messages.region_graph import RegionGraph
+from cumulant.graphical.messages.region_layout import sum_out
 
 __all__ = ["bethe_free_energy", "region_free_energy"]
 
@@ -66,21 +67,21 @@ def region_free_energy(model: Any, regions: RegionGraph, beliefs: Sequence[Any])
     if len(beliefs) != len(regions.outer):
         raise ValueError(f"beliefs must be a table for each of {len(regions.outer)} outer regions; got {len(beliefs)}")
     value = -sum(float(structure.table(f, theta)) for f in range(structure.n_factors) if not structure.scope(f))
-    tables: list[tuple[list[int], np.ndarray]] = []
+    tables: list[tuple[np.ndarray, list[int]]] = []
     homes: dict[int, int] = {}
     for r, region in enumerate(regions.outer):
         members = sorted(region.variables)
         shape = tuple(structure.cardinalities[members].tolist())
-        tables.append((members, _checked(beliefs[r], shape, f"the belief of outer region {r}")))
-        value += float(np.sum(xlogy(tables[r][1], tables[r][1])))
+        tables.append((_checked(beliefs[r], shape, f"the belief of outer region {r}"), members))
+        value += float(np.sum(xlogy(tables[r][0], tables[r][0])))
         for f in region.factors:
             homes.setdefault(f, r)
     for f, r in homes.items():
-        belief, table = _of(*tables[r], structure.scope(f)), structure.table(f, theta)
+        belief, table = sum_out(*tables[r], structure.scope(f)), structure.table(f, theta)
         value -= float(np.sum(belief[belief > 0] * table[belief > 0]))
     for region, c in zip(regions.inner, regions.counting, strict=True):
         home = next(r for r, outer in enumerate(regions.outer) if region.variables <= outer.variables)
-        p = _of(*tables[home], tuple(sorted(region.variables)))
+        p = sum_out(*tables[home], tuple(sorted(region.variables)))
         value += c * float(np.sum(xlogy(p, p)))
     return float(value)
 
@@ -88,11 +89,6 @@ def region_free_energy(model: Any, regions: RegionGraph, beliefs: Sequence[Any])
 def _surplus(belief: np.ndarray, table: np.ndarray) -> float:
     there = belief > 0
     return float(np.sum(belief[there] * (np.log(belief[there]) - table[there])))
-
-
-def _of(members: list[int], table: np.ndarray, scope: tuple[int, ...]) -> np.ndarray:
-    kept = table.sum(axis=tuple(a for a, v in enumerate(members) if v not in scope))
-    return kept.transpose(np.argsort(np.argsort(scope)))
 
 
 def _checked(p: Any, shape: tuple[int, ...], what: str) -> np.ndarray:

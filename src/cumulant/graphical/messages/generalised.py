@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.errors import DomainError
-from cumulant.graphical.messages.double_loop_kernels import free_energy_of_regions
-from cumulant.graphical.messages.generalised_kernels import pass_messages
-from cumulant.graphical.messages.incidence import tables_of
+from cumulant.graphical.messages.incidence import check_settings
 from cumulant.graphical.messages.loopy import Propagation
 from cumulant.graphical.messages.region_graph import RegionGraph
-from cumulant.graphical.messages.region_layout import constant_of, layout_of_regions, read_off
+from cumulant.graphical.messages.region_layout import RegionMessages
 
 __all__ = ["generalised_belief_propagation"]
 
@@ -64,42 +61,20 @@ def generalised_belief_propagation(
     """
     if not isinstance(regions, RegionGraph):
         raise ValueError(f"regions must be a RegionGraph; got {type(regions).__name__}")
-    if damping is not None and not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be at least 0 and below 1, or None; got {damping!r}")
-    if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int | np.integer) or max_sweeps < 1:
-        raise ValueError(f"max_sweeps must be a whole number, at least 1; got {max_sweeps!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
-    structure, theta, _ = tables_of(model)
-    regions.check(structure)
-    layout, tables = layout_of_regions(structure, theta, regions)
-    counting, flat = np.array(regions.counting, dtype=np.float64), tuple(layout)
-    wrong = np.flatnonzero(layout.degrees + counting <= 0)
+    check_settings(damping=0.0 if damping is None else damping, max_sweeps=max_sweeps, tol=tol)
+    messages = RegionMessages(model, regions)
+    degrees, counting = messages.layout.degrees, messages.counting
+    wrong = np.flatnonzero(degrees + counting <= 0)
     if wrong.size:
         region = sorted(regions.inner[int(wrong[0])].variables)
         raise ValueError(
-            f"the inner region {region} has {layout.degrees[wrong[0]]} outer regions and counting number "
+            f"the inner region {region} has {degrees[wrong[0]]} outer regions and counting number "
             f"{counting[wrong[0]]:g}, and messages need a positive sum of them: use double_loop"
         )
-    sizes, trace = np.diff(layout.node_starts), np.empty(max_sweeps)
-    log_q, multipliers, sweeps = np.zeros(int(sizes.sum())), np.zeros(int(layout.message_starts[-1])), 0
-    for weight in _DAMPINGS if damping is None else (float(damping),):
-        multipliers[:] = 0.0
-        sweeps = pass_messages(log_q, multipliers, tables, counting, weight, int(max_sweeps), float(tol), trace, flat)
-        if sweeps < 0 or trace[sweeps - 1] <= tol:
+    trace = np.full(1, np.inf)
+    for weight in _DAMPINGS if damping is None else (damping,):
+        messages.multipliers[:] = 0.0
+        trace = messages.settle(counting, weight, max_sweeps, tol)
+        if trace[-1] <= tol:
             break
-    beliefs = np.zeros(tables.size)
-    value = np.nan if sweeps < 0 else free_energy_of_regions(
-        log_q, multipliers, np.zeros(log_q.size), tables, counting, beliefs, flat
-    )  # fmt: skip
-    if not np.isfinite(value):
-        raise DomainError("every state is impossible, given the evidence: there is no distribution")
-    single, factors = read_off(structure, regions, layout, beliefs)
-    return Propagation(
-        float(constant_of(structure, theta) - value),
-        model._all_marginals(single),
-        factors,
-        bool(trace[sweeps - 1] <= tol),
-        trace[:sweeps].copy(),
-        float(trace[sweeps - 1]),
-    )
+    return messages.result(trace, trace[-1], tol, energies=False)

@@ -1,13 +1,14 @@
-"""Generalised belief propagation between outer and inner regions, in logarithms; see `messages.Incidence`.
+"""Messages between outer and inner regions, in logarithms, and their free energy; see `messages.Incidence`.
 
 The log table of each outer region, with all of its multipliers in it, is kept, so that a marginal is one pass over it.
 """
 
 import numpy as np
 
+from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
-__all__ = ["pass_messages"]
+__all__ = ["free_energy_of_regions", "pass_messages"]
 
 
 @kernel
@@ -46,63 +47,64 @@ def _marginal(k, multipliers, tables, marginal, work, layout):
 
 
 @kernel
-def pass_messages(log_q, multipliers, theta, counting, damping, max_sweeps, tol, trace, layout):
+def _disagreement(own, begin, states, marginal, multipliers, work, q):
+    """How far the belief of an outer region as it was, its multiplier still in it, is from the new ``q``."""
+    for x in range(own, own + states):
+        work[x] = marginal[x] + multipliers[x] if marginal[x] > -np.inf else -np.inf
+    total, distance = log_sum(work, own, own + states), 0.0
+    for x in range(states):
+        distance = max(distance, abs(np.exp(work[own + x] - total) - q[begin + x]))
+    return distance
+
+
+@kernel
+def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweeps, tol, trace, layout):
     """Sweeps over the inner regions, forth and back: ``(n + c) log q = sum log b`` over the marginals ``b`` that the
     ``n`` outer regions have without their multipliers, which then become ``log q - log b``.
 
-    `log_q` is set and `multipliers` are changed in place; ``trace[s]`` is the largest distance in sweep ``s`` between a
-    marginal of an outer region, as it was found, and the new ``q``. Returns the sweeps done, -1 where every state is
-    impossible.
+    `log_q` and `multipliers` are changed in place; ``trace[s]`` is the largest distance in sweep ``s`` between a
+    marginal of an outer region, as it was found, and the new ``q``, or where `moves` between the last ``q`` and the new
+    one, and then all sweeps go forth. Returns the sweeps done, -1 where every state is impossible.
     """
     table_starts, _, _, factor, node_starts, link_starts, links, message_starts, place_starts, places = layout
     n = node_starts.size - 1
     marginal, work = np.zeros(multipliers.size), np.zeros(multipliers.size)
-    tables = np.zeros(theta.size)
+    tables, q = np.zeros(theta.size), np.exp(log_q)
     for sweep in range(max_sweeps):
         change = 0.0
         for f in range(table_starts.size - 1):  # anew each time: rounding does not pile up
             _build(f, multipliers, theta, tables, layout)
         for step in range(n):
-            i = step if sweep % 2 == 0 else n - 1 - step
+            i = step if moves or sweep % 2 == 0 else n - 1 - step
             begin, states = node_starts[i], node_starts[i + 1] - node_starts[i]
             degree = link_starts[i + 1] - link_starts[i]
             if degree == 0:
                 continue
             for p in range(link_starts[i], link_starts[i + 1]):
                 _marginal(links[p], multipliers, tables, marginal, work, layout)
-            highest = -np.inf
-            for x in range(states):
-                value = 0.0
+            for x in range(begin, begin + states):
+                log_q[x] = 0.0
                 for p in range(link_starts[i], link_starts[i + 1]):
-                    value += marginal[message_starts[links[p]] + x]
-                log_q[begin + x] = value / (degree + counting[i])
-                highest = max(highest, log_q[begin + x])
-            if highest == -np.inf:
+                    log_q[x] += marginal[message_starts[links[p]] + x - begin]
+                log_q[x] /= degree + counting[i]
+            total = log_sum(log_q, begin, begin + states)
+            if total == -np.inf:
                 return -1
-            total = 0.0
             for x in range(states):
-                total += np.exp(log_q[begin + x] - highest)
-            for x in range(states):
-                log_q[begin + x] -= highest + np.log(total)
+                log_q[begin + x] -= total
+                last, q[begin + x] = q[begin + x], np.exp(log_q[begin + x])
+                if moves:
+                    change = max(change, abs(q[begin + x] - last))
             for p in range(link_starts[i], link_starts[i + 1]):
                 k = links[p]
                 own = message_starts[k]
-                top = -np.inf  # of the belief as it was: its multiplier is still in it
+                if not moves:
+                    change = max(change, _disagreement(own, begin, states, marginal, multipliers, work, q))
                 for x in range(states):
-                    if marginal[own + x] > -np.inf:
-                        top = max(top, marginal[own + x] + multipliers[own + x])
-                total = 0.0
-                for x in range(states):
-                    if marginal[own + x] > -np.inf:
-                        total += np.exp(marginal[own + x] + multipliers[own + x] - top)
-                for x in range(states):
-                    old, new = multipliers[own + x], 0.0
                     if marginal[own + x] == -np.inf:  # 0 / 0: the table forbids the state, and any multiplier does
                         work[own + x] = 0.0
                         continue
-                    belief = np.exp(marginal[own + x] + old - top) / total
-                    change = max(change, abs(belief - np.exp(log_q[begin + x])))
-                    new = log_q[begin + x] - marginal[own + x]
+                    old, new = multipliers[own + x], log_q[begin + x] - marginal[own + x]
                     if damping > 0.0 and new > -np.inf:
                         new = (1.0 - damping) * new + damping * old
                     work[own + x] = new - old
@@ -114,3 +116,28 @@ def pass_messages(log_q, multipliers, theta, counting, damping, max_sweeps, tol,
         if change <= tol:
             return sweep + 1
     return max_sweeps
+
+
+@kernel
+def free_energy_of_regions(log_q, multipliers, tilted, theta, counting, beliefs, layout):
+    """``sum_R c_R (U_R - H_R)`` with outer regions counted once and energies by `theta`; `beliefs` are set to their
+    distributions, which `tilted` and the multipliers give.
+    """
+    table_starts, node_starts = layout[0], layout[4]
+    value = 0.0
+    for f in range(table_starts.size - 1):
+        _build(f, multipliers, tilted, beliefs, layout)
+        total = log_sum(beliefs, table_starts[f], table_starts[f + 1])
+        if total == -np.inf:
+            return np.inf  # every state is impossible
+        for e in range(table_starts[f], table_starts[f + 1]):
+            log_p = beliefs[e] - total
+            beliefs[e] = np.exp(log_p)
+            if beliefs[e] > 0.0:
+                value += beliefs[e] * (log_p - theta[e])
+    for i in range(node_starts.size - 1):
+        for x in range(node_starts[i], node_starts[i + 1]):
+            p = np.exp(log_q[x])
+            if p > 0.0:
+                value += counting[i] * p * log_q[x]
+    return value

@@ -9,8 +9,11 @@ from scipy.sparse.csgraph import connected_components
 from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence_kernels import places_of_scopes
 from cumulant.graphical.structure import Structure
+from cumulant.sampling.chains import require_counts
 
-__all__ = ["Incidence", "is_forest", "normalise", "ranges", "require_addable", "tables_of"]
+__all__ = [
+    "Incidence", "check_settings", "is_forest", "normalise", "ranges", "require_addable", "starts_of", "tables_of",
+]  # fmt: skip
 
 LARGEST_SUM = (
     1e140  # of the absolute values of all entries, so that squares, and quotients by weights of 1e-12, are finite
@@ -41,7 +44,7 @@ class Incidence(NamedTuple):
         if "incidence" not in structure.plans:
             sizes = np.diff(structure.table_starts)
             width = np.diff(structure.scope_starts)
-            place_starts = _starts(np.repeat(sizes, width))
+            place_starts = starts_of(np.repeat(sizes, width))
             places = np.zeros(int(place_starts[-1]), dtype=np.int32)
             places_of_scopes(
                 structure.cardinalities,
@@ -66,11 +69,11 @@ class Incidence(NamedTuple):
             np.ascontiguousarray(first, dtype=np.int64),
             np.ascontiguousarray(node, dtype=np.int64),
             np.repeat(np.arange(width.size), width),
-            _starts(node_sizes),
-            _starts(np.bincount(node, minlength=node_sizes.size)),
+            starts_of(node_sizes),
+            starts_of(np.bincount(node, minlength=node_sizes.size)),
             order.astype(np.int64),
-            _starts(node_sizes[node]),
-            _starts(np.repeat(np.diff(table_starts), width)),
+            starts_of(node_sizes[node]),
+            starts_of(np.repeat(np.diff(table_starts), width)),
             places,
         )
 
@@ -116,6 +119,19 @@ def require_addable(theta: np.ndarray) -> None:
         )
 
 
+def check_settings(**settings: Any) -> None:
+    """Refuse settings of an iteration that make no sense: dampings, numbers of nats or tolerances, and else counts."""
+    for name, value in settings.items():
+        if name == "damping":
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"damping must be at least 0 and below 1; got {value!r}")
+        elif name.endswith(("tol", "gap")):
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and not negative; got {value!r}")
+        else:
+            require_counts(**{name: (value, 0 if name == "max_trees" else 1)})
+
+
 def ranges(begin: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """``begin, begin + 1, ..., begin + size - 1`` for each pair, one after the other."""
     ends = np.cumsum(sizes)
@@ -131,5 +147,6 @@ def normalise(logs: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return weights / np.repeat(np.add.reduceat(weights, starts[:-1]), sizes)
 
 
-def _starts(sizes: Any) -> np.ndarray:
+def starts_of(sizes: Any) -> np.ndarray:
+    """Where pieces of these sizes begin, one after the other, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,8 +1,10 @@
-"""Tables and the variables in them as flat arrays: which state of a variable each entry of a table belongs to."""
+"""Tables and the variables in them as flat arrays; sums of exponentials."""
+
+import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["places_of_scopes"]
+__all__ = ["log_sum", "places_of_scopes"]
 
 
 @kernel
@@ -17,3 +19,17 @@ def places_of_scopes(cardinalities, first, scopes, table_starts, place_starts, p
             for e in range(size):
                 places[begin + e] = (e // stride) % states
             stride *= states
+
+
+@kernel
+def log_sum(values, begin, end):
+    """``log sum exp`` over a piece of an array; -inf where all of it is."""
+    top = -np.inf
+    for x in range(begin, end):
+        top = max(top, values[x])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for x in range(begin, end):
+        total += np.exp(values[x] - top)
+    return top + np.log(total)

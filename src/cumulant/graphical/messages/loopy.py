@@ -1,14 +1,15 @@
 """Belief propagation, sum-product and max-product: exact on trees, an estimate on graphs with cycles."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer, rounding
+from cumulant.certificates import Certificate, by_construction, check, issuer, rounding
 from cumulant.errors import DomainError
 from cumulant.graphical.exact.elimination import slack_of_elimination
-from cumulant.graphical.messages.incidence import Incidence, is_forest, normalise, tables_of
+from cumulant.graphical.messages.answers import Answer, Approximation
+from cumulant.graphical.messages.incidence import Incidence, check_settings, is_forest, normalise, tables_of
 from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
 
 __all__ = ["MaxProduct", "Propagation", "belief_propagation", "max_product"]
@@ -18,45 +19,26 @@ _SETTLED = 1e-12  # a change of messages that is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Propagation:
+class Propagation(Approximation):
     """What message passing found: an estimate, unless a certificate says otherwise.
+
+    Its `trace` is the largest change of a message in each sweep, for a double loop the free energy after each outer
+    loop. A `certificate`, of ``|log Z - log_partition|``, is issued on trees only. Where it has not `converged` the
+    numbers mean little.
 
     Attributes
     ----------
     log_partition : float
         Minus the Bethe free energy (or that of the regions), an estimate of ``log Z`` that can lie on either side.
-    marginals : list of arrays, or an array
-        The beliefs of the variables, as `DiscreteModel.marginals` gives them.
-    beliefs : array
-        The tables of the factors, one after the other, for the model restricted to its free variables.
-    converged : bool
-        Whether messages settled within `tol`. Where they did not, the numbers mean little.
-    trace : array
-        The largest change of a message in each sweep; for a double loop, the free energy after each outer loop.
     change : float
         The last change.
-    certificate : Certificate or None
-        Of ``|log Z - log_partition|``, on trees only; None is no statement.
     messages : array or None
         The logarithms of the messages of `belief_propagation`, for the next run to start from.
-    model : DiscreteModel
-        The model that the estimate is of.
     """
 
     log_partition: float
-    marginals: Any
-    beliefs: np.ndarray
-    converged: bool
-    trace: np.ndarray
     change: float
-    certificate: Certificate | None = None
     messages: np.ndarray | None = None
-    model: Any = field(default=None, repr=False)
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else f"NOT converged, last change {self.change:.2g}"
@@ -65,8 +47,11 @@ class Propagation:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxProduct:
+class MaxProduct(Answer):
     """A state, its score ``<theta, T(x)>``, and whether it is known to be the best.
+
+    Its `trace` is the largest change of a message in each sweep, and its `certificate`, of ``max <theta, T> - score``,
+    is issued on trees only.
 
     Attributes
     ----------
@@ -76,25 +61,11 @@ class MaxProduct:
         Its score, computed from the model: no other state is known to be better, and on trees none is.
     converged : bool
         Whether messages settled within `tol`.
-    trace : array
-        The largest change of a message in each sweep.
-    certificate : Certificate or None
-        Of ``max <theta, T> - score``, on trees only.
-    model : DiscreteModel
-        The model of the state.
     """
 
     x: np.ndarray
     score: float
     converged: bool
-    trace: np.ndarray
-    certificate: Certificate | None = None
-    model: Any = field(default=None, repr=False)
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else f"NOT converged, last change {self.trace[-1]:.2g}"
@@ -152,16 +123,10 @@ def belief_propagation(
     value = summarise(messages, theta, nodes, tables, tuple(layout))[0]
     if not np.isfinite(value):  # a zero message is a proof: every state is impossible
         raise DomainError("every state is impossible, given the evidence: there is no distribution")
+    marginals = model._all_marginals(layout.split(normalise(nodes, layout.node_starts)))
+    beliefs = normalise(tables, layout.table_starts)
     result = Propagation(
-        float(value),
-        model._all_marginals(layout.split(normalise(nodes, layout.node_starts))),
-        normalise(tables, layout.table_starts),
-        bool(change <= tol),
-        trace,
-        float(change),
-        None,
-        messages,
-        model,
+        model, trace, None, marginals, beliefs, bool(change <= tol), float(value), float(change), messages
     )
     if change <= _SETTLED and is_forest(structure):
         result = replace(result, certificate=certify_propagation(model, result))
@@ -171,21 +136,23 @@ def belief_propagation(
 @issuer
 def certify_propagation(model: Any, result: Propagation) -> Certificate:
     """``|log Z - value|`` with ``log Z`` by elimination, which on a tree costs no more than the messages."""
-    structure, theta, _ = model.restricted()
     exact = model.log_partition(method="elimination")
-    distance = abs(exact - result.log_partition)
+    return _compared(model, "|log Z - value|", abs(exact - result.log_partition), "sum-product", rounding(exact))
+
+
+def _compared(model: Any, quantity: str, distance: float, which: str, slack: float) -> Certificate:
+    structure, theta, _ = model.restricted()
     return Certificate(
-        "|log Z - value|",
-        distance,
-        "the exactness of sum-product on trees (Pearl 1988), compared with elimination",
-        (check(is_forest(structure), "the factor graph has no cycle"), _compared(distance)),
-        slack=slack_of_elimination(structure, theta) + rounding(exact),
-    )
-
-
-def _compared(distance: float) -> Assumption:
-    return by_construction(
-        "elimination gives the exact answer within rounding", f"{distance:.1e} from that of messages"
+        quantity,
+        max(distance, 0.0),
+        f"the exactness of {which} on trees (Pearl 1988), compared with elimination",
+        (
+            check(is_forest(structure), "the factor graph has no cycle"),
+            by_construction(
+                "elimination gives the exact answer within rounding", f"{distance:.1e} from that of messages"
+            ),
+        ),
+        slack=slack_of_elimination(structure, theta) + slack,
     )
 
 
@@ -225,7 +192,7 @@ def max_product(
     states[free] = _decode(layout, nodes, tables)
     x = model.family.values(states)
     score = float(model.family.score(x, model.theta))
-    result = MaxProduct(x, score, bool(change <= tol), trace, None, model)
+    result = MaxProduct(model, trace, None, x, score, bool(change <= tol))
     if change <= _SETTLED and score > -np.inf and is_forest(structure):
         result = replace(result, certificate=certify_max_product(model, result))
     return result
@@ -234,28 +201,16 @@ def max_product(
 @issuer
 def certify_max_product(model: Any, result: MaxProduct) -> Certificate:
     """``max <theta, T> - score`` with the largest score by elimination."""
-    structure, theta, _ = model.restricted()
-    best = model.map()[1]
-    distance = best - float(model.family.score(result.x, model.theta))
-    return Certificate(
-        "max <theta, T> - score",
-        max(distance, 0.0),
-        "the exactness of max-product on trees (Pearl 1988), compared with elimination",
-        (check(is_forest(structure), "the factor graph has no cycle"), _compared(distance)),
-        slack=slack_of_elimination(structure, theta)
-        + rounding(model.theta[np.isfinite(model.theta)], best, terms=model.theta.size + 1.0),
-    )
+    best, theta = model.map()[1], model.theta
+    distance = best - float(model.family.score(result.x, theta))
+    slack = rounding(theta[np.isfinite(theta)], best, terms=theta.size + 1.0)
+    return _compared(model, "max <theta, T> - score", distance, "max-product", slack)
 
 
 def _run(layout: Incidence, theta, maximise, schedule, damping, max_sweeps, tol, start=None):
     if schedule not in _SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(map(repr, _SCHEDULES))}; got {schedule!r}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be at least 0 and below 1; got {damping!r}")
-    if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int | np.integer) or max_sweeps < 1:
-        raise ValueError(f"max_sweeps must be a whole number, at least 1; got {max_sweeps!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
+    check_settings(damping=damping, max_sweeps=max_sweeps, tol=tol)
     sizes = np.diff(layout.message_starts)
     messages = np.zeros(int(sizes.sum())) if maximise else -np.log(np.repeat(sizes, sizes))
     if start is not None:

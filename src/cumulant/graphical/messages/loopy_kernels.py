@@ -7,6 +7,7 @@ taken out of them.
 
 import numpy as np
 
+from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
 __all__ = ["propagate", "propagate_residual", "summarise"]
@@ -74,19 +75,10 @@ def _answer(f, theta, maximise, cavity, fresh, top, layout):
 @kernel
 def _normalise(values, begin, end, maximise):
     """Logarithms whose exponentials sum to one, or of which the largest is zero; all -inf stays."""
-    top = -np.inf
-    for x in range(begin, end):
-        top = max(top, values[x])
-    if top == -np.inf:
-        return
-    shift = top
-    if not maximise:
-        total = 0.0
+    shift = np.max(values[begin:end]) if maximise else log_sum(values, begin, end)
+    if shift > -np.inf:
         for x in range(begin, end):
-            total += np.exp(values[x] - top)
-        shift = top + np.log(total)
-    for x in range(begin, end):
-        values[x] -= shift
+            values[x] -= shift
 
 
 @kernel
@@ -226,29 +218,16 @@ def summarise(messages, theta, nodes, tables, layout):
             for m in range(first[f], first[f + 1]):
                 term += cavity[message_starts[m] + places[place_starts[m] + e]]
             tables[table_starts[f] + e] = term
-        term = _log_sum(tables, table_starts[f], table_starts[f + 1])
+        term = log_sum(tables, table_starts[f], table_starts[f + 1])
         value, size = value + term, size + abs(term)
     for k in range(node.size):  # sum of message * cavity: the sum of the belief of the node
         begin, end = node_starts[node[k]], node_starts[node[k] + 1]
         for x in range(begin, end):
             if never[x] > 0:
                 nodes[x] = -np.inf
-        term = _log_sum(nodes, begin, end)
+        term = log_sum(nodes, begin, end)
         value, size = value - term, size + abs(term)
     for i in range(node_starts.size - 1):
-        term = _log_sum(nodes, node_starts[i], node_starts[i + 1])
+        term = log_sum(nodes, node_starts[i], node_starts[i + 1])
         value, size = value + term, size + abs(term)
     return value, size
-
-
-@kernel
-def _log_sum(values, begin, end):
-    top = -np.inf
-    for x in range(begin, end):
-        top = max(top, values[x])
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for x in range(begin, end):
-        total += np.exp(values[x] - top)
-    return top + np.log(total)

@@ -1,14 +1,15 @@
 """Naive mean field: the best product of independent distributions, and the lower bound on ``log Z`` it gives."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
+from cumulant.certificates import Certificate, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.messages.incidence import Incidence, normalise, tables_of
+from cumulant.graphical.messages.answers import Approximation
+from cumulant.graphical.messages.incidence import Incidence, check_settings, normalise, tables_of
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
@@ -21,45 +22,25 @@ GIBBS = "Gibbs' inequality: log Z = E_q log f + H(q) + KL(q || p) >= E_q log f +
 
 
 @dataclass(frozen=True, eq=False)
-class MeanField:
+class MeanField(Approximation):
     """A distribution ``q`` from a tractable class, and ``E_q <theta, T> + H(q) <= log Z``.
+
+    Its `trace` is the bound after each sweep of the best start, which never falls; the bound holds whether it has
+    `converged` or not. There is no `certificate` where it is minus infinity (``q`` has mass on impossible states).
 
     Attributes
     ----------
     bound : float
         The lower bound on ``log Z`` (of the states that agree with the evidence), rounding taken off.
-    marginals : list of arrays, or an array
-        The distribution of each variable under ``q``, as `DiscreteModel.marginals` gives them.
-    beliefs : array
-        The table of each factor under ``q``, one after the other, for the model restricted to its free variables.
-    trace : array
-        The bound after each sweep of the best start; it never falls.
-    converged : bool
-        Whether the last sweep moved less than `tol`. The bound holds either way.
-    certificate : Certificate or None
-        That of the bound; None where it is minus infinity (``q`` has mass on impossible states).
     blocks : tuple of arrays
         The variables that ``q`` keeps together; single ones for naive mean field.
     q : tuple of arrays
         What the certificate is recomputed from: the distributions, or the log tables of the blocks.
-    model : DiscreteModel
-        The model that the bound is about.
     """
 
     bound: float
-    marginals: Any
-    beliefs: np.ndarray
-    trace: np.ndarray
-    converged: bool
-    certificate: Certificate | None
     blocks: tuple[np.ndarray, ...]
     q: tuple[np.ndarray, ...]
-    model: Any = field(repr=False)
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"
@@ -105,7 +86,7 @@ def mean_field(
       ✓ q has no mass on impossible states (checked)
       ✓ the score of one state and the largest entries of all tables agree with the bound (checked: ...)
     """
-    check_settings(n_starts, max_sweeps, tol)
+    check_settings(n_starts=n_starts, max_sweeps=max_sweeps, tol=tol)
     structure, theta, free = tables_of(model)
     layout, draw = Incidence.of(structure), generator(rng)
     fields = _fields(layout, theta)
@@ -124,27 +105,11 @@ def mean_field(
     value, size, q, trace, converged = best
     slack = slack_of_mean_field(layout, size) if value > -np.inf else 0.0
     certificate = lower_certificate(structure, theta, value, slack, _PRODUCT, recipe_of(certify_mean_field))
-    marginals = layout.split(q)
+    single, bound = layout.split(q), float(np.nextafter(value - slack, -np.inf))
+    marginals, alone = model._all_marginals(single), tuple(np.array([v]) for v in free)
     return MeanField(
-        float(np.nextafter(value - slack, -np.inf)),
-        model._all_marginals(marginals),
-        beliefs_of(layout, q),
-        trace,
-        converged,
-        certificate,
-        tuple(np.array([v]) for v in free),
-        tuple(marginals),
-        model,
+        model, trace, certificate, marginals, beliefs_of(layout, q), converged, bound, alone, tuple(single)
     )
-
-
-def check_settings(n_starts: Any, max_sweeps: Any, tol: Any) -> None:
-    """Refuse settings that make no sense."""
-    for name, value in (("n_starts", n_starts), ("max_sweeps", max_sweeps)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol!r}")
 
 
 def lower_certificate(

@@ -3,12 +3,12 @@
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cumulant.certificates import rounding
 from cumulant.errors import DomainError
+from cumulant.graphical.messages.incidence import starts_of
 from cumulant.graphical.structure import Structure
 
 __all__ = ["PairwiseTables"]
@@ -85,9 +85,9 @@ class PairwiseTables:
         sizes, ends = self.sizes, np.ascontiguousarray(self.edges[:, ::-1]).ravel()
         return (
             ends,
-            _starts(sizes),
-            _starts(sizes[self.edges[:, 0]] * sizes[self.edges[:, 1]]),
-            _starts(sizes[ends]),
+            starts_of(sizes),
+            starts_of(sizes[self.edges[:, 0]] * sizes[self.edges[:, 1]]),
+            starts_of(sizes[ends]),
             np.argsort(self.edges.ravel(), kind="stable").astype(np.int64),
         )
 
@@ -126,7 +126,3 @@ def _possible(fields: list[np.ndarray], pairs: dict[tuple[int, int], np.ndarray]
     if not all(states.any() for states in alive):
         raise DomainError("every state is impossible, given the evidence: there is no distribution")
     return [np.flatnonzero(states) for states in alive]
-
-
-def _starts(sizes: Any) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

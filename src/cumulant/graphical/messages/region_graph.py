@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant.graphical.messages.structured_blocks import induced
 from cumulant.graphical.structure import Structure
 
 __all__ = ["Region", "RegionGraph", "plaquettes"]
@@ -72,12 +73,17 @@ class RegionGraph:
 
     @classmethod
     def bethe(cls, model: Any) -> "RegionGraph":
-        """Factors with their variables, and single variables: counting numbers 1 and ``1 - degree``."""
+        """Factors with their variables, and single variables: counting numbers 1 and ``1 - degree``.
+
+        A variable without factors is an outer region.
+        """
         structure = model.restricted()[0]
         scopes = [frozenset(structure.scope(f)) for f in range(structure.n_factors)]
-        outer = tuple(Region(scope, frozenset([f])) for f, scope in enumerate(scopes) if scope)
-        inner = tuple(Region(frozenset([i]), frozenset()) for i in range(structure.n_variables))
-        return cls._counted(outer, inner, structure)
+        single = [Region(frozenset([i]), frozenset()) for i in range(structure.n_variables)]
+        touched = frozenset().union(*scopes)
+        outer = [Region(scope, frozenset([f])) for f, scope in enumerate(scopes) if scope]
+        outer += [region for i, region in enumerate(single) if i not in touched]
+        return cls._counted(tuple(outer), tuple(single[i] for i in sorted(touched)), structure)
 
     @classmethod
     def _closed(cls, structure: Structure, outer: list[Region]) -> "RegionGraph":
@@ -155,7 +161,5 @@ def _largest(sets: list[frozenset[int]]) -> list[frozenset[int]]:
 
 
 def _region(structure: Structure, variables: frozenset[int]) -> Region:
-    inside = np.isin(structure.scopes, list(variables))
-    width = np.diff(np.concatenate([[0], np.cumsum(inside)])[structure.scope_starts])
-    whole = np.flatnonzero((width > 0) & (width == np.diff(structure.scope_starts)))
-    return Region(variables, frozenset(whole.tolist()))
+    _, touched, whole = induced(structure, np.array(sorted(variables)))
+    return Region(variables, frozenset(touched[whole].tolist()))

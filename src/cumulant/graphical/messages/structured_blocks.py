@@ -15,7 +15,7 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["block_choices", "choose_blocks", "induced", "order_within"]
+__all__ = ["block_choices", "choose_blocks", "induced", "inside", "order_within", "prices", "spans"]
 
 _HARD = 100.0  # what it costs to cut a table with impossible states: more than any soft one, and yet finite
 _SPECTRAL = 20_000  # variables up to which eigenvectors of the graph are looked at
@@ -46,19 +46,38 @@ def block_choices(
     strengths, least = _strengths(structure, theta), np.inf
     for order in _orders(structure, strengths, alive):
         blocks = _grow(structure, strengths, order, max_memory, alive)
-        weight = _cut_weight(structure, strengths, blocks)
+        labels = np.empty(structure.n_variables, np.int64)
+        labels[np.concatenate(blocks)] = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
+        weight = float(strengths[~inside(structure, labels)].sum())
         if weight < least:
             least = weight
             yield blocks
 
 
-def _cut_weight(structure: Structure, strengths: np.ndarray, blocks: list[np.ndarray]) -> float:
-    """The strengths of the factors that join several blocks, added up."""
-    label = np.zeros(structure.n_variables, dtype=np.int64)
-    for b, block in enumerate(blocks):
-        label[block] = b
-    cut = [len({int(label[v]) for v in structure.scope(f)}) > 1 for f in range(structure.n_factors)]
-    return float(strengths[cut].sum())
+def spans(structure: Structure, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest level in each factor; 0 for one without variables."""
+    low, high = np.zeros((2, structure.n_factors), np.int64)
+    some = np.flatnonzero(np.diff(structure.scope_starts) > 0)
+    if some.size:
+        values = level[structure.scopes]
+        low[some] = np.minimum.reduceat(values, structure.scope_starts[:-1][some])
+        high[some] = np.maximum.reduceat(values, structure.scope_starts[:-1][some])
+    return low, high
+
+
+def inside(structure: Structure, labels: np.ndarray) -> np.ndarray:
+    """Which factors have all their variables in one block."""
+    low, high = spans(structure, labels)
+    return low == high
+
+
+def prices(structure: Structure, level: np.ndarray, strength: np.ndarray) -> np.ndarray:
+    """The strength of the factors that a cut before each level cuts."""
+    low, high = spans(structure, level)
+    price = np.zeros(int(level.max()) + 2)
+    np.add.at(price, low + 1, strength)
+    np.subtract.at(price, high + 1, strength)
+    return np.maximum(np.cumsum(price), 0.0)
 
 
 def induced(structure: Structure, variables: np.ndarray) -> tuple[Structure, np.ndarray, np.ndarray]:
@@ -88,7 +107,7 @@ def order_within(part: Structure, max_memory: int, surely: bool = True) -> np.nd
 
 
 def _order_within(part: Structure, max_memory: int, surely: bool) -> np.ndarray | None:
-    limit = max_memory // 8
+    limit = max(max_memory, 0) // 8
     order = fast_order(part)  # the search for the best order would cost more than its use, later
     # a message is at most a clique without one variable
     if order.log2_largest > np.log2(limit * float(part.cardinalities.max(initial=1)) + 1.0):
@@ -169,13 +188,7 @@ def _grow(
 ) -> list[np.ndarray]:
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
-    crossing = np.zeros(order.size + 1)  # weight of the factors that a cut before each place would cross
-    for f in range(structure.n_factors):
-        at = place[list(structure.scope(f))]
-        if at.size > 1:
-            crossing[at.min() + 1] += strengths[f]
-            crossing[at.max() + 1 :][:1] -= strengths[f]
-    crossing = np.cumsum(crossing)
+    crossing = prices(structure, place, strengths)
     ends, begin, size = [], 0, 1
     while begin < order.size:
         end = _furthest(structure, order, begin, size, max_memory, alive)

@@ -10,14 +10,8 @@ import numpy as np
 from cumulant.certificates import Certificate, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
-from cumulant.graphical.messages.incidence import Incidence, ranges, require_addable
-from cumulant.graphical.messages.mean_field import (
-    MeanField,
-    beliefs_of,
-    check_settings,
-    lower_certificate,
-    mean_field,
-)
+from cumulant.graphical.messages.incidence import Incidence, check_settings, ranges, require_addable
+from cumulant.graphical.messages.mean_field import MeanField, beliefs_of, lower_certificate, mean_field
 from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, order_within
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
@@ -82,7 +76,7 @@ def structured_mean_field(
     ...     for found in (mean_field(model), structured_mean_field(model, blocks=halves))]
     [1.94, 0.53]
     """
-    check_settings(n_starts, max_sweeps, tol)
+    check_settings(n_starts=n_starts, max_sweeps=max_sweeps, tol=tol)
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
     structure, theta, free = model.restricted()
@@ -109,16 +103,10 @@ def structured_mean_field(
     assert best is not None
     value, slack, tables, (marginals, beliefs), trace, converged = best
     certificate = lower_certificate(structure, theta, value, slack, _BLOCKS, recipe_of(certify_structured_mean_field))
+    kept, bound = tuple(free[part] for part in parts), float(np.nextafter(value - slack, -np.inf))
+    marginals = model._all_marginals(marginals)
     return MeanField(
-        float(np.nextafter(value - slack, -np.inf)),
-        model._all_marginals(marginals),
-        beliefs,
-        np.array(trace),
-        bool(converged),
-        certificate,
-        tuple(free[part] for part in parts),
-        tuple(tables),
-        model,
+        model, np.array(trace), certificate, marginals, beliefs, bool(converged), bound, kept, tuple(tables)
     )
 
 

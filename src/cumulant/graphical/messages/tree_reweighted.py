@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, recipe_of, rounding
+from cumulant.certificates import Certificate, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
-from cumulant.graphical.messages.incidence import normalise, require_addable
+from cumulant.graphical.messages.answers import Approximation
+from cumulant.graphical.messages.incidence import check_settings, normalise, require_addable
 from cumulant.graphical.messages.pairwise_tables import PairwiseTables
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.messages.spanning_tree_polytope import (
@@ -28,51 +29,33 @@ _FLOOR = 0.02  # of the first distribution: an edge that is in no tree would mak
 
 
 @dataclass(frozen=True, eq=False)
-class TreeReweighted:
+class TreeReweighted(Approximation):
     """An upper bound on ``log Z``, the messages and the trees that prove it, and pseudo-marginals.
+
+    `marginals` and `beliefs` are an approximation, on trees exact. `trace` is the bound before each sweep of messages,
+    at all edge probabilities that were tried: every one is valid. The bound also holds where single and pair
+    pseudo-marginals do not agree within `tol`, and it has not `converged`.
 
     Attributes
     ----------
     bound : float
         ``log Z`` (of the states that agree with the evidence) is at most this, rounding included.
-    marginals : list of arrays, or an array
-        Pseudo-marginals, as `DiscreteModel.marginals` gives them: an approximation, on trees exact.
-    beliefs : array
-        Those of the factors, one after the other, for the model restricted to its free variables.
     edges, edge_probabilities : arrays
         Pairs of variables that share a factor, and how likely each is in a tree.
-    trace : array
-        The bound before each sweep of messages, at all edge probabilities that were tried: every one is valid.
     steps : array
         The lowest bound at the first edge probabilities, after each tree that was added, and at the end; never rising.
     gap : float
         What other edge probabilities could gain at most, if the messages are at their fixed point.
-    converged : bool
-        Whether single and pair pseudo-marginals agree within `tol`. The bound holds either way.
-    certificate : Certificate
     proof : Proof
         What the certificate is recomputed from.
-    model : DiscreteModel
-        The model that the bound is about.
     """
 
     bound: float
-    marginals: Any
-    beliefs: np.ndarray
     edges: np.ndarray
     edge_probabilities: np.ndarray
-    trace: np.ndarray
     steps: np.ndarray
     gap: float
-    converged: bool
-    certificate: Certificate
     proof: "Proof"
-    model: Any = field(repr=False)
-
-    @property
-    def subject(self) -> Subject:
-        """What the certificate is about: ``result.certificate.verify(result.subject)``."""
-        return Subject(self.model, self)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"
@@ -172,7 +155,7 @@ def tree_reweighted(
     >>> bool((uniform.trace >= model.log_partition()).all())          # valid at every sweep
     True
     """
-    _check(max_trees, gap, max_sweeps, tol, damping)
+    check_settings(max_trees=max_trees, gap=gap, max_sweeps=max_sweeps, tol=tol, damping=damping)
     structure, theta, _ = model.restricted()
     require_addable(theta)
     pairs = PairwiseTables.of(structure, theta)
@@ -337,18 +320,18 @@ def _answer(model: Any, search: _Search, settled: _Settled, tol: float) -> TreeR
         {"sweeps": sum(map(len, search.trace)), "disagreement": settled.disagreement},
     )  # fmt: skip
     return TreeReweighted(
-        float(np.nextafter(value + slack, np.inf)),
+        model,
+        np.concatenate(search.trace) + slack,
+        certificate,
         model._all_marginals(marginals),
         flat,
+        bool(settled.disagreement <= tol),
+        float(np.nextafter(value + slack, np.inf)),
         free[pairs.edges],
         search.probabilities(),
-        np.concatenate(search.trace) + slack,
         np.array([*search.steps, search.value]) + pairs.constant + slack,
         gap,
-        bool(settled.disagreement <= tol),
-        certificate,
         Proof(search.messages, search.given, tuple(search.trees), search.weights),
-        model,
     )
 
 
@@ -417,14 +400,3 @@ def _probabilities(asked: Any, edges: np.ndarray) -> tuple[np.ndarray | None, bo
             f"got shape {given.shape}" + (f", smallest {given.min():g}, largest {given.max():g}" if given.size else "")
         )
     return given, False
-
-
-def _check(max_trees, gap, max_sweeps, tol, damping) -> None:
-    for name, value, least in (("max_trees", max_trees, 0), ("max_sweeps", max_sweeps, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
-    for name, value in (("gap", gap), ("tol", tol)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative; got {value!r}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be at least 0 and below 1; got {damping!r}")
