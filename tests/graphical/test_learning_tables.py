@@ -26,7 +26,6 @@ from cumulant.graphical import (
     Structure,
     noisy_or,
 )
-from cumulant.graphical.learning.chains_kernels import table_random_scan
 from cumulant.graphical.learning.conditional_likelihood import block_likelihood
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
@@ -36,6 +35,7 @@ from cumulant.graphical.learning.statistics_ball import statistics_ball
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.mixing.table_projection import Tables
 from cumulant.graphical.samplers.gibbs import TableArrays
+from cumulant.graphical.samplers.gibbs_kernels import table_random_scan
 from tests.reference import learning as reference
 
 CYCLE = [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -204,7 +204,7 @@ def test_chains_are_those_of_the_definition():
     p = np.exp(reference.joint_scores(sizes, factors))
     starts = rng.integers(0, sizes, (40, 3))
     x, counts = starts.copy(), np.zeros(model.theta.size, np.int64)
-    table_random_scan(x, counts, *TableArrays.of(model.structure, model.theta).flat(), 15, 9, 100)
+    table_random_scan(x, counts, TableArrays.of(model.structure, model.theta), 15, 9, 100)
     assert_array_equal(x, [reference.random_scan(p, s, 15, 9, 100 + c) for c, s in enumerate(starts)])
     assert_array_equal(counts, model.family.statistics(x).sum(axis=0))
 

@@ -76,6 +76,7 @@ from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, W
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.coupling import ferromagnetic_signs
 from cumulant.graphical.samplers.gibbs import random_scan
+from cumulant.graphical.samplers.gibbs_jax import ColouredGibbs, LatticeGibbs, UniformTorus
 from cumulant.graphical.samplers.subgraphs import EdgeFlips, SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
@@ -93,6 +94,7 @@ __all__ = [
     "BoltzmannMachine",
     "CausalFactorGraph",
     "CausalIndependence",
+    "ColouredGibbs",
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
@@ -108,6 +110,7 @@ __all__ = [
     "IsingEstimator",
     "JunctionTree",
     "KLProjection",
+    "LatticeGibbs",
     "LearningProblem",
     "MarkovNetworkEstimator",
     "MaxProduct",
@@ -133,6 +136,7 @@ __all__ = [
     "SubgraphsWorld",
     "SwendsenWang",
     "TreeReweighted",
+    "UniformTorus",
     "Wolff",
     "acyclic_blocks",
     "annealed_importance_sampling",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,16 +34,14 @@ def block_likelihood(family: DiscreteFamily, x: np.ndarray, blocks: Iterable[Seq
     states, counts = np.unique(family.states(x), axis=0, return_counts=True)
     states, weights = np.ascontiguousarray(states), counts / counts.sum()
     arrays = TableArrays.of(structure, np.zeros(int(structure.table_starts[-1])))
-    scopes = (arrays.scope_starts, arrays.scopes, arrays.scope_strides)
-    plan = _plan(arrays, [tuple(map(int, block)) for block in blocks])
+    plan = Blocks.of(arrays, [tuple(map(int, block)) for block in blocks])
 
     def value_and_gradient(theta):
-        tables = np.ascontiguousarray(family.log_tables(theta))
+        filled = arrays._replace(tables=np.ascontiguousarray(family.log_tables(theta)))
 
         def work(first, last):
-            gradient = np.zeros(tables.size)
-            some = (states[first:last], weights[first:last])
-            return conditional_likelihood(*some, *scopes, tables, arrays.origin, *plan, gradient), gradient
+            gradient = np.zeros(filled.tables.size)
+            return conditional_likelihood(states[first:last], weights[first:last], filled, plan, gradient), gradient
 
         parts = in_parts(work, len(states), None)
         gradient = np.sum([part[1] for part in parts], axis=0)
@@ -51,37 +50,44 @@ def block_likelihood(family: DiscreteFamily, x: np.ndarray, blocks: Iterable[Seq
     return value_and_gradient
 
 
-def _plan(arrays: TableArrays, blocks: list[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
-    """Blocks as the flat arrays that the kernel takes."""
-    block_starts, members, member_strides, sizes = [0], [], [], []
-    factor_starts, factors, offset_starts, offsets = [0], [], [], []
-    n_offsets = 0
-    for block in blocks:
-        shape = arrays.sizes[list(block)]
-        joint = np.array(list(product(*map(range, shape))), dtype=np.int64).reshape(-1, len(block))
-        stride_of: dict[int, np.ndarray] = {}
-        for k, v in enumerate(block):
-            here = slice(arrays.starts[v], arrays.starts[v + 1])
-            for f, stride in zip(arrays.factors[here].tolist(), arrays.strides[here].tolist(), strict=True):
-                stride_of.setdefault(f, np.zeros(len(block), np.int64))[k] = stride
-        for f, strides in stride_of.items():
-            factors.append(f)
-            offset_starts.append(n_offsets)
-            offsets.append(joint @ strides)
-            n_offsets += len(joint)
-        members += block
-        member_strides.append(np.concatenate([np.cumprod(shape[:0:-1])[::-1], [1]]))
-        sizes.append(len(joint))
-        block_starts.append(len(members))
-        factor_starts.append(len(factors))
-    empty = np.zeros(0, np.int64)
-    return (
-        np.array(block_starts, np.int64),
-        np.array(members, np.int64),
-        np.concatenate([*member_strides, empty]).astype(np.int64),
-        np.array(sizes, np.int64),
-        np.array(factor_starts, np.int64),
-        np.array(factors, np.int64),
-        np.array(offset_starts, np.int64),
-        np.concatenate([*offsets, empty]),
-    )
+class Blocks(NamedTuple):
+    """Blocks of variables as flat arrays.
+
+    Those of block ``b`` are ``members[starts[b] : starts[b + 1]]``, and its ``sizes[b]`` joint states are numbered
+    ``sum strides * x``. Its factors are ``factors[factor_starts[b] : factor_starts[b + 1]]``, and
+    ``offsets[offset_starts[a] + s]`` is how far the joint state ``s`` is from 0 in the table of the ``a``-th of them.
+    """
+
+    starts: np.ndarray
+    members: np.ndarray
+    strides: np.ndarray
+    sizes: np.ndarray
+    factor_starts: np.ndarray
+    factors: np.ndarray
+    offset_starts: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, arrays: TableArrays, blocks: list[tuple[int, ...]]) -> "Blocks":
+        """From lists of variables."""
+        starts, members, strides, sizes = [0], [], [], []
+        factor_starts, factors, offset_starts, offsets = [0], [], [], []
+        for block in blocks:
+            shape = arrays.sizes[list(block)]
+            joint = np.array(list(product(*map(range, shape))), dtype=np.int64).reshape(-1, len(block))
+            stride_of: dict[int, np.ndarray] = {}
+            for k, v in enumerate(block):
+                here = slice(arrays.starts[v], arrays.starts[v + 1])
+                for f, stride in zip(arrays.factors[here].tolist(), arrays.strides[here].tolist(), strict=True):
+                    stride_of.setdefault(f, np.zeros(len(block), np.int64))[k] = stride
+            for f, each in stride_of.items():
+                factors.append(f)
+                offset_starts.append(len(offsets))
+                offsets += (joint @ each).tolist()
+            members += block
+            strides += [*np.cumprod(shape[:0:-1])[::-1], 1]
+            sizes.append(len(joint))
+            starts.append(len(members))
+            factor_starts.append(len(factors))
+        parts = (starts, members, strides, sizes, factor_starts, factors, offset_starts, offsets)
+        return cls(*(np.array(part, np.int64) for part in parts))

@@ -5,9 +5,8 @@ An Ising field is a coupling to a ghost spin that is always +1: a cluster which 
 
 import numpy as np
 
-from cumulant.graphical.samplers.gibbs_kernels import keep
+from cumulant.graphical.samplers.gibbs_kernels import draw, keep
 from cumulant.kernels import kernel
-from cumulant.math_kernels import fast_exp
 from cumulant.randomness_kernels import uniform, uniform_pair
 
 __all__ = ["root", "swendsen_wang_chain", "swendsen_wang_potts", "wolff_chain", "wolff_potts"]
@@ -45,9 +44,7 @@ def swendsen_wang_chain(x, out, edges, bonds, signs, fields, ghosts, begin, burn
             r = root(above, i)
             if r != ghost and uniform_pair(seed, chain, sweep, m + r)[1] < 0.5:
                 x[i] = -x[i]
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
@@ -78,9 +75,7 @@ def wolff_chain(x, out, indptr, neighbours, bonds, signs, fields, ghosts, begin,
         if free:
             for k in range(tail):
                 x[stack[k]] = -x[stack[k]]
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
@@ -107,22 +102,10 @@ def swendsen_wang_potts(x, out, edges, bonds, fields, begin, burn_in, thin, seed
                 score[r, k] += fields[i, k]
         for i in range(n):
             if above[i] == i:
-                top, total = score[i, 0], 0.0
-                for k in range(1, q):
-                    top = max(top, score[i, k])
-                for k in range(q):
-                    score[i, k] = fast_exp(score[i, k] - top)
-                    total += score[i, k]
-                u, k = uniform(seed, chain, sweep, m + i) * total, 0
-                while k < q - 1 and u >= score[i, k]:
-                    u -= score[i, k]
-                    k += 1
-                colour[i] = k
+                colour[i] = draw(score[i], q, uniform(seed, chain, sweep, m + i))
         for i in range(n):
             x[i] = colour[root(above, i)]
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
@@ -149,6 +132,4 @@ def wolff_potts(x, out, indptr, neighbours, bonds, q, begin, burn_in, thin, seed
                     drawn += 1
         for k in range(tail):
             x[stack[k]] = new
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)

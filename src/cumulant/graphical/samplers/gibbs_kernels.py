@@ -16,6 +16,7 @@ from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import philox, uniform, uniform_pair
 
 __all__ = [
+    "draw",
     "ising_random_chain",
     "ising_random_scan",
     "ising_scan",
@@ -24,7 +25,8 @@ __all__ = [
     "largest",
     "logistic_noise",
     "table_chain",
-    "table_conditional",
+    "table_random_scan",
+    "table_update",
 ]
 
 _LARGEST = 700.0  # exp of more is not finite, and the probability is already 1 or 0 to the last bit
@@ -55,10 +57,14 @@ def _logistic(word):
 
 
 @kernel
-def keep(out, row, x):
-    """``out[row] = x``. (Assignment to a slice compiles a message for wrong shapes, which takes a second.)"""
-    for i in range(x.size):
-        out[row, i] = x[i]
+def keep(out, x, done, thin):
+    """Put ``x`` into the next row of `out` where `done`, the sweeps since the burn-in, is a multiple of `thin`.
+
+    (Assignment to a slice compiles a message for wrong shapes, which takes a second.)
+    """
+    if done > 0 and done % thin == 0:
+        for i in range(x.size):
+            out[done // thin - 1, i] = x[i]
 
 
 @kernel
@@ -103,9 +109,7 @@ def ising_scan(x, out, order, indptr, neighbours, couplings, fields, begin, burn
                 for e in range(indptr[i], indptr[i + 1]):
                     h += couplings[e] * x[neighbours[e]]
                 x[i] = 1 if h > noise[k] else -1
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
@@ -170,27 +174,14 @@ def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, beg
         steps = (burn_in if k < 0 else thin) * n
         ising_random_scan(one, sites, indptr, neighbours, couplings, fields, steps, seed, chain, done)
         done += steps
-        if k >= 0:
-            keep(out, k, x)
+        keep(out, x, k + 1, 1)
 
 
 @kernel
-def table_conditional(
-    scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
-):
-    """Put ``P(x_v = k | rest)``, not divided by its sum (which is returned), into ``scores[:size]``.
-
-    The factors of ``v`` are ``factors[starts[v] : starts[v + 1]]``, in whose tables ``v`` has these `strides`.
+def draw(scores, size, u):
+    """The state that the uniform number `u` picks, with probability in proportion to ``exp(scores[:size])``, which are
+    overwritten. A score of -inf is a state that is never picked.
     """
-    for k in range(size):
-        scores[k] = 0.0
-    for a in range(starts[v], starts[v + 1]):
-        f, stride = factors[a], strides[a]
-        at = origin[f] - x[v] * stride
-        for b in range(scope_starts[f], scope_starts[f + 1]):
-            at += scope_strides[b] * x[scopes[b]]
-        for k in range(size):
-            scores[k] += tables[at + k * stride]
     top = scores[0]
     for k in range(1, size):
         top = max(top, scores[k])
@@ -198,35 +189,38 @@ def table_conditional(
     for k in range(size):
         scores[k] = fast_exp(scores[k] - top)
         total += scores[k]
-    return total
+    u, k = u * total, 0
+    while k < size - 1 and u >= scores[k]:
+        u -= scores[k]
+        k += 1
+    while scores[k] == 0.0:  # rounding at the far end: the last state that is possible
+        k -= 1
+    return k
 
 
 @kernel
-def table_chain(
-    x,
-    out,
-    order,
-    at_random,
-    sizes,
-    starts,
-    factors,
-    strides,
-    scope_starts,
-    scopes,
-    scope_strides,
-    tables,
-    origin,
-    begin,
-    burn_in,
-    thin,
-    seed,
-    chain,
-):
+def table_update(x, v, u, scores, t):
+    """Draw ``x[v]`` given the rest at the uniform number `u`; `t` are `TableArrays`, `scores` is scratch."""
+    size = t.sizes[v]
+    for k in range(size):
+        scores[k] = 0.0
+    for a in range(t.starts[v], t.starts[v + 1]):
+        f, stride = t.factors[a], t.strides[a]
+        at = t.origin[f] - x[v] * stride
+        for b in range(t.scope_starts[f], t.scope_starts[f + 1]):
+            at += t.scope_strides[b] * x[t.scopes[b]]
+        for k in range(size):
+            scores[k] += t.tables[at + k * stride]
+    x[v] = draw(scores, size, u)
+
+
+@kernel
+def table_chain(x, out, order, at_random, t, begin, burn_in, thin, seed, chain):
     """Gibbs sweeps over variables with any number of states: over `order` in order, or each time one of it at random.
 
     `x` holds states 0, 1, 2, ...; draws as in `ising_scan`.
     """
-    n, scores = order.size, np.empty(largest(sizes))
+    n, scores = order.size, np.empty(largest(t.sizes))
     for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for p in range(n):
             if at_random:
@@ -234,15 +228,25 @@ def table_chain(
                 v = order[int(where * n)]
             else:
                 v, u = order[p], uniform(seed, chain, sweep, p)
-            size = sizes[v]
-            total = table_conditional(
-                scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
-            )
-            u, k = u * total, 0
-            while k < size - 1 and u >= scores[k]:
-                u -= scores[k]
-                k += 1
-            x[v] = k
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+            table_update(x, v, u, scores, t)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
+
+
+@kernel
+def table_random_scan(states, counts, t, steps, seed, first_chain):
+    """`steps` updates of each row of `states`, in place: a variable drawn uniformly gets a new state given the rest.
+
+    Row ``c`` is the chain ``first_chain + c``, whose update ``k`` is drawn by (seed, chain, k). The entry of each table
+    that a chain ends in is added to `counts`.
+    """
+    n, scores = t.sizes.size, np.empty(largest(t.sizes))
+    for c in range(states.shape[0]):
+        x = states[c]
+        for k in range(steps):
+            where, u = uniform_pair(seed, first_chain + c, k, 0)
+            table_update(x, int(where * n), u, scores, t)
+        for f in range(t.origin.size):
+            at = t.origin[f]
+            for b in range(t.scope_starts[f], t.scope_starts[f + 1]):
+                at += t.scope_strides[b] * x[t.scopes[b]]
+            counts[at] += 1
