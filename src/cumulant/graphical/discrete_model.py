@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant import files, sampling
 from cumulant.certificates import Certificate, Subject
-from cumulant.errors import CertificateError, DomainError
+from cumulant.errors import CertificateError, DomainError, FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
@@ -410,8 +410,24 @@ class DiscreteModel:
         settings |= self.labels.settings()
         return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read what `save` wrote."""
+        saved = files.load(path, cls.__name__)
+        try:
+            new = cls._of_description(saved.settings, saved.arrays)
+            return new.given({int(v): new.labels.number(int(x)) for v, x in saved.arrays["evidence"]})
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
     def _description(self) -> tuple[dict, dict]:
+        """Settings and arrays for a file, besides those of every model."""
         return {}, {name: getattr(self.structure, name) for name in Structure.PARTS}
+
+    @classmethod
+    def _of_description(cls, settings: dict, arrays: dict) -> Self:
+        """The inverse, from all settings and arrays; an error where they do not fit together."""
+        raise TypeError(f"a {cls.__name__} is not read from files")
 
 
 class FactorView(DiscreteModel):

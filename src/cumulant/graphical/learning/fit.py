@@ -7,12 +7,11 @@ import numpy as np
 
 from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.learning.conditional_problem import ConditionalProblem
-from cumulant.graphical.learning.fast_set import fast_set
+from cumulant.graphical.learning.conditional_likelihood import ConditionalProblem
 from cumulant.graphical.learning.methods import MCMC, Method, RunSettings, method_named
 from cumulant.graphical.learning.problem import Fit, LearningProblem
 from cumulant.graphical.learning.sampled_family import sampled_family_problem
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import FastMixing, fast_set
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 __all__ = ["fit", "learning_problem"]

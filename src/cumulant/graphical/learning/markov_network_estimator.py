@@ -19,40 +19,20 @@ class MarkovNetworkEstimator(PairwiseDensity):
 
     Parameters
     ----------
-    structure : str or pairs of features
-        Which features are joined: ``"complete"`` (all), ``"tree"`` (the best one, by Chow and Liu), or edges.
-    method : str or settings
-        As in `graphical.fit`: ``"pseudo_likelihood"``, ``"composite"``, ``"exact"`` (small width), ``"mcmc"``,
-        ``"contrastive_divergence"`` or ``"persistent"``, or an object of settings such as ``graphical.MCMC(eps=0.5)``.
-        A tree is always fitted exactly, in closed form.
-    l2 : float
-        The penalty ``l2/2 |theta|^2`` on all entries of tables; for a tree, the number of observations added as
-        smoothing.
-    mixing : FastMixing, optional
-        The set to stay in, in which Gibbs sampling mixes fast. Needed by ``"mcmc"``.
+    structure, method, l2, mixing, random_state, time_limit, checkpoint, callback, verbose
+        As those of `IsingEstimator`; the penalty is on all entries of tables.
     categories : "auto", list of arrays, or int
         The values that each feature can have; ``"auto"``: those in the data. A whole number: features are numbers, and
         are cut at their quantiles into that many states; `score_samples` is then about these, and `sample` gives the
         mean of the training data in each.
-    random_state : int, Generator or None
-        Only sampling methods draw, and `sample` where it is given no other.
-    time_limit, checkpoint, callback
-        As in `optim.run`.
-    verbose : bool
-        A progress bar on the terminal.
 
     Attributes
     ----------
     model_ : PairwiseMRF
-    edges_ : array
     categories_ : list of arrays
         The value of each state of each feature.
-    certificate_ : Certificate or None
-        What is guaranteed, and about which objective; ``refusal_`` says why where there is none. ``verify(X)`` issues
-        it again from the data.
-    status_ : str
-        How the run ended.
-    n_features_in_ : int
+    edges_, certificate_, refusal_, status_, n_features_in_
+        As those of `IsingEstimator`.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from cumulant.graphical.learning.sampled_gradient import SampledGradient
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
+from cumulant.sampling.chains import require_counts
 
 __all__ = [
     "MCMC",
@@ -68,8 +69,7 @@ class MaximumLikelihood:
         self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ):
         """Minimise; nothing is drawn."""
-        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int | np.integer) or self.max_steps < 1:
-            raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
+        require_counts(max_steps=(self.max_steps, 1))
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
         solver = ProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
         steps = -(-int(self.max_steps) // block)

@@ -14,9 +14,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
 from cumulant.graphical.mixing.certificates import Mixing
+from cumulant.sampling.chains import require_counts
 
 __all__ = [
     "SamplingPlan",
@@ -57,10 +56,7 @@ class SamplingPlan:
     real: tuple[float, float, float] = field(default=(math.nan, math.nan, math.nan), repr=False)
 
     def __post_init__(self):
-        for name in ("iterations", "chains", "updates"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (name != "updates"):
-                raise ValueError(f"{name} must be a whole number, at least 1 (updates: 0); got {value!r}")
+        require_counts(iterations=(self.iterations, 1), chains=(self.chains, 1), updates=(self.updates, 0))
 
     @property
     def work(self) -> int:
@@ -215,7 +211,7 @@ def plan_convex(
     )
     K = max(math.ceil(real[0]), 1)
     M = max(math.ceil(K / (b2 * b2 * target)), math.ceil(3.0 * K / log))
-    v = _updates(math.log(math.sqrt(K) * c / (b3 * math.sqrt(target))), mixing)
+    v = math.ceil(max(math.log(math.sqrt(K) * c / (b3 * math.sqrt(target))), 0.0) / -mixing.log_rate)
     far = max(distance, 4.0 * R / L * log)
     work = 32.0 * L * R**2 * far**4 / (b1**4 * b2**2 * eps**3 * (1.0 - mixing.rate))
     work *= math.log(4.0 * far * R * c / (b1 * b3 * eps))
@@ -329,10 +325,6 @@ def _tail(mixing: Mixing | None, v: float) -> float:
     if mixing is None:
         return 0.0
     return math.exp(min(math.log(mixing.constant) + mixing.log_rate * v, 0.0))  # a distance is at most 1
-
-
-def _updates(log_needed: float, mixing: Mixing) -> int:
-    return math.ceil(max(log_needed, 0.0) / -mixing.log_rate)
 
 
 def _betas(betas: Any) -> tuple[float, float, float]:

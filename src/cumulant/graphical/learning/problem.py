@@ -11,11 +11,10 @@ import numpy as np
 from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.chains import SpinChains, TableChains
-from cumulant.graphical.learning.fast_set import CouplingSet, TableSet, fast_set
 from cumulant.graphical.learning.planner import SamplingPlan, lipschitz
 from cumulant.graphical.learning.statistics_ball import largest_variance_at_zero, statistics_ball
 from cumulant.graphical.mixing.certificates import Mixing
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing, TableSet, fast_set
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.protocol import Problem
@@ -252,7 +251,7 @@ class LearningProblem(RegularisedLikelihood):
             )
         largest, radius = max((self.fast_set.size(theta) for theta in path), default=0.0), self.mixing.radius
         inside = check(largest <= radius * (1.0 + 1e-9), "every iterate lies in the set", f"largest norm {largest:.9g}")
-        mixing = self.fast_set.widened(largest).mixing()
+        mixing = self.fast_set.mixing(largest)
         return mixing, (
             check((mixing.kappa or 0.0) < 1, "the set mixes fast", f"kappa = {mixing.kappa:.6g}"),
             inside,

@@ -88,18 +88,11 @@ class SubgraphsWorld:
         odd = self.odd(subgraphs)
         return np.where(present, of_edges, 0.0).sum(axis=-1) + np.where(odd, of_sites, 0.0).sum(axis=-1)
 
-    def sample(
-        self,
-        n: int = 1,
-        rng: Any = None,
-        *,
-        chains: int = 4,
-        burn_in: int = 1000,
-        thin: int = 1,
-        n_jobs: int | None = None,
-    ) -> Draws:
-        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one: `EdgeFlips`."""
-        return sampling.sample(EdgeFlips(n_jobs), self, n, rng=rng, chains=chains, burn_in=burn_in, thin=thin)
+    def sample(self, n: int = 1, rng: Any = None, *, n_jobs: int | None = None, **options: Any) -> Draws:
+        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one, by `EdgeFlips`;
+        options are those of `sampling.sample`.
+        """
+        return sampling.sample(EdgeFlips(n_jobs), self, n, rng=rng, **options)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
