@@ -38,10 +38,8 @@ def annealed_importance_sampling(
     structure, theta, free = model.restricted()
     seed = seed_of(rng)
     log_weights, found = annealed(Tables.of(structure, theta), n, temperatures, seed, n_jobs)
-    states = np.zeros((1, n, model.structure.n_variables), np.int64)
-    for v, x in model._evidence.items():
-        states[:, :, v] = x
-    states[0][:, free] = found
+    states = model.given_states(1, n)
+    states[:, :, free] = found
     value, error = log_mean_exp(log_weights) if log_weights.max() > -np.inf else (-np.inf, np.inf)
     settings = {"seed": seed, "temperatures": np.linspace(0.0, 1.0, temperatures + 1)}
     values = model.labels.numbers(states)

@@ -187,23 +187,26 @@ class SwendsenWang(DiscreteSampler):
 
     n_jobs: int | None = None
 
+    method: ClassVar[str] = "swendsen_wang"
+
     def program(self, model: Any, chains: int) -> Program:
         """The sweeps of a model."""
-        return _cluster_program(model, "swendsen_wang")
+        if isinstance(model, Ising):
+            arrays = IsingArrays.of(model)
+            return Program(ising_clusters(arrays, self.method), arrays.free)
+        if not isinstance(model, Potts):
+            raise DomainError(f"method={self.method!r} is for Ising and Potts models; got {type(model).__name__}")
+        return Program(potts_clusters(model, self.method), model.restricted()[2], spins=False)
 
 
 @dataclass(frozen=True)
-class Wolff(DiscreteSampler):
+class Wolff(SwendsenWang):
     """One cluster at a time, grown from a variable drawn uniformly (Wolff 1989). A sweep is one cluster.
 
     For Ising models with any couplings, and Potts models with couplings that are not negative and no fields.
     """
 
-    n_jobs: int | None = None
-
-    def program(self, model: Any, chains: int) -> Program:
-        """The sweeps of a model."""
-        return _cluster_program(model, "wolff")
+    method: ClassVar[str] = "wolff"
 
 
 @dataclass(frozen=True)
@@ -223,15 +226,6 @@ class MultiSpin(DiscreteSampler):
         return Program(run, np.arange(model.n_variables), report={"bias": bias})
 
 
-def _cluster_program(model: Any, method: str) -> Program:
-    if isinstance(model, Ising):
-        arrays = IsingArrays.of(model)
-        return Program(ising_clusters(arrays, method), arrays.free)
-    if not isinstance(model, Potts):
-        raise DomainError(f"method={method!r} is for Ising and Potts models; got {type(model).__name__}")
-    return Program(potts_clusters(model, method), model.restricted()[2], spins=False)
-
-
 def sampler_of(method: str, n_jobs: int | None = None) -> Any:
     """The sampler that a method of `DiscreteModel.sample` names."""
     kinds = {"swendsen_wang": SwendsenWang, "wolff": Wolff, "multi_spin": MultiSpin}
@@ -243,9 +237,7 @@ def draw_perfectly(model: Any, n: int, rng: Any, **options: Any) -> np.ndarray:
     if not isinstance(model, Ising):
         raise DomainError(f"method='perfect' is for Ising models; got {type(model).__name__}")
     arrays = IsingArrays.of(model)
-    states = np.zeros(model.n_variables, np.int64)
-    for v, x in model._evidence.items():
-        states[v] = x
-    spins = np.repeat(model.labels.numbers(states)[None], n, axis=0)
-    spins[:, arrays.free] = perfect_draws(arrays, n, randomness.seed(rng), **options)
+    found = perfect_draws(arrays, n, randomness.seed(rng), **options)
+    spins = model.labels.numbers(model.given_states(n))
+    spins[:, arrays.free] = found
     return spins

@@ -27,13 +27,8 @@ __all__ = ["ising_clusters", "potts_clusters"]
 def ising_clusters(arrays: IsingArrays, method: str) -> Run:
     """Sweeps of an Ising model; one of ``"wolff"`` is one cluster."""
     bonds, ghosts = -np.expm1(-2.0 * np.abs(arrays.couplings)), -np.expm1(-2.0 * np.abs(arrays.fields))
-    signs = np.sign(arrays.couplings).astype(np.int64)
-    if method == "swendsen_wang":
-        edges = np.ascontiguousarray(arrays.edges)
-        return one_by_one(swendsen_wang_chain, edges, bonds, signs, arrays.fields, ghosts)
-    graph = Neighbours.of(arrays.n, arrays.edges)
-    flat = (graph.indptr, graph.neighbours, bonds[graph.edge], signs[graph.edge], arrays.fields, ghosts)
-    return one_by_one(wolff_chain, *flat)
+    chain = swendsen_wang_chain if method == "swendsen_wang" else wolff_chain
+    return _clusters(chain, arrays.n, arrays.edges, bonds, arrays.couplings > 0, arrays.fields, ghosts)
 
 
 def potts_clusters(model: Any, method: str) -> Run:
@@ -47,10 +42,18 @@ def potts_clusters(model: Any, method: str) -> Run:
             f"{model.couplings[worst]:.4g}: use method='systematic'"
         )
     bonds, fields = -np.expm1(-model.couplings), model.fields.reshape(model.n_variables, model.n_states)
+    positive = np.ones(len(bonds), dtype=bool)
     if method == "swendsen_wang":
-        flat = (np.ascontiguousarray(model.edges), bonds, np.ascontiguousarray(fields))
-        return one_by_one(swendsen_wang_potts, *flat)
+        fields = np.ascontiguousarray(fields)
+        return _clusters(swendsen_wang_potts, model.n_variables, model.edges, bonds, positive, fields)
     if model.n_states < 2 or np.ptp(fields, axis=1).any():
         raise DomainError("method='wolff' of a Potts model needs two colours or more and no fields: use swendsen_wang")
-    graph = Neighbours.of(model.n_variables, model.edges)
-    return one_by_one(wolff_potts, graph.indptr, graph.neighbours, bonds[graph.edge], model.n_states)
+    return _clusters(wolff_potts, model.n_variables, model.edges, bonds, positive, model.n_states)
+
+
+def _clusters(kernel: Any, n: int, edges: np.ndarray, bonds: np.ndarray, positive: np.ndarray, *more: Any) -> Run:
+    """Swendsen and Wang's kernels take edges, Wolff's the neighbours of each site."""
+    if kernel in (swendsen_wang_chain, swendsen_wang_potts):
+        return one_by_one(kernel, np.ascontiguousarray(edges), bonds, positive, *more)
+    graph = Neighbours.of(n, edges)
+    return one_by_one(kernel, graph.indptr, graph.neighbours, bonds[graph.edge], positive[graph.edge], *more)

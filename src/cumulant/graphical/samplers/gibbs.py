@@ -103,14 +103,13 @@ def random_scan(
     *,
     seed: int,
     first_step: int = 0,
-    sites: np.ndarray | None = None,
     n_jobs: int | None = None,
 ) -> None:
     """`steps` random-scan Gibbs updates of every row of `spins` ``(chains, n)``, int8 of -1 and +1, in place.
 
-    Each update draws one site uniformly (from `sites`, all without it) and then its spin given the rest. Rows are
-    independent chains; row ``c`` depends on (`seed`, ``c``) only, whatever `n_jobs`. A second call with `first_step`
-    where the first ended continues the same run.
+    Each update draws one site uniformly and then its spin given the rest. Rows are independent chains; row ``c``
+    depends on (`seed`, ``c``) only, whatever `n_jobs`. A second call with `first_step` where the first ended continues
+    the same run.
 
     Examples
     --------
@@ -122,8 +121,7 @@ def random_scan(
     if spins.dtype != np.int8 or spins.ndim != 2 or not spins.flags.c_contiguous:
         raise ValueError(f"spins must be a C-ordered int8 array (chains, n); got {spins.dtype} {spins.shape}")
     along, fields = np.ascontiguousarray(couplings, np.float64)[graph.edge], np.ascontiguousarray(fields, np.float64)
-    sites = np.arange(fields.size) if sites is None else np.ascontiguousarray(sites, np.int64)
-    arrays = (sites, graph.indptr, graph.neighbours, along, fields)
+    arrays = (graph.indptr, graph.neighbours, along, fields)
 
     def work(first, last):
         ising_random_scan(spins[first:last], *arrays, steps, seed, first, first_step)
@@ -134,16 +132,17 @@ def random_scan(
 def ising_gibbs(arrays: IsingArrays, scan: str) -> Run:
     """Sweeps over the spins of an Ising model; many chains at once share vector instructions."""
     graph = Neighbours.of(arrays.n, arrays.edges)
-    flat = (_order(arrays.n, arrays.edges, scan), graph.indptr, graph.neighbours, arrays.couplings[graph.edge])
+    flat = (graph.indptr, graph.neighbours, arrays.couplings[graph.edge], arrays.fields)
     if scan == "random":
-        return one_by_one(ising_random_chain, *flat, arrays.fields)
-    single = one_by_one(ising_scan, *flat, arrays.fields)
+        return one_by_one(ising_random_chain, *flat)
+    flat = (_order(arrays.n, arrays.edges, scan), *flat)
+    single = one_by_one(ising_scan, *flat)
 
     def run(x, out, begin, burn_in, thin, seed, first):
         if len(x) < LANES // 2:
             return single(x, out, begin, burn_in, thin, seed, first)
         lanes = np.ascontiguousarray(x.T)
-        ising_scan_lanes(lanes, out, *flat, arrays.fields, begin, burn_in, thin, seed, first)
+        ising_scan_lanes(lanes, out, *flat, begin, burn_in, thin, seed, first)
         x[:] = lanes.T
         return None
 

@@ -145,20 +145,19 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin
 
 
 @kernel
-def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps, seed, first_chain, first_step):
-    """`steps` updates of each row of `spins` (int8, -1 and +1), in place: a site drawn uniformly from `sites` gets a
-    new value from its conditional distribution, ``P(x_i = 1 | rest) = 1 / (1 + exp(-2 h))``, ``h = h_i + sum J_ij
-    x_j``.
+def ising_random_scan(spins, indptr, neighbours, couplings, fields, steps, seed, first_chain, first_step):
+    """`steps` updates of each row of `spins` (int8, -1 and +1), in place: a site drawn uniformly gets a new value
+    from its conditional distribution, ``P(x_i = 1 | rest) = 1 / (1 + exp(-2 h))``, ``h = h_i + sum J_ij x_j``.
 
     Row ``c`` is the chain ``first_chain + c``; its updates are those numbered from `first_step` on, so that several
     calls continue one run.
     """
-    n = sites.size
+    n = fields.size
     for c in range(spins.shape[0]):
         x = spins[c]
         for t in range(steps):
             where, u = uniform_pair(seed, first_chain + c, first_step + t, 0)
-            i = sites[int(where * n)]
+            i = int(where * n)
             h = fields[i]
             for e in range(indptr[i], indptr[i + 1]):
                 h += couplings[e] * x[neighbours[e]]
@@ -166,13 +165,13 @@ def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps
 
 
 @kernel
-def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
+def ising_random_chain(x, out, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """One chain of `ising_random_scan`, a sweep being as many updates as there are sites; draws as in `ising_scan`."""
-    n, one = sites.size, x.reshape(1, x.size)
+    n, one = x.size, x.reshape(1, x.size)
     done = begin * n
     for k in range(-1, out.shape[0]):
         steps = (burn_in if k < 0 else thin) * n
-        ising_random_scan(one, sites, indptr, neighbours, couplings, fields, steps, seed, chain, done)
+        ising_random_scan(one, indptr, neighbours, couplings, fields, steps, seed, chain, done)
         done += steps
         keep(out, x, k + 1, 1)
 
