@@ -25,7 +25,6 @@ from cumulant.randomness import generator
 
 __all__ = ["DiscreteFamily"]
 
-_ROWS = 4096  # observations that are counted at once
 _LARGEST_RANK = 4096  # parameters up to which the redundant ones are looked for
 
 
@@ -338,13 +337,11 @@ class DiscreteFamily(Learnable):
         count = weights.sum(axis=0)
         if not ((weights >= 0) & np.isfinite(weights)).all() or not (count > 0).all():
             raise ValueError("weights must be finite and not negative, and not all zero")
+        entries, size = self.structure.entries(states), int(self.structure.table_starts[-1])
         mean = np.zeros((*count.shape, self.dim))
         for at in np.ndindex(count.shape):
-            counted = np.zeros(int(self.structure.table_starts[-1]))
-            for first in range(0, len(states), _ROWS):
-                some = (slice(first, first + _ROWS), *at)
-                entries = self.structure.entries(states[some])
-                counted += np.bincount(entries.ravel(), np.repeat(weights[some], entries.shape[-1]), counted.size)
+            own = np.repeat(weights[(slice(None), *at)], entries.shape[-1])
+            counted = np.bincount(entries[(slice(None), *at)].ravel(), own, minlength=size)
             mean[at] = self.mean_of(counted / count[at])
         return Statistics(self, mean, count[()])
 

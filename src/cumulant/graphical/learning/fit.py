@@ -16,6 +16,7 @@ from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 __all__ = ["fit", "learning_problem"]
 
+_ROWS = 4096  # observations that are counted at once
 _OBJECTIVES = ("likelihood", "pseudo_likelihood", "composite")
 
 
@@ -146,11 +147,20 @@ def learning_problem(
         return LearningProblem(model, x.astype(np.float64), float(l2), free, mixing)
     if x.ndim != 2:
         raise ValueError(f"data must have one axis (mean statistics) or two (observations, variables); got {x.ndim}")
-    mean = model.family.collect(x).mean[free]
+    mean = _mean_statistics(model, x)[free]
     if objective == "likelihood":
         return LearningProblem(model, mean, float(l2), free, mixing, x)
     blocks = "variables" if objective == "pseudo_likelihood" else "pairs"
     return ConditionalProblem(model, mean, float(l2), free, mixing, x, blocks)
+
+
+def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
+    """By counting entries of tables: statistics of all observations side by side would be a large matrix."""
+    family, counts = model.family, np.zeros(int(model.structure.table_starts[-1]))
+    for first in range(0, len(x), _ROWS):
+        entries = model.structure.entries(family.states(x[first : first + _ROWS]))
+        counts += np.bincount(entries.ravel(), minlength=counts.size)
+    return family.mean_of(counts / len(x))
 
 
 def _model(structure: Any, x: np.ndarray) -> DiscreteModel:

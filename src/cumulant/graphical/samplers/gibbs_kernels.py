@@ -24,6 +24,7 @@ __all__ = [
     "keep",
     "largest",
     "logistic_noise",
+    "random_words",
     "table_chain",
     "table_random_scan",
     "table_update",
@@ -36,17 +37,10 @@ _TO_UNIT = 1.0 / 8589934592.0  # 2**-33
 
 
 @kernel
-def _four(seed, chain, sweep, block):
-    """The words of (seed, chain, sweep, block); the second key of the counter keeps them apart from `uniform_pair`."""
-    s = np.uint64(seed)
-    return philox(
-        np.uint64(block) & _MASK,
-        np.uint64(sweep) & _MASK,
-        np.uint64(chain) & _MASK,
-        np.uint64(1),
-        s & _MASK,
-        s >> _SHIFT,
-    )
+def random_words(seed, chain, sweep, block, stream):
+    """Four words of 32 random bits for (seed, chain, sweep, block); those of `uniform_pair` have the stream 0."""
+    s, c, t, b = np.uint64(seed), np.uint64(chain), np.uint64(sweep), np.uint64(block)
+    return philox(b & _MASK, t & _MASK, c & _MASK, np.uint64(stream), s & _MASK, s >> _SHIFT)
 
 
 @kernel
@@ -84,7 +78,7 @@ def logistic_noise(out, first, size, seed, chain, sweep):
     Four positions share one call of the generator: position ``p`` has word ``p % 4`` of the block ``p // 4``.
     """
     for k in range((size + 3) // 4):
-        w0, w1, w2, w3 = _four(seed, chain, sweep, first // 4 + k)
+        w0, w1, w2, w3 = random_words(seed, chain, sweep, first // 4 + k, 1)
         out[4 * k] = _logistic(w0)
         out[4 * k + 1] = _logistic(w1)
         out[4 * k + 2] = _logistic(w2)
@@ -123,7 +117,7 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin
         for p in range(n):
             if p % 4 == 0:
                 for c in range(lanes):
-                    w0, w1, w2, w3 = _four(seed, first_chain + c, sweep, p // 4)
+                    w0, w1, w2, w3 = random_words(seed, first_chain + c, sweep, p // 4, 1)
                     noise[0, c] = _logistic(w0)
                     noise[1, c] = _logistic(w1)
                     noise[2, c] = _logistic(w2)
