@@ -191,7 +191,7 @@ class TableProjection(ProjectionProblem):
         lower = -self.value_and_gradient(x)[0]
         spectral = self.norm == "spectral"
         y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if spectral else np.ones(2 * self.n)
-        shrinks = [1.0 / self._excess(y[: self.n], y[self.n :])]
+        shrinks: list[Any] = [1.0 / self._excess(y[: self.n], y[self.n :])]
         if spectral:
             over = spectral_norm(self._matrix()).upper / self.radius * (1.0 + 2.0**-50)
             shrinks.append(1.0 / over)
