@@ -83,8 +83,7 @@ from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
 
 if TYPE_CHECKING:
-    from cumulant.graphical.learning.ising_estimator import IsingEstimator
-    from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
+    from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
 
 __all__ = [
     "MCMC",
@@ -206,13 +205,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # When they are asked for: scikit-learn takes a second to import.
-    if name == "IsingEstimator":
-        from cumulant.graphical.learning.ising_estimator import IsingEstimator
+    if name in ("IsingEstimator", "MarkovNetworkEstimator"):  # when they are asked for: scikit-learn takes a second
+        from cumulant.graphical.learning import estimators
 
-        return IsingEstimator
-    if name == "MarkovNetworkEstimator":
-        from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
-
-        return MarkovNetworkEstimator
+        return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,10 +9,9 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import CertificateError
-from cumulant.graphical.learning.mcmc import SampledProblem, answer_of, certify_sampled_fit, constants
+from cumulant.graphical.learning.mcmc import SampledGradient, SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
-from cumulant.graphical.learning.sampled_gradient import SampledGradient
 from cumulant.graphical.mixing.projected_gradient import SpectralProjectedGradient
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.result import Result, Snapshot
