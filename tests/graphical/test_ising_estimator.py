@@ -8,8 +8,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from cumulant.errors import CertificateError, FileFormatError
 from cumulant.graphical import MCMC, FastMixing, Ising, grid
+from cumulant.graphical.learning.estimators import IsingEstimator
 from cumulant.graphical.learning.fit import fit
-from cumulant.graphical.learning.ising_estimator import IsingEstimator
 
 
 @pytest.fixture(scope="module")

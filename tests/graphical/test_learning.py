@@ -22,10 +22,10 @@ from cumulant.graphical import (
     spin_glass,
 )
 from cumulant.graphical.learning.chow_liu import chow_liu
+from cumulant.graphical.learning.conditional_likelihood import composite_likelihood, pseudo_likelihood
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
-from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing
 
 BOX = FastMixing(0.2, "box")
 
@@ -104,14 +104,14 @@ def test_the_convex_guarantee_without_l2(data):
 
 @pytest.mark.parametrize("norm", ["spectral", "inf"])
 def test_projections_of_couplings_that_are_nearly_in_the_set(norm):
-    edges, mixing = grid(3, 3), FastMixing(0.5, norm)
+    members = CouplingSet(FastMixing(0.5, norm), grid(3, 3), 9)
     rng = np.random.default_rng(0)
-    inside, _ = mixing.project(edges, rng.normal(size=12), 9)
+    inside, _ = members.project(rng.normal(size=12))
     for away in (1e-3, 1e-5, 1e-7, 1e-12):
         for direction in (inside, rng.normal(size=12)):
             given = inside + away * direction
-            point, error = mixing.project(edges, given, 9)
-            assert mixing.size(edges, point, 9) <= 0.5 * (1 + 1e-9)
+            point, error = members.project(given)
+            assert members.size(point) <= 0.5 * (1 + 1e-9)
             assert error <= np.linalg.norm(point - given) * (1 + 1e-9)  # whatever stopped the solver
             assert away < 1e-3 or error < 1e-7
             assert np.linalg.norm(point - given) <= np.linalg.norm(inside - given) + error

@@ -24,7 +24,7 @@ from cumulant.graphical import (
     learning_problem,
     project,
 )
-from cumulant.graphical.learning.exact import certify_gap
+from cumulant.graphical.learning.problem import certify_gap
 
 ONE_EDGE = {"mixing": FastMixing(0.5, "box"), "l2": 1.0, "fields": False}
 

@@ -26,16 +26,19 @@ from cumulant.graphical import (
     Structure,
     noisy_or,
 )
-from cumulant.graphical.learning.chains_kernels import table_random_scan
-from cumulant.graphical.learning.conditional_likelihood import block_likelihood
+from cumulant.graphical.learning.conditional_likelihood import (
+    block_likelihood,
+    composite_likelihood,
+    pseudo_likelihood,
+)
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
 from cumulant.graphical.learning.planner import gradient_error_bound
-from cumulant.graphical.learning.pseudo_likelihood import composite_likelihood, pseudo_likelihood
 from cumulant.graphical.learning.statistics_ball import statistics_ball
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import FastMixing, TableSet
 from cumulant.graphical.mixing.table_projection import Tables
 from cumulant.graphical.samplers.gibbs import TableArrays
+from cumulant.graphical.samplers.gibbs_kernels import table_random_scan
 from tests.reference import learning as reference
 
 CYCLE = [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -204,7 +207,7 @@ def test_chains_are_those_of_the_definition():
     p = np.exp(reference.joint_scores(sizes, factors))
     starts = rng.integers(0, sizes, (40, 3))
     x, counts = starts.copy(), np.zeros(model.theta.size, np.int64)
-    table_random_scan(x, counts, *TableArrays.of(model.structure, model.theta).flat(), 15, 9, 100)
+    table_random_scan(x, counts, TableArrays.of(model.structure, model.theta), 15, 9, 100)
     assert_array_equal(x, [reference.random_scan(p, s, 15, 9, 100 + c) for c, s in enumerate(starts)])
     assert_array_equal(counts, model.family.statistics(x).sum(axis=0))
 
@@ -271,12 +274,11 @@ def test_the_ball_holds_every_state_and_bounds_covariances_and_errors():
 def test_projection_of_tables_that_are_nearly_in_the_set():
     edges = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
     rng = np.random.default_rng(0)
-    start, shapes = 9 * np.arange(5), np.full((5, 2), 3)
-    inside, _ = FastMixing(0.8).project_tables(Tables(edges, shapes, start, rng.normal(size=45), 4))
+    members = TableSet(FastMixing(0.8), Tables(edges, np.full((5, 2), 3), np.zeros(45), 4), np.arange(45))
+    inside, _ = members.project(rng.normal(size=45))
     for flat in (1.001 * inside, inside + 1e-3 * rng.normal(size=45), (1 + 1e-9) * inside):
-        given = Tables(edges, shapes, start, flat, 4)
-        point, error = FastMixing(0.8).project_tables(given)
-        assert FastMixing(0.8).size_of_tables(dataclasses.replace(given, flat=point)) <= 0.8 * (1 + 1e-9)
+        point, error = members.project(flat)
+        assert members.size(point) <= 0.8 * (1 + 1e-9)
         assert error < 1e-5
         psi, Z = cp.Variable((15, 3)), cp.Variable((4, 4), nonneg=True)
         constraints = [cp.sigma_max(Z) <= 0.8]

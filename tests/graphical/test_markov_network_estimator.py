@@ -7,8 +7,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from cumulant.graphical import MCMC, FastMixing, PairwiseMRF, chow_liu
+from cumulant.graphical.learning.estimators import MarkovNetworkEstimator
 from cumulant.graphical.learning.fit import fit
-from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
 
 EDGES = [(0, 1), (1, 2)]
 NAMES = [np.array(["no", "yes"]), np.array([10, 20, 30]), np.array(["a", "b"])]

@@ -14,8 +14,7 @@ from cumulant.errors import CertificateError
 from cumulant.families import risk
 from cumulant.geometry import Euclidean
 from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
-from cumulant.graphical.learning.ising_estimator import IsingEstimator
-from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
+from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
 from cumulant.layers.approximation import step_network
 from cumulant.sequences import ChainCRF, TreeCRF
 

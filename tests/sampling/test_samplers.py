@@ -74,6 +74,8 @@ DISCRETE = [
     (graphical.SwendsenWang(), COLOURS),
     (graphical.Wolff(), COLOURS),
     (graphical.MultiSpin(), graphical.Ising(graphical.torus(4, 128), 0.3)),
+    (graphical.ColouredGibbs(), SPINS.given({4: -1})),
+    (graphical.LatticeGibbs(), graphical.UniformTorus(4, 6, 0.3, 0.1)),
     (graphical.EdgeFlips(), graphical.SubgraphsWorld(graphical.grid(2, 3), 0.5, 0.3)),
 ]
 

@@ -76,14 +76,14 @@ from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, W
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.coupling import ferromagnetic_signs
 from cumulant.graphical.samplers.gibbs import random_scan
+from cumulant.graphical.samplers.gibbs_jax import ColouredGibbs, LatticeGibbs, UniformTorus
 from cumulant.graphical.samplers.subgraphs import EdgeFlips, SubgraphsWorld
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.uai import read_evidence, read_result, read_uai, write_evidence, write_result, write_uai
 
 if TYPE_CHECKING:
-    from cumulant.graphical.learning.ising_estimator import IsingEstimator
-    from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
+    from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
 
 __all__ = [
     "MCMC",
@@ -93,6 +93,7 @@ __all__ = [
     "BoltzmannMachine",
     "CausalFactorGraph",
     "CausalIndependence",
+    "ColouredGibbs",
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
@@ -108,6 +109,7 @@ __all__ = [
     "IsingEstimator",
     "JunctionTree",
     "KLProjection",
+    "LatticeGibbs",
     "LearningProblem",
     "MarkovNetworkEstimator",
     "MaxProduct",
@@ -133,6 +135,7 @@ __all__ = [
     "SubgraphsWorld",
     "SwendsenWang",
     "TreeReweighted",
+    "UniformTorus",
     "Wolff",
     "acyclic_blocks",
     "annealed_importance_sampling",
@@ -202,13 +205,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # When they are asked for: scikit-learn takes a second to import.
-    if name == "IsingEstimator":
-        from cumulant.graphical.learning.ising_estimator import IsingEstimator
+    if name in ("IsingEstimator", "MarkovNetworkEstimator"):  # when they are asked for: scikit-learn takes a second
+        from cumulant.graphical.learning import estimators
 
-        return IsingEstimator
-    if name == "MarkovNetworkEstimator":
-        from cumulant.graphical.learning.markov_network_estimator import MarkovNetworkEstimator
-
-        return MarkovNetworkEstimator
+        return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

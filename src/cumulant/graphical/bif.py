@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cumulant.errors import FileFormatError
 from cumulant.graphical.bayes_net import BayesNet
+from cumulant.graphical.uai import TextFile
 
 __all__ = ["read_bif"]
 
@@ -18,16 +18,9 @@ _TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+|"')
 _ROWS_SUM = 1e-3  # published networks print a few digits: a row may be off by that, and is divided by its sum
 
 
-class _Words:
+class _Words(TextFile):
     def __init__(self, path: str | os.PathLike):
-        self.path, self.line = Path(path), 1
-        size = self.path.stat().st_size
-        if not self.path.is_file():
-            raise FileFormatError(f"{self.path} is not a plain file")
-        if size > _LARGEST_FILE:
-            raise FileFormatError(
-                f"{self.path} has {size} bytes; the largest BIF file that is read has {_LARGEST_FILE}"
-            )
+        super().__init__(path, _LARGEST_FILE)
         self.words, self.ahead = self._read(), []
 
     def _read(self) -> Iterator[tuple[str, int]]:
@@ -45,9 +38,6 @@ class _Words:
                         comment = word == "/*"
                     elif not comment:
                         yield word.strip('"'), number
-
-    def refuse(self, what: str) -> Any:
-        raise FileFormatError(f"{self.path}, line {self.line}: {what}")
 
     def more(self) -> bool:
         if not self.ahead:

@@ -1,14 +1,11 @@
 """Causally independent factors: an effect of many causes by a chain of small tables, in time linear in their number."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from cumulant import files
-from cumulant.errors import FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
@@ -219,10 +216,6 @@ class CausalFactorGraph(DiscreteModel):
         shown = {"x": (self._visible,)} if self.labels.names is None else dict.fromkeys(self.labels.names, ())
         return replace(drawn, values=drawn.values[:, :, : self._visible], variables=shown)
 
-    def marginal_map(self, variables: Any, **options: Any) -> tuple[np.ndarray, float]:
-        """The most probable values of `variables` when the others, and the chains, are summed out."""
-        return super().marginal_map(variables, **options)
-
     def entropy(self, **options: Any) -> float:
         """``H = -E log p(x)`` in nats, of the model with its chains multiplied out: see `to_factor_graph`."""
         return self.to_factor_graph().entropy(**options)
@@ -270,22 +263,17 @@ class CausalFactorGraph(DiscreteModel):
         return {"visible": self._visible}, super()._description()[1]
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read what `save` wrote."""
-        saved = files.load(path, cls.__name__)
-        try:
-            new = object.__new__(cls)
-            structure = Structure.checked(*(saved.arrays[name] for name in Structure.PARTS))
-            names, states = saved.settings["names"], saved.settings["states"]
-            new._visible = int(saved.settings["visible"])
-            if not 0 <= new._visible <= structure.n_variables:
-                raise ValueError(f"{new._visible} variables are said to be visible")
-            shown = slice(new._visible)
-            labels = Labels.of(structure.cardinalities[shown], names, None if states is None else states[shown])
-            new._bind(DiscreteFamily(structure, None, _with_hidden(labels, structure)), saved.arrays["theta"])
-            return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
-        except (KeyError, ValueError, TypeError, IndexError) as problem:
-            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+    def _of_description(cls, settings: dict, arrays: dict) -> Self:
+        new = object.__new__(cls)
+        structure = Structure.checked(*(arrays[name] for name in Structure.PARTS))
+        names, states = settings["names"], settings["states"]
+        new._visible = int(settings["visible"])
+        if not 0 <= new._visible <= structure.n_variables:
+            raise ValueError(f"{new._visible} variables are said to be visible")
+        shown = slice(new._visible)
+        labels = Labels.of(structure.cardinalities[shown], names, None if states is None else states[shown])
+        new._bind(DiscreteFamily(structure, None, _with_hidden(labels, structure)), arrays["theta"])
+        return new
 
 
 def _with_hidden(labels: Labels, structure: Structure) -> Labels:

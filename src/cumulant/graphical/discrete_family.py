@@ -145,10 +145,6 @@ class DiscreteFamily(Learnable):
         """States 0, 1, 2, ... as they are called in data; the inverse of `states`."""
         return self.labels.decode(states)
 
-    def entries(self, states: np.ndarray) -> np.ndarray:
-        """The entry of each table, in the flat array, that these states pick: shape (..., factors)."""
-        return self.structure.entries(states)
-
     def _checked(self, theta: Any, name: str = "theta") -> np.ndarray:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape[-1:] != (self.dim,):
@@ -241,7 +237,7 @@ class DiscreteFamily(Learnable):
 
     def score(self, x: Any, theta: Any) -> np.ndarray:
         """``<theta, T(x)>``: the logarithm of the probability but for ``A``; -inf where ``x`` is impossible."""
-        tables, entries = self.log_tables(theta), self.entries(self.states(x))
+        tables, entries = self.log_tables(theta), self.structure.entries(self.states(x))
         if tables.ndim == 1:
             return tables[entries].sum(axis=-1)
         batch = np.broadcast_shapes(tables.shape[:-1], entries.shape[:-1])
@@ -341,7 +337,7 @@ class DiscreteFamily(Learnable):
         count = weights.sum(axis=0)
         if not ((weights >= 0) & np.isfinite(weights)).all() or not (count > 0).all():
             raise ValueError("weights must be finite and not negative, and not all zero")
-        entries, size = self.entries(states), int(self.structure.table_starts[-1])
+        entries, size = self.structure.entries(states), int(self.structure.table_starts[-1])
         mean = np.zeros((*count.shape, self.dim))
         for at in np.ndindex(count.shape):
             own = np.repeat(weights[(slice(None), *at)], entries.shape[-1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant import files, sampling
 from cumulant.certificates import Certificate, Subject
-from cumulant.errors import CertificateError, DomainError
+from cumulant.errors import CertificateError, DomainError, FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
@@ -319,9 +319,7 @@ class DiscreteModel:
             raise ValueError("order must have the variables that are summed out before those that are maximised over")
         value, best = solver.best(maximised)
         self._require_possible(value)
-        states = np.zeros(self.structure.n_variables, dtype=np.int64)
-        for v, x in self._evidence.items():
-            states[v] = x
+        states = self.given_states()
         states[left] = best
         return self.labels.decode(states[wanted], wanted), value
 
@@ -349,6 +347,12 @@ class DiscreteModel:
             tables = self.family.log_tables(self.theta)
             self._restriction = (self._evidence, self.structure.restrict(tables, self._evidence))
         return self._restriction[1]
+
+    def given_states(self, *shape: int) -> np.ndarray:
+        """States of all variables, ``(*shape, variables)``: those of the evidence, and 0 elsewhere."""
+        states = np.zeros((*shape, self.structure.n_variables), np.int64)
+        states[..., list(self._evidence)] = list(self._evidence.values())
+        return states
 
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
         structure, tables, _ = self.restricted()
@@ -378,10 +382,8 @@ class DiscreteModel:
         smaller = self.restricted()[0]
         if smaller is self.structure:
             return value, flat
-        state = np.zeros(self.structure.n_variables, dtype=np.int64)
-        fixed = self.structure.cardinalities == 1
-        for v, x in self._evidence.items():
-            state[v], fixed[v] = x, True
+        state, fixed = self.given_states(), self.structure.cardinalities == 1
+        fixed[list(self._evidence)] = True
         out = np.zeros(int(self.structure.table_starts[-1]))
         for f in range(self.structure.n_factors):
             where = tuple(int(state[v]) if fixed[v] else slice(None) for v in self.structure.scope(f))
@@ -398,10 +400,8 @@ class DiscreteModel:
 
     def fingerprint(self) -> str:
         """A short name for the contents, the same in every process: what ties a checkpoint to a model."""
-        structure, design = self.structure, self.family.design
-        shape = (structure.cardinalities, structure.scope_starts, structure.scopes, self.family.labels)
         given = sorted(self._evidence.items())
-        return fingerprint((type(self).__name__, *shape, design, np.asarray(self.theta), given))
+        return fingerprint((type(self).__name__, self.family.fingerprint(), np.asarray(self.theta), given))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the model to an `.npz` file (no pickle); `load` of its class reads it."""
@@ -410,8 +410,24 @@ class DiscreteModel:
         settings |= self.labels.settings()
         return files.save(path, type(self).__name__, {**arrays, "theta": self.theta, "evidence": evidence}, settings)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read what `save` wrote."""
+        saved = files.load(path, cls.__name__)
+        try:
+            new = cls._of_description(saved.settings, saved.arrays)
+            return new.given({int(v): new.labels.number(int(x)) for v, x in saved.arrays["evidence"]})
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+
     def _description(self) -> tuple[dict, dict]:
+        """Settings and arrays for a file, besides those of every model."""
         return {}, {name: getattr(self.structure, name) for name in Structure.PARTS}
+
+    @classmethod
+    def _of_description(cls, settings: dict, arrays: dict) -> Self:
+        """The inverse, from all settings and arrays; an error where they do not fit together."""
+        raise TypeError(f"a {cls.__name__} is not read from files")
 
 
 class FactorView(DiscreteModel):

@@ -1,14 +1,11 @@
 """Factor graphs: products of tables over variables with finitely many states."""
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from cumulant import files
-from cumulant.errors import FileFormatError
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
@@ -169,16 +166,9 @@ class FactorGraph(DiscreteModel):
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read what `save` wrote."""
-        saved = files.load(path, cls.__name__)
-        try:
-            structure = Structure.checked(*(saved.arrays[name] for name in Structure.PARTS))
-            labels = Labels.of(structure.cardinalities, **saved.settings)
-            new = cls.from_flat(structure, saved.arrays["theta"], labels)
-            return new.given({int(v): int(x) for v, x in saved.arrays["evidence"]})
-        except (KeyError, ValueError, TypeError, IndexError) as problem:
-            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+    def _of_description(cls, settings: dict, arrays: dict) -> Self:
+        structure = Structure.checked(*(arrays[name] for name in Structure.PARTS))
+        return cls.from_flat(structure, arrays["theta"], Labels.of(structure.cardinalities, **settings))
 
 
 def _numbered_frames(frames: list, value: str) -> tuple[list, dict[str, list]]:

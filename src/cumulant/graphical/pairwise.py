@@ -1,6 +1,5 @@
 """Pairwise models as makers over `DiscreteModel`: Ising, Potts, Boltzmann machines and general pairwise tables."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -9,8 +8,6 @@ import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array
 
-from cumulant import files
-from cumulant.errors import FileFormatError
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
@@ -111,17 +108,11 @@ class _PairModel(DiscreteModel):
         return cls._of(pairs, edges[coupling].to_numpy(), None if fields is None else np.asarray(fields), settings)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read what `save` wrote."""
-        saved = files.load(path, cls.__name__)
-        try:
-            edges, theta = saved.arrays["edges"], saved.arrays["theta"]
-            if theta.ndim != 1 or edges.ndim != 2 or theta.size < len(edges):
-                raise ValueError("its arrays do not fit together")
-            new = cls._of(edges, theta[theta.size - len(edges) :], theta[: theta.size - len(edges)], saved.settings)
-            return new.given({int(v): new.labels.number(int(x)) for v, x in saved.arrays["evidence"]})
-        except (KeyError, ValueError, TypeError, IndexError) as problem:
-            raise FileFormatError(f"{path} does not hold a {cls.__name__}: {problem}") from problem
+    def _of_description(cls, settings: dict, arrays: dict) -> Self:
+        edges, theta = arrays["edges"], arrays["theta"]
+        if theta.ndim != 1 or edges.ndim != 2 or theta.size < len(edges):
+            raise ValueError("its arrays do not fit together")
+        return cls._of(edges, theta[theta.size - len(edges) :], theta[: theta.size - len(edges)], settings)
 
     @classmethod
     def _of(cls, edges, couplings, fields, settings) -> Self:

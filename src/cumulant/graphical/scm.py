@@ -9,6 +9,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.graphical.graphs import parents_to_graph
+from cumulant.sampling.chains import require_counts
 
 __all__ = ["SCM", "Mechanism"]
 
@@ -95,8 +96,7 @@ class SCM:
 
         Raises `ValueError` where a function returns the wrong number of draws or NaN.
         """
-        if not isinstance(n, int | np.integer) or n < 0:
-            raise ValueError(f"n must be a whole number of draws, not negative; got {n!r}")
+        require_counts(n=(n, 0))
         seed = randomness.seed(rng)
         place = {name: i for i, name in enumerate(self.mechanisms)}
         draws: dict[Hashable, np.ndarray] = {}

@@ -19,23 +19,34 @@ from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.structure import Structure
 
-__all__ = ["read_evidence", "read_result", "read_uai", "write_evidence", "write_result", "write_uai"]
+__all__ = ["TextFile", "read_evidence", "read_result", "read_uai", "write_evidence", "write_result", "write_uai"]
 
 _LARGEST_MODEL, _LARGEST_EVIDENCE, _LARGEST_RESULT = 2**30, 2**26, 2**28  # bytes
 _WORD, _DIGIT = re.compile(rb"\S+"), re.compile("[1-9]")
 
 
-class _Tokens:
-    """The words of a text file, one after the other, with the line each is on."""
+class TextFile:
+    """A plain file of at most `largest` bytes, and the line that is being read."""
 
     def __init__(self, path: str | os.PathLike, largest: int):
         self.path, self.line = Path(path), 1
-        size = self.path.stat().st_size
+        self.size = self.path.stat().st_size
         if not self.path.is_file():
             raise FileFormatError(f"{self.path} is not a plain file")
-        if size > largest:
-            raise FileFormatError(f"{self.path}, line 1: the file has {size} bytes; at most {largest} are read")
-        self.left = size  # no more than one word in two bytes can follow
+        if self.size > largest:
+            self.refuse(f"the file has {self.size} bytes; at most {largest} are read")
+
+    def refuse(self, what: str) -> Any:
+        """Raise `FileFormatError`, naming the line."""
+        raise FileFormatError(f"{self.path}, line {self.line}: {what}")
+
+
+class _Tokens(TextFile):
+    """The words of a text file, one after the other."""
+
+    def __init__(self, path: str | os.PathLike, largest: int):
+        super().__init__(path, largest)
+        self.left = self.size  # no more than one word in two bytes can follow
         self.words = self._read()
 
     def _read(self) -> Iterator[str]:
@@ -49,9 +60,6 @@ class _Tokens:
                 for found in _WORD.finditer(line):  # one at a time: a line may be the whole file
                     self.left -= found.end() - found.start() + 1
                     yield found.group().decode("ascii")
-
-    def refuse(self, what: str) -> Any:
-        raise FileFormatError(f"{self.path}, line {self.line}: {what}")
 
     def word(self, what: str) -> str:
         word = next(self.words, None)

@@ -15,7 +15,6 @@ from cumulant.pytrees import pytree
 from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import log_mean_exp, weighted_sample_size
 from cumulant.sampling.draws import Draws
-from cumulant.sampling.metropolis import start
 from cumulant.sampling.target import Target
 
 __all__ = ["GeometricPath", "annealed_importance_sampling", "lower_from_estimates", "next_temperature"]
@@ -144,7 +143,7 @@ def annealed_importance_sampling(
         # The particles and the moves have seeds of their own, both made from the one that was given.
         first, second = np.random.default_rng(seed).integers(2**63, size=2)
         x = np.asarray(path.family.sample(path.theta, n, rng=int(first)), dtype=np.float64).reshape(n, path.target.dim)
-        state = start(path.begin, x, int(second))
+        state = sampler.init(path.begin, x, int(second))
         log_weights, used = np.zeros(n), [0.0]
         while used[-1] < 1.0:
             ratio = np.asarray(path.log_ratio(np.asarray(state.x)))

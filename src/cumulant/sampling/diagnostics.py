@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 __all__ = ["effective_sample_size", "log_mean_exp", "normalised", "split_r_hat", "weighted_sample_size"]
 
@@ -130,6 +129,8 @@ def _split(draws: np.ndarray) -> np.ndarray:
 
 
 def _normal_scores(draws: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata  # when it is needed: scipy.stats takes half a second to import
+
     flat = draws.reshape(draws.shape[0] * draws.shape[1], -1)
     ranks = rankdata(flat, axis=0)
     return ndtri((ranks - 0.375) / (flat.shape[0] + 0.25)).reshape(draws.shape)

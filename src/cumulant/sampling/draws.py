@@ -71,11 +71,6 @@ class Draws:
                 raise ValueError(f"variables name {size} coordinates; the draws have shape {self.values.shape}")
 
     @property
-    def n_chains(self) -> int:
-        """How many chains there are."""
-        return self.values.shape[0]
-
-    @property
     def flat(self) -> np.ndarray:
         """All draws, chain after chain: shape (chains * draws, ...)."""
         return self.values.reshape(len(self), *self.values.shape[2:])

@@ -9,7 +9,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import DomainError
 
-__all__ = ["Metropolis", "MetropolisState", "decide", "require_positive", "start"]
+__all__ = ["Metropolis", "MetropolisState", "decide", "require_positive"]
 
 
 class MetropolisState(NamedTuple):
@@ -29,22 +29,19 @@ class Metropolis:
     backend: ClassVar[str] = "jax"
 
     def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
-        """The chains at ``x0``."""
-        return start(target, x0, rng)
+        """The chains at ``x0``, shape ``(chains, dim)``; refused where a log-density or its gradient is not finite."""
+        x = jnp.asarray(x0)
+        value, gradient = jax.vmap(jax.value_and_grad(target.at))(x)
+        bad = ~np.asarray(jnp.isfinite(value) & jnp.isfinite(gradient).all(axis=1))
+        if bad.any():
+            raise DomainError(
+                f"the log-density or its gradient is not finite at the start of chain {int(bad.argmax())}"
+            )
+        return MetropolisState(x, value, gradient, randomness.key(rng), jnp.zeros_like(value), jnp.zeros((), jnp.int32))
 
     def report(self, state: MetropolisState) -> dict[str, np.ndarray]:
         """The share of accepted proposals of each chain."""
         return {"acceptance": np.asarray(state.acceptance)}
-
-
-def start(target: Any, x0: Any, rng: Any) -> MetropolisState:
-    """The state at ``x0``, shape ``(chains, dim)``; refused where a log-density or its gradient is not finite."""
-    x = jnp.asarray(x0)
-    value, gradient = jax.vmap(jax.value_and_grad(target.at))(x)
-    bad = ~np.asarray(jnp.isfinite(value) & jnp.isfinite(gradient).all(axis=1))
-    if bad.any():
-        raise DomainError(f"the log-density or its gradient is not finite at the start of chain {int(bad.argmax())}")
-    return MetropolisState(x, value, gradient, randomness.key(rng), jnp.zeros_like(value), jnp.zeros((), jnp.int32))
 
 
 def decide(target: Any, state: MetropolisState, proposal: Any, correction: Any, key: Any) -> MetropolisState:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.randomness import generator
+from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import normalised
 
 __all__ = ["RESAMPLING", "resample"]
@@ -39,8 +40,7 @@ def resample(log_weights: Any, n: int | None = None, *, method: str = "systemati
     if method not in RESAMPLING:
         raise ValueError(f"method must be one of {', '.join(map(repr, RESAMPLING))}; got {method!r}")
     n = weights.size if n is None else n
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ValueError(f"n must be a whole number from 0 on; got {n!r}")
+    require_counts(n=(n, 0))
     return RESAMPLING[method](weights, int(n), generator(rng))
 
 

@@ -1,14 +1,14 @@
 """Chains that give learning its gradients: many short ones from fresh starts, and the mean of their statistics."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.learning.chains_kernels import table_random_scan
 from cumulant.graphical.pairwise import Ising
-from cumulant.graphical.samplers.gibbs import Neighbours, TableArrays, random_scan
+from cumulant.graphical.samplers.colouring import Neighbours
+from cumulant.graphical.samplers.gibbs import TableArrays, random_scan
+from cumulant.graphical.samplers.gibbs_kernels import table_random_scan
 from cumulant.threads import in_parts
 
 __all__ = ["SpinChains", "TableChains"]
@@ -62,11 +62,11 @@ class TableChains:
         full = np.zeros(self.family.dim)
         full[self.free] = theta
         tables = np.ascontiguousarray(self.family.log_tables(full))
-        flat = dataclasses.replace(self.arrays, tables=tables).flat()
+        arrays = self.arrays._replace(tables=tables)
 
         def work(first, last):
             counts = np.zeros(tables.size, np.int64)
-            table_random_scan(x[first:last], counts, *flat, updates, seed, first)
+            table_random_scan(x[first:last], counts, arrays, updates, seed, first)
             return counts
 
         counts: Any = sum(in_parts(work, len(x), n_jobs))

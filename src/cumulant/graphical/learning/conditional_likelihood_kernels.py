@@ -10,49 +10,30 @@ __all__ = ["conditional_likelihood"]
 
 
 @kernel
-def conditional_likelihood(
-    states,
-    weights,
-    scope_starts,
-    scopes,
-    scope_strides,
-    tables,
-    origin,
-    block_starts,
-    members,
-    member_strides,
-    sizes,
-    factor_starts,
-    factors,
-    offset_starts,
-    offsets,
-    gradient,
-):
-    """``-sum_d weight_d sum_b log p(x_b | rest)``; its derivative by the tables is added to `gradient`.
-
-    The joint states of block ``b`` are numbered ``sum member_stride * x``, of which there are ``sizes[b]``. Its factors
-    are ``factors[factor_starts[b] : factor_starts[b + 1]]``, and ``offsets[offset_starts[a] + s]`` is how far the joint
-    state ``s`` is from the joint state 0 in the table of the ``a``-th of them.
+def conditional_likelihood(states, weights, t, blocks, gradient):
+    """``-sum_d weight_d sum_b log p(x_b | rest)`` by the tables of the `TableArrays` `t`, for `Blocks`; its derivative
+    by the tables is added to `gradient`.
     """
-    entry, scores, value = np.empty(origin.size, np.int64), np.empty(largest(sizes)), 0.0
+    scores, value = np.empty(largest(blocks.sizes)), 0.0
+    entry, starts, factors, offsets = np.empty(t.origin.size, np.int64), blocks.starts, blocks.factors, blocks.offsets
     for d in range(states.shape[0]):
         x, weight = states[d], weights[d]
-        for f in range(origin.size):
-            at = origin[f]
-            for k in range(scope_starts[f], scope_starts[f + 1]):
-                at += scope_strides[k] * x[scopes[k]]
+        for f in range(t.origin.size):
+            at = t.origin[f]
+            for k in range(t.scope_starts[f], t.scope_starts[f + 1]):
+                at += t.scope_strides[k] * x[t.scopes[k]]
             entry[f] = at
-        for b in range(sizes.size):
-            size, own = sizes[b], 0
-            for k in range(block_starts[b], block_starts[b + 1]):
-                own += member_strides[k] * x[members[k]]
+        for b in range(blocks.sizes.size):
+            size, own = blocks.sizes[b], 0
+            for k in range(starts[b], starts[b + 1]):
+                own += blocks.strides[k] * x[blocks.members[k]]
             for s in range(size):
                 scores[s] = 0.0
-            for a in range(factor_starts[b], factor_starts[b + 1]):
-                first = offset_starts[a]
+            for a in range(blocks.factor_starts[b], blocks.factor_starts[b + 1]):
+                first = blocks.offset_starts[a]
                 base = entry[factors[a]] - offsets[first + own]
                 for s in range(size):
-                    scores[s] += tables[base + offsets[first + s]]
+                    scores[s] += t.tables[base + offsets[first + s]]
             top, mine, total = scores[0], scores[own], 0.0
             for s in range(1, size):
                 top = max(top, scores[s])
@@ -63,8 +44,8 @@ def conditional_likelihood(
             for s in range(size):
                 scores[s] *= weight / total
             scores[own] -= weight
-            for a in range(factor_starts[b], factor_starts[b + 1]):
-                first = offset_starts[a]
+            for a in range(blocks.factor_starts[b], blocks.factor_starts[b + 1]):
+                first = blocks.offset_starts[a]
                 base = entry[factors[a]] - offsets[first + own]
                 for s in range(size):
                     gradient[base + offsets[first + s]] += scores[s]

@@ -7,12 +7,11 @@ import numpy as np
 
 from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.learning.conditional_problem import ConditionalProblem
-from cumulant.graphical.learning.fast_set import fast_set
+from cumulant.graphical.learning.conditional_likelihood import ConditionalProblem
 from cumulant.graphical.learning.methods import MCMC, Method, RunSettings, method_named
 from cumulant.graphical.learning.problem import Fit, LearningProblem
 from cumulant.graphical.learning.sampled_family import sampled_family_problem
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import FastMixing, fast_set
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 __all__ = ["fit", "learning_problem"]
@@ -159,7 +158,7 @@ def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
     """By counting entries of tables: statistics of all observations side by side would be a large matrix."""
     family, counts = model.family, np.zeros(int(model.structure.table_starts[-1]))
     for first in range(0, len(x), _ROWS):
-        entries = family.entries(family.states(x[first : first + _ROWS]))
+        entries = model.structure.entries(family.states(x[first : first + _ROWS]))
         counts += np.bincount(entries.ravel(), minlength=counts.size)
     return family.mean_of(counts / len(x))
 

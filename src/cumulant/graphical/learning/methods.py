@@ -9,14 +9,15 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import CertificateError
-from cumulant.graphical.learning.exact import ProjectedGradient, QuasiNewton
-from cumulant.graphical.learning.mcmc import SampledProblem, answer_of, certify_sampled_fit, constants
+from cumulant.graphical.learning.mcmc import SampledGradient, SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
-from cumulant.graphical.learning.sampled_gradient import SampledGradient
+from cumulant.graphical.mixing.projected_gradient import SpectralProjectedGradient
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
+from cumulant.optim.solvers.lbfgs import LBFGS
+from cumulant.sampling.chains import require_counts
 
 __all__ = [
     "MCMC",
@@ -68,10 +69,9 @@ class MaximumLikelihood:
         self, problem: LearningProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
     ):
         """Minimise; nothing is drawn."""
-        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int | np.integer) or self.max_steps < 1:
-            raise ValueError(f"max_steps must be a positive whole number; got {self.max_steps!r}")
+        require_counts(max_steps=(self.max_steps, 1))
         block = 1 if problem.fast_set is not None else min(_BLOCK, int(self.max_steps))
-        solver = ProjectedGradient() if problem.fast_set is not None else QuasiNewton(iterations=block)
+        solver = SpectralProjectedGradient() if problem.fast_set is not None else LBFGS(iterations=block)
         steps = -(-int(self.max_steps) // block)
         result = run(solver, problem, np.zeros(problem.shape), max_steps=steps, tol=self.tol, **running)
         certificate, refusal = result.certificate, result.refusal

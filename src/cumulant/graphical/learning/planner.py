@@ -14,9 +14,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
-from cumulant.graphical.mixing.certificates import Mixing
+from cumulant.graphical.mixing.certificates import Mixing, open_unit
+from cumulant.sampling.chains import require_counts
 
 __all__ = [
     "SamplingPlan",
@@ -57,10 +56,7 @@ class SamplingPlan:
     real: tuple[float, float, float] = field(default=(math.nan, math.nan, math.nan), repr=False)
 
     def __post_init__(self):
-        for name in ("iterations", "chains", "updates"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (name != "updates"):
-                raise ValueError(f"{name} must be a whole number, at least 1 (updates: 0); got {value!r}")
+        require_counts(iterations=(self.iterations, 1), chains=(self.chains, 1), updates=(self.updates, 0))
 
     @property
     def work(self) -> int:
@@ -95,7 +91,7 @@ def gradient_error_bound(M: int, delta: float, R: float, mixing: Mixing | None =
     1.541
     """
     _positive(M=M, R=R)
-    _probability(delta)
+    open_unit(delta, "delta")
     noise = R / math.sqrt(M) * (1.0 + math.sqrt(2.0 * math.log(1.0 / delta)))
     return noise + (0.0 if mixing is None else 2.0 * R * _tail(mixing, v))
 
@@ -108,7 +104,7 @@ def total_error_bound(K: int, M: int, delta: float, R: float) -> float:
     0.336287
     """
     _positive(K=K, M=M, R=R)
-    log = math.log(1.0 / _probability(delta))
+    log = math.log(1.0 / open_unit(delta, "delta"))
     return 2.0 * R / (3.0 * K) * (log + math.sqrt(log * log + 9.0 * K * log / M))
 
 
@@ -137,7 +133,7 @@ def _convex_forms(plan, R, L, distance, delta, mixing, done=None) -> dict[str, f
     _positive(R=R, L=L)
     _not_negative(distance=distance)
     K, M, v = _done(plan, done), plan.chains, plan.updates
-    log = math.log(1.0 / _probability(delta))
+    log = math.log(1.0 / open_unit(delta, "delta"))
     start, bias = L * distance / (4.0 * R), K * _tail(mixing, v)
     factor = 8.0 * R * R / (K * L)
     spread = 1.0 + math.sqrt(2.0 * math.log(plan.iterations / delta))
@@ -172,7 +168,7 @@ def bound_strongly_convex(
     _consistent(L, l2)
     _mode(mode)
     K, M, v = _done(plan, done), plan.chains, plan.updates
-    spread = 1.0 + math.sqrt(2.0 * math.log(plan.iterations / _probability(delta)))
+    spread = 1.0 + math.sqrt(2.0 * math.log(plan.iterations / open_unit(delta, "delta")))
     bias = 2.0 * R * _tail(mixing, v)
     shrink = (1.0 - l2 / L) ** K * distance
     if mode == "published":
@@ -206,7 +202,7 @@ def plan_convex(
     mixing = mixing or _EXACT
     _not_negative(distance=distance)
     b1, b2, b3 = _betas(betas)
-    log = math.log(1.0 / _probability(delta))
+    log = math.log(1.0 / open_unit(delta, "delta"))
     a, c, target = L * distance / (4.0 * R) + log, mixing.constant, eps * L / (8.0 * R * R)
     real = (
         a * a / (b1 * b1 * target),
@@ -215,7 +211,7 @@ def plan_convex(
     )
     K = max(math.ceil(real[0]), 1)
     M = max(math.ceil(K / (b2 * b2 * target)), math.ceil(3.0 * K / log))
-    v = _updates(math.log(math.sqrt(K) * c / (b3 * math.sqrt(target))), mixing)
+    v = math.ceil(max(math.log(math.sqrt(K) * c / (b3 * math.sqrt(target))), 0.0) / -mixing.log_rate)
     far = max(distance, 4.0 * R / L * log)
     work = 32.0 * L * R**2 * far**4 / (b1**4 * b2**2 * eps**3 * (1.0 - mixing.rate))
     work *= math.log(4.0 * far * R * c / (b1 * b3 * eps))
@@ -270,7 +266,7 @@ def plan_strongly_convex(
         raise ValueError(f"updates must be 'log' or 'gap'; got {updates!r}")
     noise = 1.0 / math.sqrt(2.0)
     b1, b2, b3 = _betas(((1.0 - noise) / 2.0, noise, (1.0 - noise) / 2.0) if betas is None else betas)
-    _probability(delta)
+    open_unit(delta, "delta")
     if mode == "corrected":
         b, c = R / l2, 2.0 * R * mixing.constant / l2
     else:
@@ -310,7 +306,7 @@ def lower_bound_work_strongly_convex(
     steps = math.log(a / eps) / rate
     if steps <= 0 or c <= eps:
         return 0.0
-    log = max(math.log(steps / _probability(delta)), 0.0)
+    log = max(math.log(steps / open_unit(delta, "delta")), 0.0)
     return b * b / eps**2 * steps * math.log(c / eps) / -mixing.log_rate * log
 
 
@@ -331,10 +327,6 @@ def _tail(mixing: Mixing | None, v: float) -> float:
     return math.exp(min(math.log(mixing.constant) + mixing.log_rate * v, 0.0))  # a distance is at most 1
 
 
-def _updates(log_needed: float, mixing: Mixing) -> int:
-    return math.ceil(max(log_needed, 0.0) / -mixing.log_rate)
-
-
 def _betas(betas: Any) -> tuple[float, float, float]:
     b = tuple(float(x) for x in betas)
     if len(b) != 3 or min(b) <= 0 or not math.isclose(sum(b), 1.0, abs_tol=1e-9):
@@ -345,12 +337,6 @@ def _betas(betas: Any) -> tuple[float, float, float]:
 def _mode(mode: str) -> None:
     if mode not in ("corrected", "published"):
         raise ValueError(f"mode must be 'corrected' or 'published'; got {mode!r}")
-
-
-def _probability(delta: float) -> float:
-    if isinstance(delta, bool) or not 0.0 < delta < 1.0:
-        raise ValueError(f"delta must be strictly between 0 and 1; got {delta}")
-    return float(delta)
 
 
 def _positive(**values: float) -> None:

@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check
+from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.chains import SpinChains, TableChains
-from cumulant.graphical.learning.fast_set import CouplingSet, TableSet, fast_set
 from cumulant.graphical.learning.planner import SamplingPlan, lipschitz
 from cumulant.graphical.learning.statistics_ball import largest_variance_at_zero, statistics_ball
 from cumulant.graphical.mixing.certificates import Mixing
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing, TableSet, fast_set
+from cumulant.graphical.mixing.projected_gradient import proximal_bound
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.protocol import Problem
 
-__all__ = ["Fit", "LearningProblem", "RegularisedLikelihood", "SampledRun"]
+__all__ = ["Fit", "LearningProblem", "RegularisedLikelihood", "SampledRun", "certify_gap"]
 
 _UNIT = 2.0**-53
 
@@ -252,7 +252,7 @@ class LearningProblem(RegularisedLikelihood):
             )
         largest, radius = max((self.fast_set.size(theta) for theta in path), default=0.0), self.mixing.radius
         inside = check(largest <= radius * (1.0 + 1e-9), "every iterate lies in the set", f"largest norm {largest:.9g}")
-        mixing = self.fast_set.widened(largest).mixing()
+        mixing = self.fast_set.mixing(largest)
         return mixing, (
             check((mixing.kappa or 0.0) < 1, "the set mixes fast", f"kappa = {mixing.kappa:.6g}"),
             inside,
@@ -270,3 +270,38 @@ class LearningProblem(RegularisedLikelihood):
         if self.fast_set is not None:
             known.append(self.fast_set.reach())
         return min(known)
+
+    def certify(self, theta: np.ndarray) -> Certificate:
+        """See `certify_gap`."""
+        return certify_gap(self, theta)
+
+
+@issuer
+def certify_gap(problem: LearningProblem, answer: Any) -> Certificate:
+    """``f(theta) - min f`` over the set, from the gradient at ``theta`` and strong convexity.
+
+    The bound is that of `proximal_bound`, without a set ``|g|^2 / (2 l2)``. The slack is the rounding of the gradient
+    and of the sums. `answer` is a `Fit`, or the free parameters.
+    """
+    theta = problem.unbind(answer.model) if isinstance(answer, Fit) else np.asarray(answer)
+    l2 = problem.l2
+    convex = check(l2 > 0, "the objective is strongly convex", f"l2 = {l2:g}")
+    value, g = problem.value_and_gradient(theta)
+    target, z, bound = proximal_bound(problem, theta, g)
+    move, outside = theta - z, l2 * float(np.linalg.norm(target - z))
+    doubt = problem.gradient_rounding(theta)
+    slack = doubt * float(np.linalg.norm(move)) + doubt**2 / (2.0 * l2)
+    slack += rounding(g * move, l2 * move**2, outside * target, terms=theta.size + 8.0)
+    assumptions = [convex, by_construction("gradients are exact but for rounding")]
+    if problem.fast_set is not None and problem.mixing is not None:
+        size, radius = problem.fast_set.size(theta), problem.mixing.radius
+        inside = check(size <= radius * (1.0 + 1e-9), "theta lies in the set", f"norm {size:.9g}, radius {radius:g}")
+        assumptions.append(inside)
+    return Certificate(
+        f"{problem.objective}(theta) - min",
+        bound,
+        "strong convexity at the projected gradient step of length 1 / l2 (Polyak 1963)",
+        tuple(assumptions),
+        slack=slack,
+        details={"value": value},
+    )

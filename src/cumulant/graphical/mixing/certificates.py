@@ -20,6 +20,7 @@ __all__ = [
     "dependency_norm",
     "gibbs_mixing",
     "mixing_from_tau",
+    "open_unit",
 ]
 
 NORMS = ("spectral", "one", "inf", "degree")
@@ -72,7 +73,7 @@ class Mixing:
 
     def tau(self, eps: float = 0.01) -> int:
         """Steps after which the distance is at most `eps`."""
-        eps = _open_unit(eps, "eps")
+        eps = open_unit(eps, "eps")
         return max(0, math.ceil(math.log(self.constant / eps) / -self.log_rate * (1.0 + 2.0**-50)))
 
 
@@ -178,7 +179,7 @@ def certify_mixing_time(model: Any, eps: float, *, norm: str | None = None, boun
       ✓ a norm of the dependency matrix is below 1 (checked: inf norm, kappa = 0.789501)
       = each step updates one site, chosen uniformly (by construction)
     """
-    eps = _open_unit(eps, "eps")
+    eps = open_unit(eps, "eps")
     sites = model.restricted()[0].n_variables
     R = dependency_matrix(model, bound)
     found = gibbs_mixing(R, _smallest(R) if norm is None else norm, n_sites=sites)
@@ -209,7 +210,8 @@ def _smallest(R: csr_array) -> str:
     return best
 
 
-def _open_unit(value: float, name: str) -> float:
+def open_unit(value: float, name: str) -> float:
+    """A number strictly between 0 and 1, or an error that names it."""
     if isinstance(value, bool) or not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be strictly between 0 and 1; got {value}")
     return float(value)

@@ -16,8 +16,7 @@ __all__ = ["DualProjection", "Nearest", "ProjectionProblem", "nearest_point"]
 _IN_VAIN = 5  # certified steps, one after the other, that leave the gap as it is: rounding is all that is left
 
 
-@dataclass(frozen=True)
-class Nearest:
+class Nearest(NamedTuple):
     """A feasible point, its objective ``value``, a lower bound on every feasible value, and the multipliers that prove
     it.
     """
@@ -52,13 +51,10 @@ class ProjectionProblem(Problem):
 
 
 class ProjectionState(NamedTuple):
-    """The multipliers, the best feasible point and its bounds, and how often in a row it was not improved."""
+    """The multipliers, the best feasible point so far, and how often in a row it was not improved."""
 
     x: np.ndarray
-    point: np.ndarray
-    value: float
-    lower: float
-    multipliers: np.ndarray
+    best: Nearest
     in_vain: int
 
 
@@ -76,31 +72,29 @@ class DualProjection(Solver):
 
     def init(self, problem: ProjectionProblem, x0: np.ndarray, rng: Any) -> ProjectionState:
         """At the multipliers `x0`."""
-        found = problem.certified(x0)
-        return ProjectionState(x0, found.point, found.value, found.lower, x0, 0)
+        return ProjectionState(x0, problem.certified(x0), 0)
 
     def step(self, problem: ProjectionProblem, state: ProjectionState) -> ProjectionState:
         """One improvement."""
+        best = state.best
         x, promised = problem.improve(state.x)
-        if promised > 0.1 * max(self.tol * max(state.lower, 0.0), problem.floor):
+        if promised > 0.1 * max(self.tol * max(best.lower, 0.0), problem.floor):
             return state._replace(x=x)
-        found, gap = problem.certified(x), max(state.value - state.lower, 0.0)
-        in_vain = state.in_vain + 1 if found.gap > 0.9 * gap else 0
-        if not found.gap < gap:
-            return state._replace(x=x, in_vain=in_vain)
-        return ProjectionState(x, found.point, found.value, found.lower, x, in_vain)
+        found = problem.certified(x)
+        in_vain = state.in_vain + 1 if found.gap > 0.9 * best.gap else 0
+        return ProjectionState(x, found if found.gap < best.gap else best, in_vain)
 
     def solution(self, problem: ProjectionProblem, state: ProjectionState) -> np.ndarray:
         """The best feasible point."""
-        return state.point
+        return state.best.point
 
     def measure(self, problem: ProjectionProblem, state: ProjectionState) -> dict[str, float]:
         """The dual, to which `floor / tol` is added, and the duality gap: the rule of `run` is then
         ``gap <= tol * dual + floor``.
         """
         return {
-            "value": max(state.lower, 0.0) + problem.floor / self.tol,
-            "bound": max(state.value - state.lower, 0.0),
+            "value": max(state.best.lower, 0.0) + problem.floor / self.tol,
+            "bound": state.best.gap,
             "stuck": float(state.in_vain >= _IN_VAIN),
         }
 
@@ -108,7 +102,7 @@ class DualProjection(Solver):
         """The duality gap. `certify_projection` issues the certificate of a model."""
         return Certificate(
             "1/2 |point - given|^2 - min over the set",
-            max(state.value - state.lower, 0.0),
+            state.best.gap,
             "Lagrangian duality",
             (by_construction("the point is feasible"),),
         )
@@ -121,8 +115,7 @@ def nearest_point(
     result = run(DualProjection(tol), problem, multipliers, max_steps=max_steps, tol=tol, progress=False)
     if result.status == "interrupted":
         raise KeyboardInterrupt
-    state = result.state
-    found = Nearest(state.point, state.value, state.lower, state.multipliers, result.work)
+    found = result.state.best._replace(iterations=result.work)
     if not found.gap <= max(enough * found.value, problem.floor):
         relative = found.gap / found.value if found.value > 0 else math.inf
         raise NotConvergedError(

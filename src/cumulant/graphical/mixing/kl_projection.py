@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import DomainError, NotConvergedError, TooWide
-from cumulant.graphical.mixing.fast_mixing import FastMixing
+from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing
 from cumulant.graphical.mixing.projected_gradient import SpectralProjectedGradient, SpectralState
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.run import run
@@ -114,7 +114,7 @@ class _Enumerated(Problem):
         n = model.n_variables
         x = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1.0
         self.statistics = np.concatenate([x, x[:, model.edges[:, 0]] * x[:, model.edges[:, 1]]], axis=1)
-        self.n, self.edges, self.mixing, self.divergence = n, model.edges, mixing, divergence
+        self.set, self.divergence = CouplingSet(mixing, model.edges, n), divergence
         self.given = np.asarray(model.theta)
         self.log_z, self.p = self._distribution(self.given)
         self.mean = self.p @ self.statistics
@@ -134,8 +134,7 @@ class _Enumerated(Problem):
         return self.log_z - log_z + float((theta - self.given) @ mean), (p * tilt) @ self.statistics
 
     def project(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        couplings, error = self.mixing.project(self.edges, theta[self.n :], self.n)
-        return np.concatenate([theta[: self.n], couplings]), error
+        return self.set.project(theta)
 
 
 def _descend(problem: _Enumerated, start: np.ndarray, tol: float, max_steps: int) -> tuple[SpectralState, int]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
-from cumulant.optim.protocol import Solver
+from cumulant.optim.protocol import CertifiedProblem, Solver
 
 __all__ = ["SpectralProjectedGradient", "proximal_bound"]
 
@@ -82,6 +82,8 @@ class SpectralProjectedGradient(Solver):
 
     def certify(self, problem: Any, state: SpectralState) -> Certificate:
         """What the problem certifies, if anything."""
+        if isinstance(problem, CertifiedProblem):
+            return problem.certify(state.x)
         raise CertificateError(
             "no certificate: the objective is not strongly convex", "the objective is strongly convex"
         )

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -233,14 +234,11 @@ def _tables_of(model: PairwiseMRF) -> Tables:
 
 def _pack(edges: np.ndarray, each: list[np.ndarray], n: int) -> Tables:
     shapes = np.array([t.shape for t in each], dtype=np.int64).reshape(-1, 2)
-    sizes = shapes.prod(axis=1)
-    starts = np.cumsum(sizes) - sizes
-    return Tables(edges, shapes, starts, np.concatenate([*(t.ravel() for t in each), np.zeros(0)]), n)
+    return Tables(edges, shapes, np.concatenate([*(t.ravel() for t in each), np.zeros(0)]), n)
 
 
 def _split(tables: Tables, flat: np.ndarray) -> list[np.ndarray]:
-    ends = tables.starts + tables.shapes.prod(axis=1)
-    return [flat[a:b].reshape(s) for a, b, s in zip(tables.starts, ends, tables.shapes, strict=True)]
+    return [flat[a:b].reshape(s) for (a, b), s in zip(pairwise(tables.starts), tables.shapes, strict=True)]
 
 
 def _fields_of(model: PairwiseMRF) -> list[np.ndarray]:

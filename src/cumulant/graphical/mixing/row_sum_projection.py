@@ -24,17 +24,12 @@ def nearest_row_sums(
 
     piecewise quadratic, solved by Newton's method on the multipliers that are free (Bertsekas 1982). The point returned
     is ``z`` divided, at each edge, by the larger excess of its two nodes, so that it is feasible; ``value - lower`` is
-    a duality gap. Edges must be distinct pairs.
+    a duality gap. Edges must be distinct pairs, and weights not negative.
     """
-    i, j = edges[:, 0], edges[:, 1]
-    point = np.maximum(weights, 0.0)
-    if (np.bincount(i, point, n) + np.bincount(j, point, n)).max(initial=0.0) <= radius:
-        value = 0.5 * float(((point - weights) ** 2).sum())
-        return Nearest(point, value, value, np.zeros(n), 0)
-    rest = 0.5 * float((np.minimum(weights, 0.0) ** 2).sum())  # negative weights project to zero
-    problem = RowSumProjection(edges, point, n, radius)
-    best = nearest_point(problem, np.zeros(n), tol=tol, enough=tol, max_steps=max_steps)
-    return Nearest(best.point, rest + best.value, rest + best.lower, best.multipliers, best.iterations)
+    if np.bincount(edges.ravel(), np.repeat(weights, 2), n).max(initial=0.0) <= radius:
+        return Nearest(weights, 0.0, 0.0, np.zeros(n))
+    problem = RowSumProjection(edges, weights, n, radius)
+    return nearest_point(problem, np.zeros(n), tol=tol, enough=tol, max_steps=max_steps)
 
 
 def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipliers: np.ndarray) -> float:

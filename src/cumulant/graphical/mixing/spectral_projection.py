@@ -35,26 +35,20 @@ def nearest_weights(
     ``s -> s exp(d)``, for which the Hessian is the sum over edges with ``z_e > 0`` of
     ``q^2 (e_i + e_j)(e_i + e_j)^T + (z q / 2) (e_i - e_j)(e_i - e_j)^T``, ``q = sqrt(s_i s_j)``. The point returned is
     ``z`` made feasible by dividing each weight by what its two nodes exceed ``Z y <= radius y``, ``y = sqrt(s)``, and
-    ``value - lower`` is a duality gap. Edges must be distinct pairs.
+    ``value - lower`` is a duality gap. Edges must be distinct pairs, and weights not negative.
     """
-    point = np.maximum(weights, 0.0)
-    matrix = weight_matrix(edges, point, n)
+    matrix = weight_matrix(edges, weights, n)
     _, component = connected_components(matrix, directed=False)
     over = _components_over(matrix, component, radius)
-    kept = over[component[edges[:, 0]]] & (point > 0)
-    multipliers = np.zeros(n)
+    kept = over[component[edges[:, 0]]] & (weights > 0)
+    point, multipliers = weights.copy(), np.zeros(n)
     if not kept.any():
-        rest = 0.5 * float(((point - weights) ** 2).sum())
-        return Nearest(point, rest, rest, multipliers, 0)
+        return Nearest(point, 0.0, 0.0, multipliers)
     nodes, inverse = np.unique(edges[kept], return_inverse=True)
-    inside, a = inverse.reshape(-1, 2), point[kept]
-    base = 0.5 * float(((point - weights)[~kept] ** 2).sum())  # negative weights elsewhere: their projection is zero
-    problem = SpectralProjection(inside, a, nodes.size, radius)
+    problem = SpectralProjection(inverse.reshape(-1, 2), weights[kept], nodes.size, radius)
     best = nearest_point(problem, _start(problem), tol=tol, enough=max(tol, 1e-6), max_steps=max_steps)
-    point = point.copy()
-    point[kept] = best.point
-    multipliers[nodes] = best.multipliers
-    return Nearest(point, base + best.value, base + best.lower, multipliers, best.iterations)
+    point[kept], multipliers[nodes] = best.point, best.multipliers
+    return best._replace(point=point, multipliers=multipliers)
 
 
 def dual_value(edges: np.ndarray, weights: np.ndarray, radius: float, multipliers: np.ndarray) -> float:

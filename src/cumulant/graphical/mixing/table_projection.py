@@ -1,6 +1,8 @@
 """The nearest tables of a pairwise model whose linear dependency matrix has a norm of at most `radius`."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,13 +20,24 @@ _DENSE = 400  # up to here singular vectors are cheap
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of edges ``(i, j)``, one after the other: `flat`, with `shapes` (edges, 2) and `starts`."""
+    """Tables of the edges ``(i, j)`` of `n` variables, one after the other: `flat`, with `shapes` (edges, 2)."""
 
     edges: np.ndarray
     shapes: np.ndarray
-    starts: np.ndarray
     flat: np.ndarray
     n: int
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where each table begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.shapes.prod(axis=1))]).astype(np.int64)
+
+    def shrunk(self, flat: np.ndarray, factors: Any) -> np.ndarray:
+        """Tables `flat` of these shapes, each moved towards its mean until only the share `factors` of it is left."""
+        sizes = np.diff(self.starts)
+        edge = np.repeat(np.arange(sizes.size), sizes)
+        mean, share = (np.bincount(edge, flat) / sizes)[edge], np.broadcast_to(factors, sizes.shape)[edge]
+        return np.where(share < 1.0, mean + share * (flat - mean), flat)
 
 
 def nearest_tables(
@@ -122,21 +135,8 @@ class TableProjection(ProjectionProblem):
         return [x for _, x in sorted(tried, key=lambda pair: pair[0])]
 
     def _inner(self, p: np.ndarray, p_turned: np.ndarray) -> None:
-        t = self.t
-        shrink_edges(
-            t.flat,
-            t.shapes,
-            t.starts,
-            p,
-            p_turned,
-            self.V,
-            self.W,
-            self.values,
-            self.of_row,
-            self.of_column,
-            1e-14,
-            5000,
-        )
+        t, found = self.t, (self.V, self.W, self.values, self.of_row, self.of_column)
+        shrink_edges(t.flat, t.shapes, t.starts, p, p_turned, *found, 1e-14, 5000)
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the dual, and its gradient."""
@@ -191,17 +191,11 @@ class TableProjection(ProjectionProblem):
         lower = -self.value_and_gradient(x)[0]
         spectral = self.norm == "spectral"
         y = np.exp(0.5 * np.clip(x, -100.0, 100.0)) if spectral else np.ones(2 * self.n)
-        shrinks = [1.0 / self._excess(y[: self.n], y[self.n :])]
+        shrinks: list[Any] = [1.0 / self._excess(y[: self.n], y[self.n :])]
         if spectral:
             over = spectral_norm(self._matrix()).upper / self.radius * (1.0 + 2.0**-50)
-            shrinks.append(np.full(len(self.i), min(1.0 / over, 1.0)))
+            shrinks.append(1.0 / over)
         t = self.t
-        sizes = t.shapes.prod(axis=1)
-        point = t.flat - self.V - self.W
-        edge = np.repeat(np.arange(len(sizes)), sizes)
-        mean = (np.bincount(edge, point) / sizes)[edge]
-        found = []
-        for shrink in shrinks:
-            feasible = np.where(shrink[edge] < 1.0, mean + shrink[edge] * (point - mean), point)
-            found.append(Nearest(feasible, 0.5 * float(((feasible - t.flat) ** 2).sum()), lower, x))
+        points = [t.shrunk(t.flat - self.V - self.W, shrink) for shrink in shrinks]
+        found = [Nearest(point, 0.5 * float(((point - t.flat) ** 2).sum()), lower, x) for point in points]
         return min(found, key=lambda nearest: nearest.value)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.samplers.annealed_kernels import anneal
+from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.randomness import seed as seed_of
 from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import log_mean_exp
@@ -37,10 +38,8 @@ def annealed_importance_sampling(
     structure, theta, free = model.restricted()
     seed = seed_of(rng)
     log_weights, found = annealed(Tables.of(structure, theta), n, temperatures, seed, n_jobs)
-    states = np.zeros((1, n, model.structure.n_variables), np.int64)
-    for v, x in model._evidence.items():
-        states[:, :, v] = x
-    states[0][:, free] = found
+    states = model.given_states(1, n)
+    states[:, :, free] = found
     value, error = log_mean_exp(log_weights) if log_weights.max() > -np.inf else (-np.inf, np.inf)
     settings = {"seed": seed, "temperatures": np.linspace(0.0, 1.0, temperatures + 1)}
     values = model.labels.numbers(states)
@@ -52,30 +51,19 @@ def annealed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the weights, and the states they belong to, for tables that are known to be right."""
     structure = tables.structure
-    sizes, starts = structure.cardinalities, structure.table_starts
-    fields = tables.theta[starts[-1] :]
-    begin = np.concatenate([[0], np.cumsum(sizes)])
+    sizes, end = structure.cardinalities, int(structure.table_starts[-1])
+    out, states = np.empty(n_estimates), np.zeros((n_estimates, sizes.size), np.int64)
+    fields, begin = tables.theta[end:], np.concatenate([[0], np.cumsum(sizes)])
     base = tables.constant
     for v in range(sizes.size):
         own = fields[begin[v] : begin[v + 1]]
         if own.max() == -np.inf:
-            return np.full(n_estimates, -np.inf), np.zeros((n_estimates, sizes.size), np.int64)
+            return np.full(n_estimates, -np.inf), states
         base += float(own.max() + np.log(np.exp(own - own.max()).sum()))
-    factor = np.repeat(np.arange(structure.n_factors), np.diff(structure.scope_starts))
-    strides = np.ones(structure.scopes.size, np.int64)
-    for j in range(structure.scopes.size - 2, -1, -1):
-        if factor[j] == factor[j + 1]:
-            strides[j] = strides[j + 1] * sizes[structure.scopes[j + 1]]
-    order = np.argsort(structure.scopes, kind="stable")
-    of_starts = np.searchsorted(structure.scopes[order], np.arange(sizes.size + 1)).astype(np.int64)
-    temperatures = np.linspace(0.0, 1.0, n_temperatures + 1)
-    out, states = np.empty(n_estimates), np.zeros((n_estimates, sizes.size), np.int64)
+    flat = (np.linspace(0.0, 1.0, n_temperatures + 1), fields, begin, TableArrays.of(structure, tables.theta[:end]))
 
     def work(first, last):
-        anneal(
-            first, seed, temperatures, sizes, fields, begin, tables.theta, structure.scope_starts, structure.scopes,
-            starts, of_starts, factor[order], strides[order], out[first:last], states[first:last],
-        )  # fmt: skip
+        anneal(first, seed, *flat, out[first:last], states[first:last])
 
     in_parts(work, n_estimates, n_jobs)
     return base + out, states

@@ -5,7 +5,7 @@ import numpy as np
 
 from cumulant.graphical.samplers.blocked_kernels import DOWN, OWN, UP, forest_chain, forests
 from cumulant.graphical.samplers.colouring import Neighbours
-from cumulant.graphical.samplers.gibbs import TableArrays
+from cumulant.graphical.samplers.gibbs import Run, TableArrays, one_by_one
 from cumulant.graphical.structure import Structure
 
 __all__ = ["acyclic_blocks", "blocked_gibbs"]
@@ -43,8 +43,8 @@ def _search(structure: Structure) -> tuple[list[np.ndarray], np.ndarray]:
     return [np.array(each, dtype=np.int64) for each in blocks], parents
 
 
-def blocked_gibbs(structure: Structure, tables: np.ndarray):
-    """Chains that draw one forest after the other: ``run`` as that of `ising_gibbs`, states 0, 1, 2, ... in int64."""
+def blocked_gibbs(structure: Structure, tables: np.ndarray) -> Run:
+    """Sweeps that draw one forest after the other; the states are 0, 1, 2, ... in int64."""
     arrays = TableArrays.of(structure, tables)
     blocks, parents = _search(structure)
     block = np.empty(structure.n_variables, np.int64)
@@ -59,10 +59,5 @@ def blocked_gibbs(structure: Structure, tables: np.ndarray):
                 kinds[a] = UP if parents[v] == u else DOWN
                 parent_strides[a] = arrays.scope_strides[at] if kinds[a] == UP else 0
     ends = np.cumsum([0, *map(len, blocks)])
-    flat = (np.concatenate([*blocks, np.zeros(0, np.int64)]), ends, parents, kinds, parent_strides, *arrays.flat())
-
-    def run(x, out, begin, burn_in, thin, seed, first):
-        for c in range(len(x)):
-            forest_chain(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
-
-    return run, 1
+    order = np.concatenate([*blocks, np.zeros(0, np.int64)])
+    return one_by_one(forest_chain, order, ends, parents, kinds, parent_strides, arrays)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cumulant.graphical.samplers.gibbs_kernels import keep, largest
+from cumulant.graphical.samplers.cluster_samplers_kernels import root
+from cumulant.graphical.samplers.gibbs_kernels import draw, keep, largest
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import uniform
@@ -10,14 +11,6 @@ from cumulant.randomness_kernels import uniform
 __all__ = ["forest_chain", "forests"]
 
 OWN, UP, DOWN = 0, 1, 2  # a factor seen from a variable: no other variable of the block in it, the parent, a child
-
-
-@kernel
-def _root(above, i):
-    while above[i] != i:
-        above[i] = above[above[i]]
-        i = above[i]
-    return i
 
 
 @kernel
@@ -31,56 +24,34 @@ def forests(indptr, neighbours):
             b, fits = b + 1, True
             for e in range(indptr[v], indptr[v + 1]):
                 if block[neighbours[e]] == b:
-                    root = _root(above, neighbours[e])
-                    fits &= seen[root] != v * n + b
-                    seen[root] = v * n + b
+                    tree = root(above, neighbours[e])
+                    fits &= seen[tree] != v * n + b
+                    seen[tree] = v * n + b
         block[v] = b
         for e in range(indptr[v], indptr[v + 1]):
             if block[neighbours[e]] == b:
-                above[_root(above, neighbours[e])] = v
+                above[root(above, neighbours[e])] = v
     return block
 
 
 @kernel
-def _place(x, v, f, origin, scope_starts, scopes, scope_strides, but):
+def _place(x, v, f, t, but):
     """Where the table of ``f`` has the state ``x``, with 0 for the variables `v` and `but`."""
-    at = origin[f]
-    for b in range(scope_starts[f], scope_starts[f + 1]):
-        if scopes[b] != v and scopes[b] != but:
-            at += scope_strides[b] * x[scopes[b]]
+    at = t.origin[f]
+    for b in range(t.scope_starts[f], t.scope_starts[f + 1]):
+        if t.scopes[b] != v and t.scopes[b] != but:
+            at += t.scope_strides[b] * x[t.scopes[b]]
     return at
 
 
 @kernel
-def forest_chain(
-    x,
-    out,
-    order,
-    block_starts,
-    parents,
-    kinds,
-    parent_strides,
-    sizes,
-    starts,
-    factors,
-    strides,
-    scope_starts,
-    scopes,
-    scope_strides,
-    tables,
-    origin,
-    begin,
-    burn_in,
-    thin,
-    seed,
-    chain,
-):
+def forest_chain(x, out, order, block_starts, parents, kinds, parent_strides, t, begin, burn_in, thin, seed, chain):
     """Sweeps over the blocks ``order[block_starts[b] : block_starts[b + 1]]``, parents before children.
 
     Filter forward, from the leaves: ``log m_v(j) = log sum_k exp(u_v(k) + link(k, j))`` goes to the parent. Then sample
     backward, from the roots, each variable given its parent. Draws as in `ising_scan`.
     """
-    n, most = x.size, largest(sizes)
+    n, most = x.size, largest(t.sizes)
     score, pair, weight = np.empty((n, most)), np.empty((most, most)), np.empty(most)
     for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for b in range(block_starts.size - 1):
@@ -89,24 +60,24 @@ def forest_chain(
                     score[order[p], k] = 0.0
             for p in range(block_starts[b + 1] - 1, block_starts[b] - 1, -1):
                 v = order[p]
-                up, size = parents[v], sizes[v]
-                for a in range(starts[v], starts[v + 1]):
+                up, size = parents[v], t.sizes[v]
+                for a in range(t.starts[v], t.starts[v + 1]):
                     if kinds[a] == OWN:
-                        at = _place(x, v, factors[a], origin, scope_starts, scopes, scope_strides, v)
+                        at = _place(x, v, t.factors[a], t, v)
                         for k in range(size):
-                            score[v, k] += tables[at + k * strides[a]]
+                            score[v, k] += t.tables[at + k * t.strides[a]]
                 if up < 0:
                     continue
                 for k in range(size):
-                    for j in range(sizes[up]):
+                    for j in range(t.sizes[up]):
                         pair[k, j] = 0.0
-                for a in range(starts[v], starts[v + 1]):
+                for a in range(t.starts[v], t.starts[v + 1]):
                     if kinds[a] == UP:
-                        at = _place(x, v, factors[a], origin, scope_starts, scopes, scope_strides, up)
+                        at = _place(x, v, t.factors[a], t, up)
                         for k in range(size):
-                            for j in range(sizes[up]):
-                                pair[k, j] += tables[at + k * strides[a] + j * parent_strides[a]]
-                for j in range(sizes[up]):
+                            for j in range(t.sizes[up]):
+                                pair[k, j] += t.tables[at + k * t.strides[a] + j * parent_strides[a]]
+                for j in range(t.sizes[up]):
                     top = -np.inf
                     for k in range(size):
                         top = max(top, score[v, k] + pair[k, j])
@@ -116,27 +87,14 @@ def forest_chain(
                     score[up, j] += top + fast_log(total)
             for p in range(block_starts[b], block_starts[b + 1]):
                 v = order[p]
-                up, size = parents[v], sizes[v]
+                up, size = parents[v], t.sizes[v]
                 for k in range(size):
                     weight[k] = score[v, k]
                 if up >= 0:
-                    for a in range(starts[v], starts[v + 1]):
+                    for a in range(t.starts[v], t.starts[v + 1]):
                         if kinds[a] == UP:
-                            at = _place(x, v, factors[a], origin, scope_starts, scopes, scope_strides, v)
+                            at = _place(x, v, t.factors[a], t, v)
                             for k in range(size):
-                                weight[k] += tables[at + k * strides[a]]
-                top = weight[0]
-                for k in range(1, size):
-                    top = max(top, weight[k])
-                total = 0.0
-                for k in range(size):
-                    weight[k] = fast_exp(weight[k] - top)
-                    total += weight[k]
-                u, k = uniform(seed, chain, sweep, v) * total, 0
-                while k < size - 1 and u >= weight[k]:
-                    u -= weight[k]
-                    k += 1
-                x[v] = k
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+                                weight[k] += t.tables[at + k * t.strides[a]]
+                x[v] = draw(weight, size, uniform(seed, chain, sweep, v))
+        keep(out, x, sweep + 1 - begin - burn_in, thin)

@@ -19,30 +19,20 @@ from cumulant.graphical.samplers.cluster_samplers_kernels import (
     wolff_potts,
 )
 from cumulant.graphical.samplers.colouring import Neighbours
-from cumulant.graphical.samplers.gibbs import IsingArrays
+from cumulant.graphical.samplers.gibbs import IsingArrays, Run, one_by_one
 
 __all__ = ["ising_clusters", "potts_clusters"]
 
 
-def ising_clusters(arrays: IsingArrays, method: str):
-    """Chains of an Ising model: ``run`` as that of `ising_gibbs`. A sweep of ``"wolff"`` is one cluster."""
+def ising_clusters(arrays: IsingArrays, method: str) -> Run:
+    """Sweeps of an Ising model; one of ``"wolff"`` is one cluster."""
     bonds, ghosts = -np.expm1(-2.0 * np.abs(arrays.couplings)), -np.expm1(-2.0 * np.abs(arrays.fields))
-    signs = np.sign(arrays.couplings).astype(np.int64)
-    if method == "swendsen_wang":
-        kernel, flat = swendsen_wang_chain, (np.ascontiguousarray(arrays.edges), bonds, signs)
-    else:
-        graph = Neighbours.of(arrays.n, arrays.edges)
-        kernel, flat = wolff_chain, (graph.indptr, graph.neighbours, bonds[graph.edge], signs[graph.edge])
-
-    def run(x, out, begin, burn_in, thin, seed, first):
-        for c in range(len(x)):
-            kernel(x[c], out[c], *flat, arrays.fields, ghosts, begin, burn_in, thin, seed, first + c)
-
-    return run, 1
+    chain = swendsen_wang_chain if method == "swendsen_wang" else wolff_chain
+    return _clusters(chain, arrays.n, arrays.edges, bonds, arrays.couplings > 0, arrays.fields, ghosts)
 
 
-def potts_clusters(model: Any, method: str):
-    """Chains of a Potts model with couplings that are not negative; for ``"wolff"`` without fields."""
+def potts_clusters(model: Any, method: str) -> Run:
+    """Sweeps of a Potts model with couplings that are not negative; for ``"wolff"`` without fields."""
     if model.evidence:
         raise DomainError(f"method={method!r} of a Potts model takes no evidence: use method='systematic'")
     if (model.couplings < 0).any():
@@ -52,16 +42,18 @@ def potts_clusters(model: Any, method: str):
             f"{model.couplings[worst]:.4g}: use method='systematic'"
         )
     bonds, fields = -np.expm1(-model.couplings), model.fields.reshape(model.n_variables, model.n_states)
-    if method == "wolff" and (model.n_states < 2 or np.ptp(fields, axis=1).any()):
-        raise DomainError("method='wolff' of a Potts model needs two colours or more and no fields: use swendsen_wang")
+    positive = np.ones(len(bonds), dtype=bool)
     if method == "swendsen_wang":
-        kernel, flat = swendsen_wang_potts, (np.ascontiguousarray(model.edges), bonds, np.ascontiguousarray(fields))
-    else:
-        graph = Neighbours.of(model.n_variables, model.edges)
-        kernel, flat = wolff_potts, (graph.indptr, graph.neighbours, bonds[graph.edge], model.n_states)
+        fields = np.ascontiguousarray(fields)
+        return _clusters(swendsen_wang_potts, model.n_variables, model.edges, bonds, positive, fields)
+    if model.n_states < 2 or np.ptp(fields, axis=1).any():
+        raise DomainError("method='wolff' of a Potts model needs two colours or more and no fields: use swendsen_wang")
+    return _clusters(wolff_potts, model.n_variables, model.edges, bonds, positive, model.n_states)
 
-    def run(x, out, begin, burn_in, thin, seed, first):
-        for c in range(len(x)):
-            kernel(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
 
-    return run, 1
+def _clusters(kernel: Any, n: int, edges: np.ndarray, bonds: np.ndarray, positive: np.ndarray, *more: Any) -> Run:
+    """Swendsen and Wang's kernels take edges, Wolff's the neighbours of each site."""
+    if kernel in (swendsen_wang_chain, swendsen_wang_potts):
+        return one_by_one(kernel, np.ascontiguousarray(edges), bonds, positive, *more)
+    graph = Neighbours.of(n, edges)
+    return one_by_one(kernel, graph.indptr, graph.neighbours, bonds[graph.edge], positive[graph.edge], *more)

@@ -7,6 +7,7 @@ from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.graphical.samplers.colouring_kernels import two_colours
 from cumulant.graphical.samplers.coupling_kernels import monotone_past
 from cumulant.graphical.samplers.gibbs import IsingArrays
+from cumulant.sampling.chains import require_counts
 from cumulant.threads import in_parts
 
 __all__ = ["ferromagnetic_signs", "perfect_draws"]
@@ -59,10 +60,9 @@ def perfect_draws(
     NotConvergedError
         Where chains begun `max_sweeps` before have not met: couplings too strong for single-site updates.
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ValueError(f"n must be a whole number that is not negative; got {n!r}")
-    if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int | np.integer) or not 1 <= max_sweeps < 2**32:
-        raise ValueError(f"max_sweeps must be a whole number from 1 to 2**32 - 1; got {max_sweeps!r}")
+    require_counts(n=(n, 0), max_sweeps=(max_sweeps, 1))
+    if max_sweeps >= 2**32:
+        raise ValueError(f"max_sweeps must be below 2**32; got {max_sweeps!r}")
     signs = ferromagnetic_signs(arrays.n, arrays.edges, arrays.couplings)
     graph = Neighbours.of(arrays.n, arrays.edges)
     out, sweeps = np.empty((n, arrays.n), np.int8), np.zeros(n, np.int64)

@@ -42,4 +42,4 @@ def monotone_past(out, sweeps, indptr, neighbours, couplings, fields, most, seed
                 met &= low[i] == high[i]
             sweeps[d] = back if met else 0
             back *= 2
-        keep(out, d, low)
+        keep(out, low, d + 1, 1)

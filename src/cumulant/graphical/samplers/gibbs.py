@@ -1,7 +1,8 @@
 """Single-site Gibbs sampling: models as flat arrays, and chains side by side on threads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,13 @@ from cumulant.graphical.samplers.gibbs_kernels import (
 from cumulant.graphical.structure import Structure
 from cumulant.threads import in_parts
 
-__all__ = ["IsingArrays", "Neighbours", "TableArrays", "ising_gibbs", "random_scan", "table_gibbs"]
+__all__ = ["LANES", "IsingArrays", "Run", "TableArrays", "ising_gibbs", "one_by_one", "random_scan", "table_gibbs"]
 
-_LANES = 16  # chains that share vector instructions; the answer does not depend on it
+LANES = 16  # chains that share vector instructions; the answer does not depend on it
+
+# ``run(x, out, begin, burn_in, thin, seed, first)`` advances the states ``x`` (chains, n) of the chains numbered from
+# `first`, in place, from sweep `begin` on, and fills the draws `out` (chains, draws, n).
+Run = Callable[[np.ndarray, np.ndarray, int, int, int, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,15 @@ class IsingArrays:
     @classmethod
     def of(cls, model: Any) -> "IsingArrays":
         """From an `Ising` model and its evidence."""
-        evidence, n = model.evidence, model.n_variables
+        given = np.zeros(model.n_variables)
+        for v, spin in model.evidence.items():
+            given[v] = spin
         fields, edges, couplings = np.array(model.fields), model.edges, model.couplings
-        free = np.array([v for v in range(n) if v not in evidence], dtype=np.int64) if evidence else np.arange(n)
-        if evidence:
-            given = np.zeros(n)
-            given[list(evidence)] = list(evidence.values())
-            for one, other in ((0, 1), (1, 0)):
-                np.add.at(fields, edges[:, one], couplings * given[edges[:, other]])
-            inside = (given[edges] == 0).all(axis=1)
-            number = np.cumsum(given == 0) - 1
-            fields, edges, couplings = fields[free], number[edges[inside]], couplings[inside]
-        return cls(fields, edges, couplings, free)
+        for one, other in ((0, 1), (1, 0)):
+            np.add.at(fields, edges[:, one], couplings * given[edges[:, other]])
+        free, inside = np.flatnonzero(given == 0), (given[edges] == 0).all(axis=1)
+        number = np.cumsum(given == 0) - 1
+        return cls(fields[free], number[edges[inside]], couplings[inside], free)
 
     @property
     def n(self) -> int:
@@ -52,9 +54,8 @@ class IsingArrays:
         return self.free.size
 
 
-@dataclass(frozen=True)
-class TableArrays:
-    """Tables with, for each variable, the factors it is in and its stride in their tables."""
+class TableArrays(NamedTuple):
+    """Tables with, for each variable, the factors it is in and its stride in their tables: what kernels take."""
 
     sizes: np.ndarray
     starts: np.ndarray
@@ -92,20 +93,6 @@ class TableArrays:
             structure.table_starts[:-1].copy(),
         )
 
-    def flat(self) -> tuple[np.ndarray, ...]:
-        """The arrays in the order in which kernels take them."""
-        return (
-            self.sizes,
-            self.starts,
-            self.factors,
-            self.strides,
-            self.scope_starts,
-            self.scopes,
-            self.scope_strides,
-            self.tables,
-            self.origin,
-        )
-
 
 def random_scan(
     spins: np.ndarray,
@@ -116,14 +103,13 @@ def random_scan(
     *,
     seed: int,
     first_step: int = 0,
-    sites: np.ndarray | None = None,
     n_jobs: int | None = None,
 ) -> None:
     """`steps` random-scan Gibbs updates of every row of `spins` ``(chains, n)``, int8 of -1 and +1, in place.
 
-    Each update draws one site uniformly (from `sites`, all without it) and then its spin given the rest. Rows are
-    independent chains; row ``c`` depends on (`seed`, ``c``) only, whatever `n_jobs`. A second call with `first_step`
-    where the first ended continues the same run.
+    Each update draws one site uniformly and then its spin given the rest. Rows are independent chains; row ``c``
+    depends on (`seed`, ``c``) only, whatever `n_jobs`. A second call with `first_step` where the first ended continues
+    the same run.
 
     Examples
     --------
@@ -135,8 +121,7 @@ def random_scan(
     if spins.dtype != np.int8 or spins.ndim != 2 or not spins.flags.c_contiguous:
         raise ValueError(f"spins must be a C-ordered int8 array (chains, n); got {spins.dtype} {spins.shape}")
     along, fields = np.ascontiguousarray(couplings, np.float64)[graph.edge], np.ascontiguousarray(fields, np.float64)
-    sites = np.arange(fields.size) if sites is None else np.ascontiguousarray(sites, np.int64)
-    arrays = (sites, graph.indptr, graph.neighbours, along, fields)
+    arrays = (graph.indptr, graph.neighbours, along, fields)
 
     def work(first, last):
         ising_random_scan(spins[first:last], *arrays, steps, seed, first, first_step)
@@ -144,40 +129,41 @@ def random_scan(
     in_parts(work, spins.shape[0], n_jobs)
 
 
-def ising_gibbs(arrays: IsingArrays, method: str, n_chains: int):
-    """The chains of an Ising model: a function ``run(x, out, begin, burn_in, thin, seed, first)`` and the number of
-    chains it is best called with.
-
-    `x` are the states ``(chains, n)`` before sweep `begin`, changed in place; `out` has room for the draws, ``(chains,
-    draws, n)``; `first` is the number of the first chain.
-    """
+def ising_gibbs(arrays: IsingArrays, scan: str) -> Run:
+    """Sweeps over the spins of an Ising model; many chains at once share vector instructions."""
     graph = Neighbours.of(arrays.n, arrays.edges)
-    order = _order(arrays.n, arrays.edges, method)
-    flat = (order, graph.indptr, graph.neighbours, arrays.couplings[graph.edge], arrays.fields)
-    one_by_one = ising_random_chain if method == "random" else ising_scan
+    flat = (graph.indptr, graph.neighbours, arrays.couplings[graph.edge], arrays.fields)
+    if scan == "random":
+        return one_by_one(ising_random_chain, *flat)
+    flat = (_order(arrays.n, arrays.edges, scan), *flat)
+    single = one_by_one(ising_scan, *flat)
 
     def run(x, out, begin, burn_in, thin, seed, first):
-        if method != "random" and len(x) >= _LANES // 2:
-            lanes = np.ascontiguousarray(x.T)
-            ising_scan_lanes(lanes, out, *flat, begin, burn_in, thin, seed, first)
-            x[:] = lanes.T
-            return
-        for c in range(len(x)):
-            one_by_one(x[c], out[c], *flat, begin, burn_in, thin, seed, first + c)
+        if len(x) < LANES // 2:
+            return single(x, out, begin, burn_in, thin, seed, first)
+        lanes = np.ascontiguousarray(x.T)
+        ising_scan_lanes(lanes, out, *flat, begin, burn_in, thin, seed, first)
+        x[:] = lanes.T
+        return None
 
-    return run, _LANES if n_chains >= _LANES else 1
+    return run
 
 
-def table_gibbs(structure: Structure, tables: np.ndarray, method: str):
+def table_gibbs(structure: Structure, tables: np.ndarray, scan: str) -> Run:
     """The same for general tables; the states are 0, 1, 2, ... in int64."""
-    order, flat = _order(structure.n_variables, structure.edges, method), TableArrays.of(structure, tables).flat()
+    order = _order(structure.n_variables, structure.edges, scan)
+    return one_by_one(table_chain, order, scan == "random", TableArrays.of(structure, tables))
+
+
+def one_by_one(kernel: Any, *arguments: Any) -> Run:
+    """Chains that a kernel advances each on its own."""
 
     def run(x, out, begin, burn_in, thin, seed, first):
         for c in range(len(x)):
-            table_chain(x[c], out[c], order, method == "random", *flat, begin, burn_in, thin, seed, first + c)
+            kernel(x[c], out[c], *arguments, begin, burn_in, thin, seed, first + c)
 
-    return run, 1
+    return run
 
 
-def _order(n: int, edges: np.ndarray, method: str) -> np.ndarray:
-    return np.argsort(colouring(n, edges), kind="stable") if method == "chromatic" else np.arange(n)
+def _order(n: int, edges: np.ndarray, scan: str) -> np.ndarray:
+    return np.argsort(colouring(n, edges), kind="stable") if scan == "chromatic" else np.arange(n)

@@ -6,6 +6,7 @@ off by at most about 2^-22. The draws are not those of the compiled kernels: ano
 
 import functools
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,18 +16,16 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.samplers.chains import CompiledSampler, DiscreteSampler, Program
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
-from cumulant.sampling.chains import require_counts
-from cumulant.sampling.draws import Draws
 
-__all__ = ["coloured_gibbs", "lattice_gibbs"]
+__all__ = ["ColouredGibbs", "LatticeGibbs", "UniformTorus"]
 
 
-def coloured_gibbs(
-    model: Ising, n: int, *, chains: int = 64, burn_in: int = 1000, thin: int = 1, rng: Any = None
-) -> Draws:
-    """`n` draws of each of many chains of an Ising model on any graph, one colour of a colouring at a time.
+@dataclass(frozen=True)
+class ColouredGibbs(DiscreteSampler):
+    """Sweeps of an Ising model on any graph, one colour of a colouring after the other, for many chains at once.
 
     The spins are sorted by colour, so that a colour is a slice; neighbours are padded to the largest degree of their
     colour. Chains are the last axis: one gather serves them all. Stationary at the model; a sweep over colours in order
@@ -34,143 +33,156 @@ def coloured_gibbs(
 
     Examples
     --------
+    >>> from cumulant import sampling
     >>> from cumulant.graphical import grid
     >>> model = Ising(grid(3, 3), 0.3, 0.1).given({4: -1})
-    >>> draws = coloured_gibbs(model, 50, chains=200, burn_in=50, rng=0)
+    >>> draws = sampling.sample(ColouredGibbs(), model, 50, chains=200, burn_in=50, rng=0)
     >>> bool(np.abs(draws.mean() - model.mean()[:9]).max() < 0.05), bool((draws.values[:, :, 4] == -1).all())
     (True, True)
     """
-    if not isinstance(model, Ising):
-        raise DomainError(f"coloured_gibbs is for Ising models; got {type(model).__name__}")
-    n, chains, burn_in, thin = _sizes(n, chains, burn_in, thin)
-    arrays, number = IsingArrays.of(model), randomness.seed(rng)
-    graph, colours = Neighbours.of(arrays.n, arrays.edges), colouring(arrays.n, arrays.edges)
-    order = np.argsort(colours, kind="stable")
-    place = np.argsort(order)
-    along, degrees = arrays.couplings[graph.edge], np.diff(graph.indptr)
-    classes, ends = [], np.concatenate([[0], np.cumsum(np.bincount(colours))]).tolist()
-    for first, last in itertools.pairwise(ends):
-        sites = order[first:last]
-        width = int(degrees[sites].max(initial=0))
-        column = np.arange(width)
-        at = np.minimum(graph.indptr[sites][:, None] + column, max(len(along) - 1, 0))
-        there = column < degrees[sites][:, None]
-        if width:
-            others = np.where(there, place[graph.neighbours[at]], 0).astype(np.int32)
-            weights = np.where(there, along[at], 0.0).astype(np.float32)
-        else:
-            others, weights = np.zeros((last - first, 0), np.int32), np.zeros((last - first, 0), np.float32)
-        classes.append((others, weights, arrays.fields[sites].astype(np.float32)))
-    evidence = model.evidence
-    found = _run_coloured(classes, randomness.key(number), chains, n, burn_in, thin)
-    values = np.empty((chains, n, model.n_variables), np.int8)
-    values[:, :, arrays.free] = np.asarray(found).transpose(2, 0, 1)[:, :, place]
-    for v, x in evidence.items():
-        values[:, :, v] = x
-    return Draws(values, "coloured_jax", {"seed": number, "burn_in": burn_in, "thin": thin})
+
+    def program(self, model: Any, chains: int) -> Program:
+        """The sweeps of a model."""
+        if not isinstance(model, Ising):
+            raise DomainError(f"ColouredGibbs is for Ising models; got {type(model).__name__}")
+        arrays = IsingArrays.of(model)
+        graph, colours = Neighbours.of(arrays.n, arrays.edges), colouring(arrays.n, arrays.edges)
+        order = np.argsort(colours, kind="stable")
+        place = np.argsort(order)
+        along, degrees = np.append(arrays.couplings[graph.edge], 0.0), np.diff(graph.indptr)
+        beside = np.append(place[graph.neighbours], 0)  # the last entries stand for no neighbour
+        classes = []
+        for first, last in itertools.pairwise([0, *np.cumsum(np.bincount(colours)).tolist()]):
+            sites = order[first:last]
+            column = np.arange(int(degrees[sites].max()))
+            at = np.where(column < degrees[sites][:, None], graph.indptr[sites][:, None] + column, -1)
+            classes.append((beside[at].astype(np.int32), *map(np.float32, (along[at], arrays.fields[sites]))))
+
+        def run(x, out, begin, burn_in, thin, seed, first):
+            last, found = _coloured(
+                classes, x[:, order].T, randomness.key(seed), *map(np.uint32, (begin, burn_in, thin)), out.shape[1]
+            )
+            x[:], out[:] = np.asarray(last).T[:, place], np.asarray(found).transpose(2, 0, 1)[:, :, place]
+
+        return Program(run, arrays.free, group=chains)
 
 
-@functools.partial(jax.jit, static_argnames=("chains", "n"))
-def _run_coloured(classes, key, chains, n, burn_in, thin):
-    total = sum(fields.shape[0] for _, _, fields in classes)
-
+@functools.partial(jax.jit, static_argnames=("n",))
+def _coloured(classes, x, key, begin, burn_in, thin, n):
     def sweep(x, key):
         first = 0
-        for colour, (others, weights, fields) in enumerate(classes):
+        for others, weights, fields in classes:
             h = fields[:, None] + (weights[:, :, None] * x[others].astype(jnp.float32)).sum(axis=1)
-            drawn = _spins(h, jax.random.fold_in(key, colour))
-            x = x.at[first : first + fields.shape[0]].set(drawn)
-            first += fields.shape[0]
+            x = x.at[first : first + fields.size].set(_spins(h, key, first))
+            first += fields.size
         return x
 
-    return _draws(sweep, (total, chains), key, n, burn_in, thin)
+    return _sweeps(sweep, x, key, begin, burn_in, thin, n)
 
 
-def lattice_gibbs(
-    rows: int,
-    columns: int,
-    coupling: float,
-    field: float = 0.0,
-    n: int = 1,
-    *,
-    chains: int = 1,
-    burn_in: int = 1000,
-    thin: int = 1,
-    rng: Any = None,
-) -> Draws:
-    """`n` draws of each chain of the Ising model on ``torus(rows, columns)`` with one coupling and one field.
+@dataclass(frozen=True)
+class UniformTorus:
+    """The Ising model on ``torus(rows, columns)`` with one coupling and one field: a target of `LatticeGibbs`.
 
-    The two colours of the chequerboard are kept apart, and neighbours are shifts of the other colour: no gather. Rows
-    and columns must be even, and at least 4. Draws are ``(chains, n, rows * columns)``.
+    Rows and columns must be even, and at least 4. It has no list of edges, so that it may be large.
+    """
+
+    rows: int
+    columns: int
+    coupling: float
+    field: float = 0.0
+
+    def __post_init__(self):
+        for name, value in (("rows", self.rows), ("columns", self.columns)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 4 or value % 2:
+                raise ValueError(f"{name} must be an even number from 4 on; got {value!r}")
+        if not (np.isfinite(self.coupling) and np.isfinite(self.field)):
+            raise ValueError(f"coupling and field must be finite; got {self.coupling} and {self.field}")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """One vector ``x`` of spins, row after row."""
+        return {"x": (self.rows * self.columns,)}
+
+    def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
+        """Where chains begin: at the spins `start`, one for all or one each, or at uniform ones."""
+        n = self.rows * self.columns
+        if start is None:
+            draws = [np.random.default_rng([seed, c]).integers(0, 2, n, dtype=np.int8) for c in range(chains)]
+            return 2 * np.stack(draws) - 1
+        start = np.asarray(start)
+        if start.shape not in ((n,), (chains, n)) or not np.isin(start, (-1, 1)).all():
+            raise ValueError(f"start must be spins -1 and +1 of shape ({n},) or ({chains}, {n}); got {start.shape}")
+        return np.broadcast_to(start, (chains, n)).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class LatticeGibbs(CompiledSampler):
+    """Sweeps of a `UniformTorus`, one colour of the chequerboard after the other.
+
+    The two colours are kept apart, and neighbours are shifts of the other colour: no gather.
 
     Examples
     --------
-    >>> lattice_gibbs(4, 6, 0.2, n=50, chains=400, burn_in=50, rng=0).values.shape
+    >>> from cumulant import sampling
+    >>> sampling.sample(LatticeGibbs(), UniformTorus(4, 6, 0.2), 50, chains=400, burn_in=50, rng=0).values.shape
     (400, 50, 24)
     """
-    for name, value in (("rows", rows), ("columns", columns)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 4 or value % 2:
-            raise ValueError(f"{name} must be an even number from 4 on; got {value!r}")
-    if not (np.isfinite(coupling) and np.isfinite(field)):
-        raise ValueError(f"coupling and field must be finite; got {coupling} and {field}")
-    n, chains, burn_in, thin = _sizes(n, chains, burn_in, thin)
-    number = randomness.seed(rng)
-    found = np.asarray(
-        _run_lattice(
-            np.float32(coupling), np.float32(field), randomness.key(number), rows, columns, chains, n, burn_in, thin
-        )
-    )  # (draws, colour, rows, columns / 2, chains)
-    values = np.empty((chains, n, rows, columns), np.int8)
-    for colour in (0, 1):
-        for parity in (0, 1):  # of the row
-            some = found[:, colour, parity::2].transpose(3, 0, 1, 2)
-            values[:, :, parity::2, (parity + colour) % 2 :: 2] = some
-    settings = {"seed": number, "burn_in": burn_in, "thin": thin}
-    return Draws(values.reshape(chains, n, rows * columns), "lattice_jax", settings)
+
+    def program(self, torus: UniformTorus, chains: int) -> Program:
+        """The sweeps of a torus."""
+        rows, columns, half = torus.rows, torus.columns, torus.columns // 2
+        # The site of each entry of (colour, row, half of the columns), and the entry of each site.
+        row, column = np.arange(rows)[:, None], 2 * np.arange(half)
+        sites = np.stack([row * columns + column + (row + colour) % 2 for colour in (0, 1)]).ravel()
+        place = np.argsort(sites)
+
+        def run(x, out, begin, burn_in, thin, seed, first):
+            packed = x[:, sites].reshape(len(x), 2, rows, half)
+            numbers = (np.float32(torus.coupling), np.float32(torus.field))
+            last, found = _lattice(
+                packed, *numbers, randomness.key(seed), *map(np.uint32, (begin, burn_in, thin)), out.shape[1]
+            )
+            x[:] = np.asarray(last).reshape(x.shape)[:, place]
+            out[:] = np.asarray(found).swapaxes(0, 1).reshape(out.shape)[:, :, place]
+
+        return Program(run, np.arange(rows * columns), group=chains)
 
 
-@functools.partial(jax.jit, static_argnames=("rows", "columns", "chains", "n"))
-def _run_lattice(coupling, field, key, rows, columns, chains, n, burn_in, thin):
-    even_row = (jnp.arange(rows) % 2 == 0)[:, None, None]
+@functools.partial(jax.jit, static_argnames=("n",))
+def _lattice(x, coupling, field, key, begin, burn_in, thin, n):
+    even_row = (jnp.arange(x.shape[2]) % 2 == 0)[:, None]
 
     def sweep(x, key):
         for colour in (0, 1):
-            other = x[1 - colour]
-            left, right = jnp.roll(other, 1, axis=1), jnp.roll(other, -1, axis=1)
+            other = x[:, 1 - colour]
+            left, right = jnp.roll(other, 1, axis=2), jnp.roll(other, -1, axis=2)
             side = jnp.where(even_row == (colour == 0), left, right)  # the first column of the row is its own or not
-            total = other + side + jnp.roll(other, 1, axis=0) + jnp.roll(other, -1, axis=0)
+            total = other + side + jnp.roll(other, 1, axis=1) + jnp.roll(other, -1, axis=1)
             h = coupling * total.astype(jnp.float32) + field
-            x = x.at[colour].set(_spins(h, jax.random.fold_in(key, colour)))
+            x = x.at[:, colour].set(_spins(h, jax.random.fold_in(key, colour), 0))
         return x
 
-    return _draws(sweep, (2, rows, columns // 2, chains), key, n, burn_in, thin)
+    return _sweeps(sweep, x, key, begin, burn_in, thin, n)
 
 
-def _spins(h, key):
-    """+1 where ``u < 1 / (1 + exp(-2 h))``, else -1."""
-    u = jax.random.uniform(key, h.shape, jnp.float32)
+def _spins(h, key, first):
+    """+1 where ``u < 1 / (1 + exp(-2 h))``, else -1. Row ``r`` of ``h`` has the numbers of the key ``first + r``: rows
+    are sites or chains, and in both cases the numbers of a chain do not depend on how many chains there are.
+    """
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, first + jnp.arange(len(h), dtype=jnp.uint32))
+    u = jax.vmap(lambda each: jax.random.uniform(each, h.shape[1:], jnp.float32))(keys)
     return jnp.where(u < jax.nn.sigmoid(2.0 * h), 1, -1).astype(jnp.int8)
 
 
-def _draws(sweep, shape, key, n, burn_in, thin):
-    """From uniform spins: `burn_in` sweeps, then `n` states with `thin` sweeps before each."""
-    start, key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
-    x = jnp.where(jax.random.bernoulli(start, shape=shape), 1, -1).astype(jnp.int8)
+def _sweeps(sweep, x, key, begin, burn_in, thin, n):
+    """The last state, and `n` states with `thin` sweeps before each after `burn_in` of them."""
 
     def several(x, first, count):
-        return jax.lax.fori_loop(0, count, lambda t, y: sweep(y, jax.random.fold_in(key, first + t)), x)
-
-    x = several(x, 0, burn_in)
+        return jax.lax.fori_loop(jnp.uint32(0), count, lambda t, y: sweep(y, jax.random.fold_in(key, first + t)), x)
 
     def keep(x, k):
-        x = several(x, burn_in + k * thin, thin)
+        x = several(x, begin + burn_in + k * thin, thin)
         return x, x
 
-    return jax.lax.scan(keep, x, jnp.arange(n, dtype=jnp.int32))[1]
-
-
-def _sizes(n, chains, burn_in, thin) -> tuple[int, int, int, int]:
-    require_counts(n=(n, 1), chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
-    if burn_in + n * thin >= 2**31:
-        raise ValueError(f"burn_in + n * thin must be below 2**31 sweeps; got {burn_in + n * thin}")
-    return int(n), int(chains), int(burn_in), int(thin)
+    return jax.lax.scan(keep, several(x, begin, burn_in), jnp.arange(n, dtype=jnp.uint32))

@@ -16,6 +16,7 @@ from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import philox, uniform, uniform_pair
 
 __all__ = [
+    "draw",
     "ising_random_chain",
     "ising_random_scan",
     "ising_scan",
@@ -23,8 +24,10 @@ __all__ = [
     "keep",
     "largest",
     "logistic_noise",
+    "random_words",
     "table_chain",
-    "table_conditional",
+    "table_random_scan",
+    "table_update",
 ]
 
 _LARGEST = 700.0  # exp of more is not finite, and the probability is already 1 or 0 to the last bit
@@ -34,17 +37,10 @@ _TO_UNIT = 1.0 / 8589934592.0  # 2**-33
 
 
 @kernel
-def _four(seed, chain, sweep, block):
-    """The words of (seed, chain, sweep, block); the second key of the counter keeps them apart from `uniform_pair`."""
-    s = np.uint64(seed)
-    return philox(
-        np.uint64(block) & _MASK,
-        np.uint64(sweep) & _MASK,
-        np.uint64(chain) & _MASK,
-        np.uint64(1),
-        s & _MASK,
-        s >> _SHIFT,
-    )
+def random_words(seed, chain, sweep, block, stream):
+    """Four words of 32 random bits for (seed, chain, sweep, block); those of `uniform_pair` have the stream 0."""
+    s, c, t, b = np.uint64(seed), np.uint64(chain), np.uint64(sweep), np.uint64(block)
+    return philox(b & _MASK, t & _MASK, c & _MASK, np.uint64(stream), s & _MASK, s >> _SHIFT)
 
 
 @kernel
@@ -55,10 +51,14 @@ def _logistic(word):
 
 
 @kernel
-def keep(out, row, x):
-    """``out[row] = x``. (Assignment to a slice compiles a message for wrong shapes, which takes a second.)"""
-    for i in range(x.size):
-        out[row, i] = x[i]
+def keep(out, x, done, thin):
+    """Put ``x`` into the next row of `out` where `done`, the sweeps since the burn-in, is a multiple of `thin`.
+
+    (Assignment to a slice compiles a message for wrong shapes, which takes a second.)
+    """
+    if done > 0 and done % thin == 0:
+        for i in range(x.size):
+            out[done // thin - 1, i] = x[i]
 
 
 @kernel
@@ -78,7 +78,7 @@ def logistic_noise(out, first, size, seed, chain, sweep):
     Four positions share one call of the generator: position ``p`` has word ``p % 4`` of the block ``p // 4``.
     """
     for k in range((size + 3) // 4):
-        w0, w1, w2, w3 = _four(seed, chain, sweep, first // 4 + k)
+        w0, w1, w2, w3 = random_words(seed, chain, sweep, first // 4 + k, 1)
         out[4 * k] = _logistic(w0)
         out[4 * k + 1] = _logistic(w1)
         out[4 * k + 2] = _logistic(w2)
@@ -103,9 +103,7 @@ def ising_scan(x, out, order, indptr, neighbours, couplings, fields, begin, burn
                 for e in range(indptr[i], indptr[i + 1]):
                     h += couplings[e] * x[neighbours[e]]
                 x[i] = 1 if h > noise[k] else -1
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
@@ -119,7 +117,7 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin
         for p in range(n):
             if p % 4 == 0:
                 for c in range(lanes):
-                    w0, w1, w2, w3 = _four(seed, first_chain + c, sweep, p // 4)
+                    w0, w1, w2, w3 = random_words(seed, first_chain + c, sweep, p // 4, 1)
                     noise[0, c] = _logistic(w0)
                     noise[1, c] = _logistic(w1)
                     noise[2, c] = _logistic(w2)
@@ -141,20 +139,19 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin
 
 
 @kernel
-def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps, seed, first_chain, first_step):
-    """`steps` updates of each row of `spins` (int8, -1 and +1), in place: a site drawn uniformly from `sites` gets a
-    new value from its conditional distribution, ``P(x_i = 1 | rest) = 1 / (1 + exp(-2 h))``, ``h = h_i + sum J_ij
-    x_j``.
+def ising_random_scan(spins, indptr, neighbours, couplings, fields, steps, seed, first_chain, first_step):
+    """`steps` updates of each row of `spins` (int8, -1 and +1), in place: a site drawn uniformly gets a new value
+    from its conditional distribution, ``P(x_i = 1 | rest) = 1 / (1 + exp(-2 h))``, ``h = h_i + sum J_ij x_j``.
 
     Row ``c`` is the chain ``first_chain + c``; its updates are those numbered from `first_step` on, so that several
     calls continue one run.
     """
-    n = sites.size
+    n = fields.size
     for c in range(spins.shape[0]):
         x = spins[c]
         for t in range(steps):
             where, u = uniform_pair(seed, first_chain + c, first_step + t, 0)
-            i = sites[int(where * n)]
+            i = int(where * n)
             h = fields[i]
             for e in range(indptr[i], indptr[i + 1]):
                 h += couplings[e] * x[neighbours[e]]
@@ -162,35 +159,22 @@ def ising_random_scan(spins, sites, indptr, neighbours, couplings, fields, steps
 
 
 @kernel
-def ising_random_chain(x, out, sites, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
+def ising_random_chain(x, out, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """One chain of `ising_random_scan`, a sweep being as many updates as there are sites; draws as in `ising_scan`."""
-    n, one = sites.size, x.reshape(1, x.size)
+    n, one = x.size, x.reshape(1, x.size)
     done = begin * n
     for k in range(-1, out.shape[0]):
         steps = (burn_in if k < 0 else thin) * n
-        ising_random_scan(one, sites, indptr, neighbours, couplings, fields, steps, seed, chain, done)
+        ising_random_scan(one, indptr, neighbours, couplings, fields, steps, seed, chain, done)
         done += steps
-        if k >= 0:
-            keep(out, k, x)
+        keep(out, x, k + 1, 1)
 
 
 @kernel
-def table_conditional(
-    scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
-):
-    """Put ``P(x_v = k | rest)``, not divided by its sum (which is returned), into ``scores[:size]``.
-
-    The factors of ``v`` are ``factors[starts[v] : starts[v + 1]]``, in whose tables ``v`` has these `strides`.
+def draw(scores, size, u):
+    """The state that the uniform number `u` picks, with probability in proportion to ``exp(scores[:size])``, which are
+    overwritten. A score of -inf is a state that is never picked.
     """
-    for k in range(size):
-        scores[k] = 0.0
-    for a in range(starts[v], starts[v + 1]):
-        f, stride = factors[a], strides[a]
-        at = origin[f] - x[v] * stride
-        for b in range(scope_starts[f], scope_starts[f + 1]):
-            at += scope_strides[b] * x[scopes[b]]
-        for k in range(size):
-            scores[k] += tables[at + k * stride]
     top = scores[0]
     for k in range(1, size):
         top = max(top, scores[k])
@@ -198,35 +182,38 @@ def table_conditional(
     for k in range(size):
         scores[k] = fast_exp(scores[k] - top)
         total += scores[k]
-    return total
+    u, k = u * total, 0
+    while k < size - 1 and u >= scores[k]:
+        u -= scores[k]
+        k += 1
+    while scores[k] == 0.0:  # rounding at the far end: the last state that is possible
+        k -= 1
+    return k
 
 
 @kernel
-def table_chain(
-    x,
-    out,
-    order,
-    at_random,
-    sizes,
-    starts,
-    factors,
-    strides,
-    scope_starts,
-    scopes,
-    scope_strides,
-    tables,
-    origin,
-    begin,
-    burn_in,
-    thin,
-    seed,
-    chain,
-):
+def table_update(x, v, u, scores, t):
+    """Draw ``x[v]`` given the rest at the uniform number `u`; `t` are `TableArrays`, `scores` is scratch."""
+    size = t.sizes[v]
+    for k in range(size):
+        scores[k] = 0.0
+    for a in range(t.starts[v], t.starts[v + 1]):
+        f, stride = t.factors[a], t.strides[a]
+        at = t.origin[f] - x[v] * stride
+        for b in range(t.scope_starts[f], t.scope_starts[f + 1]):
+            at += t.scope_strides[b] * x[t.scopes[b]]
+        for k in range(size):
+            scores[k] += t.tables[at + k * stride]
+    x[v] = draw(scores, size, u)
+
+
+@kernel
+def table_chain(x, out, order, at_random, t, begin, burn_in, thin, seed, chain):
     """Gibbs sweeps over variables with any number of states: over `order` in order, or each time one of it at random.
 
     `x` holds states 0, 1, 2, ...; draws as in `ising_scan`.
     """
-    n, scores = order.size, np.empty(largest(sizes))
+    n, scores = order.size, np.empty(largest(t.sizes))
     for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
         for p in range(n):
             if at_random:
@@ -234,15 +221,25 @@ def table_chain(
                 v = order[int(where * n)]
             else:
                 v, u = order[p], uniform(seed, chain, sweep, p)
-            size = sizes[v]
-            total = table_conditional(
-                scores, x, v, size, starts, factors, strides, scope_starts, scopes, scope_strides, tables, origin
-            )
-            u, k = u * total, 0
-            while k < size - 1 and u >= scores[k]:
-                u -= scores[k]
-                k += 1
-            x[v] = k
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, x)
+            table_update(x, v, u, scores, t)
+        keep(out, x, sweep + 1 - begin - burn_in, thin)
+
+
+@kernel
+def table_random_scan(states, counts, t, steps, seed, first_chain):
+    """`steps` updates of each row of `states`, in place: a variable drawn uniformly gets a new state given the rest.
+
+    Row ``c`` is the chain ``first_chain + c``, whose update ``k`` is drawn by (seed, chain, k). The entry of each table
+    that a chain ends in is added to `counts`.
+    """
+    n, scores = t.sizes.size, np.empty(largest(t.sizes))
+    for c in range(states.shape[0]):
+        x = states[c]
+        for k in range(steps):
+            where, u = uniform_pair(seed, first_chain + c, k, 0)
+            table_update(x, int(where * n), u, scores, t)
+        for f in range(t.origin.size):
+            at = t.origin[f]
+            for b in range(t.scope_starts[f], t.scope_starts[f + 1]):
+                at += t.scope_strides[b] * x[t.scopes[b]]
+            counts[at] += 1

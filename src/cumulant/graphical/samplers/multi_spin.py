@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import DomainError
+from cumulant.graphical.samplers.gibbs import Run, one_by_one
 from cumulant.graphical.samplers.multi_spin_kernels import torus_chain
 
 __all__ = ["bernoulli_digits", "torus_gibbs"]
@@ -23,7 +24,7 @@ def bernoulli_digits(probability: float) -> tuple[np.uint64, float]:
     return np.uint64(whole), float(abs(whole / 2**_BITS - probability))
 
 
-def torus_gibbs(model: Any):
+def torus_gibbs(model: Any) -> tuple[Run, float]:
     """Chains of an Ising model on ``torus(rows, columns)`` with one coupling and no fields.
 
     Chequerboard heat bath: all sites of one colour, then all of the other, each spin from its conditional distribution
@@ -32,8 +33,8 @@ def torus_gibbs(model: Any):
     is returned as `bias` (one half is exact). Where even the rarest of them, ``1 / (1 + exp(8 |J|))``, is below 2^-20
     the relative error could pass three per cent, and the model is refused: ``|J|`` up to 1.73.
 
-    Returns the function ``run`` of `ising_gibbs`, how many chains it takes at a time, and `bias`. `DomainError` where
-    the model is not of this kind: rows must be even, columns a multiple of 128.
+    Returns the sweeps and `bias`. `DomainError` where the model is not of this kind: rows must be even, columns a
+    multiple of 128.
     """
     rows, columns = _shape(model)
     coupling = float(model.couplings[0])
@@ -45,12 +46,8 @@ def torus_gibbs(model: Any):
         )
     none_digits, none_error = bernoulli_digits(none)
     one_digits, one_error = bernoulli_digits(one)
-
-    def run(x, out, begin, burn_in, thin, seed, first):
-        for c in range(len(x)):
-            torus_chain(x[c], out[c], rows, columns, none_digits, one_digits, begin, burn_in, thin, seed, first + c)
-
-    return run, 1, max(none_error, one_error)
+    run = one_by_one(torus_chain, rows, columns, none_digits, one_digits)
+    return run, max(none_error, one_error)
 
 
 def _shape(model: Any) -> tuple[int, int]:

@@ -12,13 +12,12 @@ Philox at (seed, chain, sweep, word).
 
 import numpy as np
 
+from cumulant.graphical.samplers.gibbs_kernels import random_words
 from cumulant.kernels import kernel
-from cumulant.randomness_kernels import philox
 
 __all__ = ["pack", "torus_chain", "unpack"]
 
-_MASK, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
-_0, _1, _17, _23, _41, _45, _19, _63 = (np.uint64(k) for k in (0, 1, 17, 23, 41, 45, 19, 63))
+_0, _1, _17, _19, _23, _32, _41, _45, _63 = (np.uint64(k) for k in (0, 1, 17, 19, 23, 32, 41, 45, 63))
 
 
 @kernel
@@ -39,17 +38,9 @@ def _next(a, b, c, d):
 @kernel
 def _begin(states, seed, chain, sweep):
     """A state for each stream, from the counter (word, sweep, chain)."""
-    s = np.uint64(seed)
     for w in range(states.shape[1]):
         for half in range(2):
-            c0, c1, c2, c3 = philox(
-                np.uint64(w),
-                np.uint64(sweep) & _MASK,
-                np.uint64(chain) & _MASK,
-                np.uint64(2 + half),
-                s & _MASK,
-                s >> _32,
-            )
+            c0, c1, c2, c3 = random_words(seed, chain, sweep, w, 2 + half)
             states[2 * half, w] = (c0 << _32) | c1
             states[2 * half + 1, w] = (c2 << _32) | c3
 

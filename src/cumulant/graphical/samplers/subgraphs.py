@@ -1,16 +1,18 @@
 """The subgraphs world: a chain for ferromagnetic Ising models in a field that mixes in polynomial time."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cumulant import randomness, sampling
 from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.samplers.chains import CompiledSampler, Program
+from cumulant.graphical.samplers.gibbs import one_by_one
 from cumulant.graphical.samplers.subgraphs_kernels import spins_of_subgraphs, subgraph_chain
 from cumulant.sampling.draws import Draws
-from cumulant.threads import in_parts, side_by_side
+from cumulant.threads import in_parts
 
 __all__ = ["EdgeFlips", "SubgraphsWorld"]
 
@@ -86,18 +88,11 @@ class SubgraphsWorld:
         odd = self.odd(subgraphs)
         return np.where(present, of_edges, 0.0).sum(axis=-1) + np.where(odd, of_sites, 0.0).sum(axis=-1)
 
-    def sample(
-        self,
-        n: int = 1,
-        rng: Any = None,
-        *,
-        chains: int = 4,
-        burn_in: int = 1000,
-        thin: int = 1,
-        n_jobs: int | None = None,
-    ) -> Draws:
-        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one: `EdgeFlips`."""
-        return sampling.sample(EdgeFlips(n_jobs), self, n, rng=rng, chains=chains, burn_in=burn_in, thin=thin)
+    def sample(self, n: int = 1, rng: Any = None, *, n_jobs: int | None = None, **options: Any) -> Draws:
+        """`n` subgraphs of each chain, ``(chains, n, edges)`` of 0 and 1, begun at the empty one, by `EdgeFlips`;
+        options are those of `sampling.sample`.
+        """
+        return sampling.sample(EdgeFlips(n_jobs), self, n, rng=rng, **options)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -156,16 +151,8 @@ class SubgraphsWorld:
         return present
 
 
-class SubgraphChains(NamedTuple):
-    """Subgraphs, one for each chain, and the sweeps done."""
-
-    x: np.ndarray
-    sweeps: int
-    seed: int
-
-
 @dataclass(frozen=True)
-class EdgeFlips:
+class EdgeFlips(CompiledSampler):
     """Metropolis moves of a `SubgraphsWorld`: an edge drawn uniformly is added or removed.
 
     A sweep is as many moves as there are edges; each move does nothing with probability 1/2.
@@ -173,30 +160,7 @@ class EdgeFlips:
 
     n_jobs: int | None = None
 
-    backend: ClassVar[str] = "host"
-
-    def init(self, world: SubgraphsWorld, x0: Any, rng: Any) -> SubgraphChains:
-        """Chains at subgraphs ``(chains, edges)``."""
-        return SubgraphChains(np.array(x0, dtype=np.uint8), 0, randomness.seed(rng))
-
-    def step(self, world: SubgraphsWorld, state: SubgraphChains) -> SubgraphChains:
-        """One sweep of every chain, in place."""
-        return self.advance(world, state, 0, 1, 1)[0]
-
-    def advance(
-        self, world: SubgraphsWorld, state: SubgraphChains, n: int, burn_in: int, thin: int
-    ) -> tuple[SubgraphChains, np.ndarray]:
-        """``burn_in + n * thin`` sweeps in place, and the `n` draws of each chain."""
-        out = np.zeros((len(state.x), n, len(world.edges)), np.uint8)
-        flat = (world.edges, world._edge_weights, world._site_weights)
-
-        def work(c):
-            subgraph_chain(state.x[c], out[c], *flat, state.sweeps, burn_in, thin, state.seed, c)
-
-        if len(world.edges):
-            side_by_side(work, len(state.x), self.n_jobs)
-        return state._replace(sweeps=state.sweeps + burn_in + n * thin), out
-
-    def report(self, state: SubgraphChains) -> dict[str, float]:
-        """Nothing besides the seed."""
-        return {}
+    def program(self, world: SubgraphsWorld, chains: int) -> Program:
+        """The sweeps over the edges."""
+        run = one_by_one(subgraph_chain, world.edges, world._edge_weights, world._site_weights)
+        return Program(run, np.arange(len(world.edges)), spins=False)

@@ -39,9 +39,7 @@ def subgraph_chain(present, out, edges, edge_weights, site_weights, begin, burn_
                 present[e] ^= 1
                 odd[edges[e, 0]] ^= 1
                 odd[edges[e, 1]] ^= 1
-        done = sweep + 1 - begin - burn_in
-        if done > 0 and done % thin == 0:
-            keep(out, done // thin - 1, present)
+        keep(out, present, sweep + 1 - begin - burn_in, thin)
 
 
 @kernel
