@@ -1,12 +1,9 @@
 """Section 5.3 of the course: what momentum gains, its limit in continuous time, and where it loses."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.optim import (
     LBFGS,
     AcceleratedGradient,
@@ -18,19 +15,20 @@ from cumulant.optim import (
     rates,
 )
 from cumulant.optim import run as minimise
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Nesterov's acceleration: its rate, its differential equation, and strong convexity"
 SOURCE = "Peyré (2021), course notes on optimization for machine learning, section 5.3"
 _NOTES = "After a first run the step 1e-4 was added to those that follow the flow; the threshold stayed as it was."
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The 1/k^2 rate on a Laplacian, the flow that small steps follow, logistic regression, and a parabola."""
     laplacian, traces = _laplacian(300 if quick else 1000)
     flow, paths = _flow()
     claims = (laplacian, flow, _logistic(), _parabola())
-    pictures = () if output is None else (_draw(Path(output), traces, paths),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(traces, paths), _NOTES)
 
 
 def _laplacian(steps: int):
@@ -122,9 +120,7 @@ def _parabola() -> Claim:
     )
 
 
-def _draw(folder: Path, traces, paths) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(traces, paths):
     fig, (left, right) = figure(1, 2)
     fast, slow, bound = traces
     left.plot(slow.steps[1:], slow.value[1:], color=COLOURS[2], label="gradient descent")
@@ -139,4 +135,4 @@ def _draw(folder: Path, traces, paths) -> Path:
     right.plot(exact[:, 0], exact[:, 1], "--", color=COLOURS[6], label="flow")
     right.set(xlabel="$x_1$", ylabel="$x_2$", title="small steps follow the flow")
     legend(right)
-    return save(fig, folder / "acceleration.png")
+    return fig

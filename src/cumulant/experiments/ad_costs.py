@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.layers import (
     chain_cost,
     checkpoint_cost,
@@ -23,6 +22,7 @@ from cumulant.layers import (
     recurrent,
     sinkhorn,
 )
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.precision import float64
 
 TITLE = "Automatic differentiation: operations and memory of each mode, and three corrected formulas"
@@ -31,7 +31,8 @@ SOURCE = "Peyré (2021), course notes on optimization for machine learning, sect
 CHAINS = ((784, 100, 100, 10, 1), (100, 5, 200, 5, 100))
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Count, compile and compare; nothing here is random, `rng` is not used."""
     sizes = (10, 100, 1000) if quick else (10, 30, 100, 300, 1000, 3000, 10000)
     modes, ratios = _modes(sizes)
@@ -46,9 +47,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _transport(),
         _adjoint(),
     )
-    pictures = () if output is None else (_draw(Path(output), sizes, ratios),)
     notes = "Operations are counted on the jaxpr, memory is what the compiled program asks for. No times are measured."
-    return Report(claims, pictures, notes)
+    return Report(claims, lambda: _draw(sizes, ratios), notes)
 
 
 def _apply_chain(matrices, x):
@@ -257,14 +257,12 @@ def _adjoint() -> Claim:
     return Claim(
         "the discrete adjoint converges to the continuous one, which starts from the end: z(T) = grad L(x(T))",
         "z(0) = grad L (equation 65)",
-        f"Euler with 10, 100, 1000 steps: {', '.join(f'{f:.6f}' for f in found)}; exact {exact:.6f}; order {order:.2f}",
+        f"Euler with 10, 100, 1000 steps: {listed(found, '.6f')}; exact {exact:.6f}; order {order:.2f}",
         verdict(0.9 < order < 1.1, corrected=True),
     )
 
 
-def _draw(folder: Path, sizes, ratios) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(sizes, ratios):
     fig, (left, right) = figure(1, 2)
     inputs = [10 * p + 10 for p in sizes]
     left.loglog(inputs, ratios[1], "o-", color=COLOURS[1], label="forward mode")
@@ -282,4 +280,4 @@ def _draw(folder: Path, sizes, ratios) -> Path:
     right.loglog(lengths, lengths, ":", color=COLOURS[6], label="states without checkpoints")
     right.set(xlabel="steps $t$", title="checkpointing")
     legend(right)
-    return save(fig, folder / "ad-costs.png")
+    return fig

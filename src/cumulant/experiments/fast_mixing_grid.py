@@ -1,11 +1,8 @@
 """Learning a 4 x 4 Ising grid inside a fast-mixing set, with the printed and with the corrected schedule."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.graphical import (
     MCMC,
     FastMixing,
@@ -17,6 +14,7 @@ from cumulant.graphical import (
     learning_problem,
     plan_strongly_convex,
 )
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Maximum likelihood with Gibbs sampling in a fast-mixing set: a 4 x 4 Ising grid"
@@ -33,7 +31,8 @@ SET, L2, L, DELTA, EPS = FastMixing(0.2, "box"), 1.0, 10.0, 0.1, 2.0
 BETAS = (0.01, 0.9, 0.09)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Five draws of five random vectors; the exact optimum by elimination, and the whole path of both schedules."""
     draw, edges = generator(rng), grid(4, 4)
     mixing = SET.mixing(edges, 16)
@@ -51,8 +50,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             method = MCMC(delta=DELTA, plan=plan, smoothness=L)
             found = fit(data, Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw)
             runs[name].append(_path(problem, found.path, best))
-    pictures = () if output is None else (_draw(Path(output), runs),)
-    return Report(_claims(printed, corrected, runs), pictures, NOTES)
+    return Report(_claims(printed, corrected, runs), lambda: _draw(runs), NOTES)
 
 
 def _path(problem, path, best):
@@ -92,9 +90,7 @@ def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
     )
 
 
-def _draw(folder, runs):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(runs):
     fig, axes = figure(1, 3)
     for name, colour in (("printed", COLOURS[0]), ("corrected", COLOURS[1])):
         for k, (distance, gap, _, _) in enumerate(runs[name]):
@@ -111,4 +107,4 @@ def _draw(folder, runs):
     axes[2].plot([-0.2, 0.2], [-0.2, 0.2], color=COLOURS[6], linewidth=0.8)
     axes[2].set(xlabel="exact coupling", ylabel="learnt coupling", title="first draw: 24 couplings")
     legend(axes[2])
-    return save(fig, folder / "fast-mixing-grid.png")
+    return fig

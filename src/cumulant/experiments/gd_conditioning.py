@@ -1,14 +1,12 @@
 """Figures 9 and 10 of the course: what the conditioning of a quadratic does to gradient descent."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import ConjugateGradient, ExactLineSearch, GradientDescent, Objective, Quadratic, rates
 from cumulant.optim import run as minimise
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Gradient descent on quadratics: step sizes, conditioning, and the worst function"
@@ -21,7 +19,8 @@ def huber(x, slope):
     return jnp.where(size < slope, size**2 / 2, slope * size - slope**2 / 2)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The factor of one step by its size, the zig-zag, the cost of conditioning, and three rates."""
     generate = generator(rng)
     contraction, measured = _contraction()
@@ -29,8 +28,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     claims = (
         contraction, zigzag, _conditioning(), _conjugate(20 if quick else 100), _degenerate(generate, quick), _worst(),
     )  # fmt: skip
-    pictures = () if output is None else (_draw(Path(output), measured, paths),)
-    return Report(claims, pictures)
+    return Report(claims, lambda: _draw(measured, paths))
 
 
 def _iterates(solver, problem, x0, steps):
@@ -151,14 +149,12 @@ def _worst() -> Claim:
     return Claim(
         "for convex functions f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2), and a function attains it",
         "L |x_0 - x*|^2 / (2 (k + 1))",
-        "gap over the bound on a Huber function, k = 1, 10, 49: " + ", ".join(f"{ratio:.9f}" for ratio in ratios),
+        "gap over the bound on a Huber function, k = 1, 10, 49: " + listed(ratios, ".9f"),
         verdict(np.max(np.abs(np.array(ratios) - 1)) < 1e-9, corrected=True),
     )
 
 
-def _draw(folder: Path, measured, paths) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(measured, paths):
     fig, (left, right) = figure(1, 2)
     grid = np.linspace(-11, 11, 200)
     x, y = np.meshgrid(grid, np.linspace(-3, 3, 200))
@@ -174,4 +170,4 @@ def _draw(folder: Path, measured, paths) -> Path:
     right.axvline(2 / 11, ls="--", color=COLOURS[6], lw=1.0, label="$2/(L + \\mu)$")
     right.set(xlabel="step size $\\tau$", ylabel="factor of one step", title="contraction", ylim=(0.75, 1.05))
     legend(right)
-    return save(fig, folder / "gd-conditioning.png")
+    return fig

@@ -1,12 +1,10 @@
 """Section 6.4 of the course: which solution of ``A x = y`` a descent picks, and how its parametrisation decides it."""
 
 import itertools
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.geometry import Burg, Euclidean, Hypentropy, Power, Shannon
 from cumulant.optim import GradientDescent, LeastSquares, implicit_bias, small_start_limit
 from cumulant.optim import run as descend
@@ -19,6 +17,7 @@ from cumulant.optim.analysis.flows import (
     mirror_flow,
     reparametrised_flow,
 )
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Implicit bias: the solution that gradient descent, mirror flows and re-parameterised flows pick"
 SOURCE = "Peyré (2021), course notes on optimization for machine learning, sections 6.3 and 6.4"
@@ -29,7 +28,8 @@ SIGNED_A, SIGNED_Y = np.array([[1.0, -2.0, 0.5]]), np.array([1.0])
 SIGNED = LeastSquares(SIGNED_A, SIGNED_Y, reduction="sum")
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Flows and their predicted limits on two small systems; nothing here is random, `rng` is not used."""
     claims = (
         _plain(),
@@ -40,8 +40,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _signed(quick),
         _hadamard(),
     )
-    pictures = () if output is None else (_draw(Path(output)),)
-    return Report(claims, pictures)
+    return Report(claims, _draw)
 
 
 def _plain() -> Claim:
@@ -122,7 +121,7 @@ def _signed(quick: bool) -> Claim:
     return Claim(
         "with x = u^2 - v^2 the flow ends at the hypentropy projection, near the solution of least l1 norm",
         "least l1 norm for a small start",
-        f"({', '.join(f'{v:.4g}' for v in flow.last)}): {error:.1e} from the projection, {near:.1g} from {sparse}; "
+        f"({listed(flow.last, '.4g')}): {error:.1e} from the projection, {near:.1g} from {sparse}; "
         f"u v conserved to {drift:.0e}",
         verdict(error < 1e-7 and near < (1e-2 if quick else 1e-3) and drift < 1e-2),
     )
@@ -141,9 +140,7 @@ def _hadamard() -> Claim:
     )
 
 
-def _draw(folder: Path) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw():
     fig, (left, right) = figure(1, 2)
     line = np.linspace(0, 1.2, 50)
     left.plot(line, (2 - line) / 2, color=COLOURS[6], linewidth=1, label="$x_1 + 2 x_2 = 2$")
@@ -173,4 +170,4 @@ def _draw(folder: Path) -> Path:
         title="the solution of least $\\ell^1$ norm has $x_1 = 0$",
     )
     legend(right)
-    return save(fig, folder / "implicit-bias.png")
+    return fig

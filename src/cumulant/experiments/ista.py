@@ -1,12 +1,9 @@
 """Sections 7.3 and 7.4 of the course: the Lasso by iterative soft thresholding."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from scipy.optimize import linprog, minimize_scalar
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import (
     L1,
     AcceleratedProximalGradient,
@@ -19,6 +16,7 @@ from cumulant.optim import (
     soft_threshold,
 )
 from cumulant.optim import run as minimise
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "The Lasso: soft thresholding, the rates of ISTA and FISTA, and small penalties"
@@ -29,13 +27,13 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The threshold, the two rates over random problems, steps beyond 1/L, and the limit of small penalties."""
     generate = generator(rng)
     rate, traces = _rates(generate, 5 if quick else 60)
     claims = (_threshold(), rate, _long_steps(), _small_penalties(generate))
-    pictures = () if output is None else (_draw(Path(output), traces),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(traces), _NOTES)
 
 
 def _objective(x, y, lam):
@@ -81,8 +79,7 @@ def _rates(generate, problems: int):
         "iterative soft thresholding: F(x_k) - F* <= |x_0 - x*|^2 / (2 tau k); accelerated: 2 |x_0 - x*|^2 / "
         "(tau (k + 1)^2)",
         "convergence for tau < 2 / |A|^2, no rate",
-        f"{problems} random problems 15 x 30, 60 steps: largest ratio to the bound "
-        + ", ".join(f"{name} {ratio:.3f}" for name, ratio in worst.items()),
+        f"{problems} random problems 15 x 30, 60 steps: largest ratio to the bound " + listed(worst, ".3f"),
         verdict(max(worst.values()) <= 1),
     )
     return claim, kept
@@ -129,16 +126,14 @@ def _small_penalties(generate) -> Claim:
         "as lam goes to zero the solutions approach the smallest in l1 norm among those of A x = y, with "
         "|A x - y| <= sqrt(2 lam R)",
         "|A x - y| <= lam R",
-        "lam = 0.1 to 1e-4: residual over the bound " + ", ".join(f"{ratio:.3f}" for ratio in ratios)
+        "lam = 0.1 to 1e-4: residual over the bound " + listed(ratios, ".3f")
         + f" (over the printed one up to {max(printed):.2f}); l1 norm over the least "
-        + ", ".join(f"{norm:.4f}" for norm in norms),
+        + listed(norms, ".4f"),
         verdict(good, corrected=True),
     )  # fmt: skip
 
 
-def _draw(folder: Path, traces) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(traces):
     fig, (left, right) = figure(1, 2)
     x = np.linspace(-0.8, 1.8, 300)
     for i, lam in enumerate((0.0, 0.5, 1.0, 1.5)):
@@ -152,4 +147,4 @@ def _draw(folder: Path, traces) -> Path:
         right.plot(found.steps, found.bound, "--", color=COLOURS[i], label=f"{name}, bound")
     right.set(xscale="log", yscale="log", xlabel="steps", ylabel="$F(x_k) - F^*$", title="a Lasso, 15 x 30")
     legend(right)
-    return save(fig, folder / "ista.png")
+    return fig

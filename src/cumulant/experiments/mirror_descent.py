@@ -1,14 +1,11 @@
 """Section 6.2 of the course: what mirror descent guarantees, and what the geometry of the simplex is worth."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
 from cumulant import families
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.geometry import Burg, Shannon
 from cumulant.geometry.projections import simplex
 from cumulant.optim import (
@@ -20,9 +17,8 @@ from cumulant.optim import (
     compare_with_rate,
     rates,
 )
-from cumulant.optim import (
-    run as descend,
-)
+from cumulant.optim import run as descend
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Mirror descent: its rates, and entropic against Euclidean steps on the simplex"
@@ -42,14 +38,14 @@ def weighted_fit(x, data):
     return jnp.sum(weights * (x / centre - jnp.log(x)))
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The 1/k and linear rates against runs, the simplex against projected gradients, a likelihood in one step."""
     generate = generator(rng)
     poisson, trace = _poisson(generate, 3 if quick else 20)
     ordering, curves = _simplex(generate, 400, 100)
     claims = (_smooth(generate), poisson, _linear(), _implicit(), ordering, _radius(generate), _likelihood(generate))
-    pictures = () if output is None else (_draw(Path(output), trace, curves),)
-    return Report(claims, pictures)
+    return Report(claims, lambda: _draw(trace, curves))
 
 
 def _smooth(generate) -> Claim:
@@ -198,9 +194,7 @@ def _likelihood(generate) -> Claim:
     )
 
 
-def _draw(folder: Path, found, curves) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(found, curves):
     fig, (left, right) = figure(1, 2)
     left.plot(found.steps, np.maximum(found.measured, 1e-16), color=COLOURS[0], label="$f(x_k) - f(x)$")
     left.plot(found.steps, found.bound, "--", color=COLOURS[1], label="$L\\,D(x|x_0)/k$")
@@ -215,4 +209,4 @@ def _draw(folder: Path, found, curves) -> Path:
         xscale="log", yscale="log", xlabel="steps", ylabel="$f(x_k)$", title=f"least squares on the simplex, d = {d}"
     )
     legend(right)
-    return save(fig, folder / "mirror-descent.png")
+    return fig

@@ -1,11 +1,8 @@
 """Learning the wrong model: fast-mixing maximum likelihood, pseudo-likelihood, contrastive divergence and trees."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.graphical import (
     MCMC,
     ContrastiveDivergence,
@@ -21,6 +18,7 @@ from cumulant.graphical import (
     project,
     random_scan,
 )
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator, seed
 
 TITLE = "A mis-specified Ising grid: likelihood in a fast-mixing set against its rivals"
@@ -46,7 +44,8 @@ NAMES = (
 )  # fmt: skip
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Two distributions on 4 x 4 by enumeration, and hidden spins on 20 x 20 by held-out likelihood."""
     draw = generator(rng)
     tables = {}
@@ -60,8 +59,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             each.append([float(np.exp(log_p) @ (log_p - m.log_prob(states))) for m in fits.values()])
         tables[distribution] = np.array(each)
     large = None if quick else _large(draw)
-    pictures = () if output is None else (_draw(Path(output), tables, large),)
-    return Report(_claims(tables, large), pictures, NOTES)
+    return Report(_claims(tables, large), lambda: _draw(tables, large), NOTES)
 
 
 def _all_states(n):
@@ -132,7 +130,7 @@ def _claims(tables, large):
     claims = []
     for distribution, each in tables.items():
         mean = dict(zip(NAMES, each.mean(axis=0), strict=True))
-        text = ", ".join(f"{name} {value:.4f}" for name, value in mean.items())
+        text = listed(mean, ".4f")
         kept = mean["likelihood in the set"]
         claims += [
             Claim(
@@ -166,16 +164,14 @@ def _claims(tables, large):
             Claim(
                 "20 x 20, hidden spins: a model that is certain to mix predicts better than the best tree",
                 "an argument, no numbers",
-                ", ".join(f"{name} {value:.2f}" for name, value in large.items()) + " nats an observation",
+                listed(large, ".2f") + " nats an observation",
                 verdict(ours > tree),
             )
         )
-    return tuple(claims)
+    return claims
 
 
-def _draw(folder, tables, large):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(tables, large):
     fig, axes = figure(1, 2 if large is None else 3)
     for ax, (distribution, each) in zip(axes, tables.items(), strict=False):
         ax.barh(NAMES, each.mean(axis=0), xerr=each.std(axis=0), color=COLOURS[0], height=0.6)
@@ -189,4 +185,4 @@ def _draw(folder, tables, large):
         axes[2].set(xlabel="held-out loss above the best, nats", title="20 x 20, hidden spins")
     for ax in axes[1:2]:
         ax.set_yticklabels([])
-    return save(fig, folder / "misspecified-ising.png")
+    return fig

@@ -1,11 +1,8 @@
 """A real binary table: digits on 4 x 4 blocks, learnt inside a fast-mixing set, and the posterior of missing halves."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.graphical import (
     MCMC,
     FastMixing,
@@ -17,6 +14,7 @@ from cumulant.graphical import (
     fit,
     grid,
 )
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Digits on 4 x 4 blocks: certified learning in a fast-mixing set, and the posterior of missing pixels"
@@ -44,7 +42,8 @@ NAMES = (
 )  # fmt: skip
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Learn, enumerate every fit, and condition on the upper half of held-out digits."""
     draw = generator(rng)
     train, test = _digits(draw)
@@ -56,8 +55,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         name: _scores(distribution, distributions["likelihood"], test) for name, distribution in distributions.items()
     }
     kl = [_kl(distributions[NAMES[1]], distributions[name]) for name in NAMES[2:4]]
-    pictures = () if output is None else (_draw(Path(output), table, distributions, test),)
-    return Report(_claims(certified, table, kl), pictures, NOTES)
+    return Report(_claims(certified, table, kl), lambda: _draw(table, distributions, test), NOTES)
 
 
 def _digits(draw):
@@ -131,15 +129,7 @@ def _posterior(distribution, x):
 
 def _claims(certified, table, kl):
     eps, promised, off, work = certified
-    held = {name: each[0] for name, each in table.items()}
-    half = {name: each[2] for name, each in table.items()}
-
-    def listed(column):
-        return ", ".join(f"{name} {each[column]:.4f}" for name, each in table.items())
-
-    def verdict(holds):
-        return verdict(holds)
-
+    held, kl_to_best, half = ({name: each[column] for name, each in table.items()} for column in range(3))
     return (
         Claim(
             "the certified distance to the optimum in the set holds",
@@ -156,7 +146,7 @@ def _claims(certified, table, kl):
         Claim(
             "held-out digits: likelihood is no worse than pseudo-likelihood",
             "an expectation: within 0.01 nats",
-            f"mean log-likelihood: {listed(0)}; KL(likelihood || fit): {listed(1)}",
+            f"mean log-likelihood: {listed(held, '.4f')}; KL(likelihood || fit): {listed(kl_to_best, '.4f')}",
             verdict(held["likelihood"] >= held["pseudo-likelihood"] - 0.01),
         ),
         Claim(
@@ -176,15 +166,13 @@ def _claims(certified, table, kl):
         Claim(
             "missing lower halves: the fit in the set is better than independent pixels",
             "an expectation",
-            f"mean log p(lower half | upper half): {listed(2)}",
+            f"mean log p(lower half | upper half): {listed(half, '.4f')}",
             verdict(half["likelihood in the set"] > half["independent"]),
         ),
     )
 
 
-def _draw(folder, table, distributions, test):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(table, distributions, test):
     shown = {"likelihood in the set": "in the set", "tree": "tree", "independent": "independent"}
     rows, count = ["digit", *shown], 6
     fig, axes = figure(len(rows), count + 3, width=11.5, height=5.0)
@@ -214,4 +202,4 @@ def _draw(folder, table, distributions, test):
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_title(f"{title}: nats below the best", fontsize=9)
     fig.suptitle("Posterior of the lower half (below the line) given the upper half", fontsize=11)
-    return save(fig, folder / "posterior-binary-table.png")
+    return fig

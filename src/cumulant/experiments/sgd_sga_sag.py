@@ -1,15 +1,13 @@
 """Figures 16 to 18 of the course: stochastic gradients against whole ones, averaged, and with a memory."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_classification
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import LBFGS, SAG, SGA, SGD, FiniteSum, InverseSqrt, InverseTime, LeastSquares, Logistic, Newton
 from cumulant.optim import run as minimise
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import seed
 
 TITLE = "Stochastic gradient descent, its average, and the stochastic average gradient"
@@ -28,7 +26,8 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The curves of the three methods and of gradient descent, the missing 1/n, and the simplest runs."""
     first = seed(rng)
     seeds = range(first, first + (2 if quick else 5))
@@ -49,8 +48,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _parabolas(first, 300 if quick else 2000),
         _first_step(),
     )
-    pictures = () if output is None else (_draw(Path(output), curves, descent),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(curves, descent), _NOTES)
 
 
 def _stand_in():
@@ -173,8 +171,7 @@ def _sensitivity(problem, best, number: int) -> Claim:
     return Claim(
         "averaging is less sensitive to its two settings: over a grid of 25 x 100 in (tau, k0)",
         "less sensitive",
-        "decades between the best and the worst after 10 passes: "
-        + ", ".join(f"{name} {value:.2f}" for name, value in spread.items()),
+        "decades between the best and the worst after 10 passes: " + listed(spread, ".2f"),
         verdict(spread["SGA"] < spread["SGD"]),
     )
 
@@ -211,9 +208,7 @@ def _first_step() -> Claim:
     )
 
 
-def _draw(folder: Path, curves, descent) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(curves, descent):
     fig, (left, right) = figure(1, 2)
     for axes, names, end in ((left, ("SGD",), 10), (right, tuple(curves), 30)):
         passes = np.arange(end + 1)
@@ -226,4 +221,4 @@ def _draw(folder: Path, curves, descent) -> Path:
         legend(axes)
     left.set(title="single gradients against whole ones")
     right.set(title="averaged, and with a memory", ylim=(1e-12, 1))
-    return save(fig, folder / "sgd-sga-sag.png")
+    return fig
