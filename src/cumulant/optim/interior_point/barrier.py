@@ -1,6 +1,6 @@
 """The logarithmic barrier, and the path of its minimisers."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +34,6 @@ class LogBarrier(Problem):
     problem: Any
     mu: Any
 
-    quadratic: ClassVar[bool] = False
-
     def __post_init__(self):
         if not isinstance(self.problem, ConstrainedProblem):
             raise TypeError(f"problem must be a ConstrainedProblem; got {type(self.problem).__name__}")
@@ -46,11 +44,6 @@ class LogBarrier(Problem):
     def shape(self) -> Any:
         """The shape of ``x``."""
         return self.problem.shape
-
-    @property
-    def smoothness(self) -> None:
-        """There is no such constant: the barrier is steep without limit."""
-        return
 
     @property
     def strong_convexity(self) -> float:

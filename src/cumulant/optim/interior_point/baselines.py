@@ -33,11 +33,12 @@ class NoisyState(NamedTuple):
     key: Any
 
 
+@dataclasses.dataclass(frozen=True)
 class _Noisy(Solver):
     """What the methods of this file share: a schedule, an oracle, a state."""
 
-    schedule: Any
-    gradients: Any
+    schedule: Any = dataclasses.field(default_factory=Harmonic)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
 
     backend: ClassVar[str] = "jax"
     every: ClassVar[int] = 100
@@ -76,9 +77,6 @@ class ProjectedSGD(_Noisy):
     >>> optim.run(solver, problem, [1.0, 1.0], max_steps=1, tol=None).x
     array([0., 1.])
     """
-
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
 
     takes: ClassVar[type] = ConstrainedProblem
 
@@ -125,8 +123,6 @@ class SubgradientSGD(_OnL1):
     array([1.25])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     truncate: bool = dataclasses.field(default=False, metadata={"static": True})
 
     def step(self, problem, state):
@@ -153,8 +149,6 @@ class SmoothedL1SGD(_OnL1):
     array([1.5])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     sharpness: Any = 10.0
 
     def step(self, problem, state):
@@ -182,8 +176,6 @@ class AugmentedLagrangianSGD(_Noisy):
     array([0., 1.])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     penalty: Any = 50.0
     k0: Any = 50.0
     inverted: bool = dataclasses.field(default=False, metadata={"static": True})

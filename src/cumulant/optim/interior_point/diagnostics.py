@@ -77,7 +77,7 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
     if z is not None:
         z = np.asarray(z, dtype=np.float64)
         strict = bool(np.all(z - c > tol))
-        if hasattr(wide.loss, "hessian_apply"):
+        if wide.loss is not None:
             with float64():
                 curved = wide.constraints.lagrangian_hessian(x + 0.0, z)
                 W = to_numpy(dense_curvature(wide.hessian(x), x.size) + curved)

@@ -11,7 +11,8 @@ mu/c + Sigma J dx)`` (2.20, 2.21), positive definite for convex problems; or to 
 ``[[W, J^T], [J, Sigma^-1]]`` (2.22).
 """
 
-from typing import Any, Literal, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +26,6 @@ from cumulant.errors import DomainError
 __all__ = ["PrimalDualStep", "Route", "dense_curvature", "inertia", "solve_primal_dual", "solve_reduced", "spd_solve"]
 
 Route = Literal["auto", "diag", "cholesky", "sparse_cholesky", "ldl", "full", "block2x2"]
-_ROUTES = ("auto", "diag", "cholesky", "sparse_cholesky", "ldl", "full", "block2x2")
 
 
 # Inside compiled programs ---------------------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
     >>> step.dx.round(6), step.dz[0].round(6)
     (array([-0.833333, -2.166667]), np.float64(0.333333))
     """
-    if method not in _ROUTES:
-        raise ValueError(f"method must be one of {', '.join(_ROUTES)}; got {method!r}")
+    if method not in get_args(Route):
+        raise ValueError(f"method must be one of {', '.join(get_args(Route))}; got {method!r}")
     J = sparse.csr_array(J).astype(np.float64) if sparse.issparse(J) else np.asarray(J, dtype=np.float64)
     if J.ndim != 2:
         raise ValueError(f"J must be a matrix; got shape {J.shape}")
@@ -196,22 +196,19 @@ def _reduced(W, J, c, z, grad, mu, method):
         J = sparse.csr_array(J)
         return _banded(sparse.csr_array(W + J.T @ sparse.diags_array(weights) @ J), right)
     J = _array(J)
-    return _positive(lambda matrix: scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, lower=True), right))(
-        _dense(W, n) + (J.T * weights) @ J
-    )
+    with _positive_definite():
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(_dense(W, n) + (J.T * weights) @ J, lower=True), right)
 
 
-def _positive(factorise):
-    def call(*arguments):
-        try:
-            return factorise(*arguments)
-        except np.linalg.LinAlgError as problem:
-            raise DomainError(
-                "W - J^T Sigma J must be positive definite, as it is for convex problems: use method='ldl', or a "
-                "positive definite W"
-            ) from problem
-
-    return call
+@contextmanager
+def _positive_definite():
+    try:
+        yield
+    except np.linalg.LinAlgError as problem:
+        raise DomainError(
+            "W - J^T Sigma J must be positive definite, as it is for convex problems: use method='ldl', or a positive "
+            "definite W"
+        ) from problem
 
 
 def _banded(matrix, right):
@@ -224,7 +221,8 @@ def _banded(matrix, right):
     band = np.zeros((width + 1, right.size))
     band[(rows - columns)[keep], columns[keep]] = permuted.data[keep]
     dx = np.empty_like(right)
-    dx[order] = _positive(lambda b: scipy.linalg.solveh_banded(b, right[order], lower=True))(band)
+    with _positive_definite():
+        dx[order] = scipy.linalg.solveh_banded(band, right[order], lower=True)
     return dx
 
 
