@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["constants", "steps"]
+__all__ = ["constants", "positive", "steps"]
+
+_MEANING = {"s": ", the step size,", "tau": ", the step size,", "smallest": ", a non-zero singular value,"}
 
 
 def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
@@ -16,6 +18,13 @@ def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
     for name, value in others.items():
         if not np.all(np.isfinite(value) & (np.asarray(value) >= 0)):
             raise ValueError(f"{name} must be finite and not negative; got {value}")
+
+
+def positive(**values: Any) -> None:
+    """Refuse what is not positive and finite."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name}{_MEANING.get(name, '')} must be positive and finite; got {value}")
 
 
 def steps(k: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
+from cumulant.optim.rates._constants import constants, positive, steps
 
 __all__ = [
     "conjugate_gradient",
@@ -17,11 +17,6 @@ __all__ = [
 ]
 
 
-def _step(s: float, name: str = "s") -> None:
-    if not (np.isfinite(s) and s > 0):
-        raise ValueError(f"{name}, the step size, must be positive and finite; got {s}")
-
-
 def nesterov(s: float, R2: float, k: Any) -> Any:
     """``f(x_k) - f* <= 2 R^2 / (s (k + 1)^2)``, ``R = |x_0 - x*|``, for convex ``L``-smooth ``f`` and ``s <= 1/L``.
 
@@ -31,7 +26,7 @@ def nesterov(s: float, R2: float, k: Any) -> Any:
     >>> nesterov(0.25, 1.0, [1, 3, 9])
     array([2.  , 0.5 , 0.08])
     """
-    _step(s)
+    positive(s=s)
     constants(R2=R2)
     k = steps(k)
     return np.where(k > 0, 2 * R2 / (s * (k + 1) ** 2), np.inf)[()]
@@ -68,7 +63,7 @@ def nesterov_quadratic_factor(s: float, mu: float) -> float:
     >>> nesterov_quadratic_factor(0.25, 2.0)
     0.5
     """
-    _step(s)
+    positive(s=s)
     constants(mu=mu)
     if s * mu > 1:
         raise ValueError(f"s must be at most 1/mu; got s = {s}, mu = {mu}")
