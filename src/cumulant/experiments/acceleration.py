@@ -15,7 +15,7 @@ from cumulant.optim import (
     rates,
 )
 from cumulant.optim import run as minimise
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "Nesterov's acceleration: its rate, its differential equation, and strong convexity"
 SOURCE = "Peyré (2021), course notes on optimization for machine learning, section 5.3"
@@ -127,12 +127,10 @@ def _draw(traces, paths):
     left.plot(fast.steps[1:], fast.value[1:], color=COLOURS[0], label="accelerated")
     left.plot(fast.steps[1:], bound[1:], "--", color=COLOURS[1], label="$2R^2/(s(k+1)^2)$")
     left.set(xscale="log", yscale="log", xlabel="steps", ylabel="$f(x_k) - f^*$", title="a Laplacian with 1000 points")
-    legend(left)
     for i, size in enumerate((0.1, 0.01)):
         _, path = paths[size]
         right.plot(path[:, 0], path[:, 1], "o-", ms=2, lw=0.8, color=COLOURS[i], label=f"$s = {size:g}$")
     _, exact = paths["flow"]
     right.plot(exact[:, 0], exact[:, 1], "--", color=COLOURS[6], label="flow")
     right.set(xlabel="$x_1$", ylabel="$x_2$", title="small steps follow the flow")
-    legend(right)
     return fig

@@ -22,7 +22,7 @@ from cumulant.layers import (
     recurrent,
     sinkhorn,
 )
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 
 TITLE = "Automatic differentiation: operations and memory of each mode, and three corrected formulas"
@@ -268,7 +268,6 @@ def _draw(sizes, ratios):
     left.loglog(inputs, ratios[1], "o-", color=COLOURS[1], label="forward mode")
     left.loglog(inputs, ratios[0], "o-", color=COLOURS[0], label="backward mode")
     left.set(xlabel="inputs", ylabel="operations / those of the function", title="the gradient of a network")
-    legend(left)
     lengths = 2 ** np.arange(1, 13)
     bisection = [checkpoint_cost(int(t)) for t in lengths]
     binomial = [checkpoint_cost(int(t), "binomial") for t in lengths]
@@ -279,5 +278,4 @@ def _draw(sizes, ratios):
     right.loglog(lengths, [c.stored_states for c in bisection], "--", color=COLOURS[2], label="states kept")
     right.loglog(lengths, lengths, ":", color=COLOURS[6], label="states without checkpoints")
     right.set(xlabel="steps $t$", title="checkpointing")
-    legend(right)
     return fig

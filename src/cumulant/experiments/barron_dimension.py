@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.layers import barron_bound, gaussian_barron_constant
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 from cumulant.randomness import generator
 
@@ -136,5 +136,4 @@ def _draw(curves):
     q = np.array([1, max(len(losses) for losses in curves.values()) - 1])
     ax.loglog(q, 1 / q, color=COLOURS[6], linestyle="--", label="$1/q$")
     ax.set(xlabel="neurons $q$", ylabel="error / error of a constant", title="a Gaussian bump on the unit ball")
-    legend(ax)
     return fig

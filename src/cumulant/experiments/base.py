@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from cumulant.plotting import save
+from cumulant.plotting import legend, save
 
 __all__ = ["Claim", "Experiment", "Report", "catalogue", "experiment", "find", "listed", "names", "verdict"]
 
@@ -58,6 +58,7 @@ def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
     """Decorator: ``run(output=None, quick=False, rng=0)`` from a function of `quick` and `rng`.
 
     Where there is an `output`, the figure of the report is drawn and written there, under the name of the experiment.
+    In a figure without a legend, all axes with labelled curves get one.
     """
 
     @functools.wraps(body)
@@ -66,6 +67,11 @@ def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
         drawn = {} if output is None or report.draw is None else report.draw()
         if not isinstance(drawn, dict):
             drawn = {_name(body.__module__.rpartition(".")[2]): drawn}
+        for figure in drawn.values():
+            if not figure.legends and all(ax.get_legend() is None for ax in figure.axes):
+                for ax in figure.axes:
+                    if ax.get_legend_handles_labels()[0]:
+                        legend(ax)
         pictures = tuple(save(figure, Path(output) / f"{name}.png") for name, figure in drawn.items())
         return replace(report, claims=tuple(report.claims), pictures=pictures)
 

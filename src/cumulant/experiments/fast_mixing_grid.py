@@ -14,7 +14,7 @@ from cumulant.graphical import (
     learning_problem,
     plan_strongly_convex,
 )
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Maximum likelihood with Gibbs sampling in a fast-mixing set: a 4 x 4 Ising grid"
@@ -99,12 +99,9 @@ def _draw(runs):
             axes[1].plot(distance, color=colour, label=label, linewidth=1)
     axes[0].set(yscale="log", xlabel="iteration", ylabel="$f(\\theta_k) - f^*$", title="objective")
     axes[1].set(xlabel="iteration", ylabel="$|\\theta_k - \\theta^*|$", title="distance", ylim=(0, None))
-    for ax in axes[:2]:
-        legend(ax)
     for name, colour, marker in (("printed", COLOURS[0], "o"), ("corrected", COLOURS[1], "x")):
         _, _, theta, optimum = runs[name][0]
         axes[2].plot(optimum, theta, marker, color=colour, markersize=4, label=f"{name} schedule")
     axes[2].plot([-0.2, 0.2], [-0.2, 0.2], color=COLOURS[6], linewidth=0.8)
     axes[2].set(xlabel="exact coupling", ylabel="learnt coupling", title="first draw: 24 couplings")
-    legend(axes[2])
     return fig

@@ -6,7 +6,7 @@ import numpy as np
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import ConjugateGradient, ExactLineSearch, GradientDescent, Objective, Quadratic, rates
 from cumulant.optim import run as minimise
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Gradient descent on quadratics: step sizes, conditioning, and the worst function"
@@ -162,12 +162,10 @@ def _draw(measured, paths):
     for i, (name, path) in enumerate(paths.items()):
         left.plot(path[:, 0], path[:, 1], "o-", ms=3, color=COLOURS[i], label=name)
     left.set(xlabel="$x_1$", ylabel="$x_2$", title="steps on a quadratic, $L / \\mu = 10$", xlim=(-3, 11), ylim=(-2, 2))
-    legend(left)
     sizes, factors = measured
     line = np.linspace(0.0, 0.205, 300)
     right.plot(line, rates.gd_contraction(10.0, 1.0, line), color=COLOURS[0], label="$h(\\tau)$")
     right.plot(sizes, factors, "o", color=COLOURS[1], label="measured")
     right.axvline(2 / 11, ls="--", color=COLOURS[6], lw=1.0, label="$2/(L + \\mu)$")
     right.set(xlabel="step size $\\tau$", ylabel="factor of one step", title="contraction", ylim=(0.75, 1.05))
-    legend(right)
     return fig

@@ -17,7 +17,7 @@ from cumulant.optim.analysis.flows import (
     mirror_flow,
     reparametrised_flow,
 )
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "Implicit bias: the solution that gradient descent, mirror flows and re-parameterised flows pick"
 SOURCE = "Peyré (2021), course notes on optimization for machine learning, sections 6.3 and 6.4"
@@ -155,7 +155,6 @@ def _draw():
     left.set(
         xlabel="$x_1$", ylabel="$x_2$", title="mirror flows and their predicted limits", xlim=(0, 1), ylim=(0, 1.1)
     )
-    legend(left)
     starts = np.geomspace(1e-8, 1e-1, 30)
     for colour, (name, entropy) in zip(COLOURS[1:], named[1:], strict=False):
         wrong = [implicit_bias(A, Y, np.full(2, s), entropy).x[0] for s in starts]
@@ -169,5 +168,4 @@ def _draw():
         ylabel="$x_1$ of the limit",
         title="the solution of least $\\ell^1$ norm has $x_1 = 0$",
     )
-    legend(right)
     return fig

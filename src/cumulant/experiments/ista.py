@@ -16,7 +16,7 @@ from cumulant.optim import (
     soft_threshold,
 )
 from cumulant.optim import run as minimise
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "The Lasso: soft thresholding, the rates of ISTA and FISTA, and small penalties"
@@ -141,10 +141,8 @@ def _draw(traces):
         at = max(1.0 - lam, 0.0)
         left.plot(at, _objective(at, 1.0, lam), "o", color=COLOURS[i])
     left.set(xlabel="$x$", title="$(x - 1)^2/2 + \\lambda |x|$ and its minimum", ylim=(0, 3))
-    legend(left)
     for i, (name, found) in enumerate(traces.items()):
         right.plot(found.steps, np.maximum(found.measured, 1e-14), color=COLOURS[i], label=name)
         right.plot(found.steps, found.bound, "--", color=COLOURS[i], label=f"{name}, bound")
     right.set(xscale="log", yscale="log", xlabel="steps", ylabel="$F(x_k) - F^*$", title="a Lasso, 15 x 30")
-    legend(right)
     return fig

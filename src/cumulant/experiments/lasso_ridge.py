@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.glm import GLM
 from cumulant.optim import ridge_path
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "The Lasso against ridge regression in prediction, on the diabetes data"
@@ -114,5 +114,4 @@ def _draw(few, many):
         ax.plot(ends, ends, color=COLOURS[6], linewidth=0.8, label="equal")
         ax.plot(found[:, 0], found[:, 1], "o", color=COLOURS[0], label="a split")
         ax.set(xlabel="error of ridge", ylabel="error of the Lasso", title=title, aspect="equal")
-        legend(ax)
     return fig

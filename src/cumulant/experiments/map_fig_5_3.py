@@ -4,7 +4,7 @@ import numpy as np
 
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import ConjugatePrior, Normal, risk
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Bias and variance of the posterior mode of a normal mean and variance"
@@ -68,5 +68,4 @@ def _draw(sizes, exact):
     ax.plot(n, risk.asymptote(2, n), ":", color=COLOURS[6], label="$1/n$")
     ax.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="expected KL(truth || estimate)", ylim=(1e-6, 2))
     ax.set_title("truth $N(0, 1)$, prior $N(1, 1)$ worth one sample")
-    legend(ax)
     return fig

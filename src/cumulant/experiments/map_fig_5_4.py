@@ -4,7 +4,7 @@ import numpy as np
 
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families.special import phi
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "phi(z) = z - 1 - log z and its symmetrised bound"
 SOURCE = "Le Priol (2021), thesis, figure 5.4"
@@ -42,5 +42,4 @@ def _draw():
     ax.axvline(1, color=COLOURS[6], linewidth=0.8)
     ax.set(xlabel="$z = \\mu^*/\\mu_n$", ylabel="divergence over $\\alpha$", ylim=(0, 5), xlim=(0, 6))
     ax.set_title("divergence of gamma-type families")
-    legend(ax)
     return fig

@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.errors import CertificateError
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.families import Bernoulli, Exponential, GammaKnownShape, NormalKnownMean, risk
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "omega, omega*, and the crossing of omega*(t/(1-t)) with t^2"
 SOURCE = "Le Priol (2021), thesis, figure 5.9 and proposition 5.5.1"
@@ -70,7 +70,6 @@ def _draw():
     left.plot(t, risk.omega(t), color=COLOURS[1], label="$\\omega(t) = t - \\log(1 + t)$")
     left.plot(t, t**2 / 2, ":", color=COLOURS[6], label="$t^2/2$")
     left.set(xlabel="$t$", title="self-concordance", ylim=(0, 1.5), xlim=(0, 1))
-    legend(left)
     t = np.linspace(0, 0.33, 300)
     right.plot(t, risk.omega_star(t / (1 - t)), color=COLOURS[0], label="$\\omega^*(t/(1-t))$")
     right.plot(t, t**2, "--", color=COLOURS[1], label="$t^2$")
@@ -79,5 +78,4 @@ def _draw():
     right.set(
         xlabel="$t = M\\,|\\mu^* - \\mu|_F$", title="where the quadratic bound holds", xlim=(0, 0.33), ylim=(0, 0.15)
     )
-    legend(right)
     return fig

@@ -7,7 +7,7 @@ import numpy as np
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import NormalKnownMean, NormalKnownVariance, risk
 from cumulant.optim import rates
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Three analyses of stochastic mirror descent: assumptions on a logarithm, and what each gives"
@@ -117,5 +117,4 @@ def _draw(ratios, constants, gap):
         xlim=(1e-6, 1),
     )
     ax.set_title(f"normal variance, step $\\gamma$ = {GAMMA}")
-    legend(ax)
     return fig

@@ -18,7 +18,7 @@ from cumulant.optim import (
     rates,
 )
 from cumulant.optim import run as descend
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Mirror descent: its rates, and entropic against Euclidean steps on the simplex"
@@ -199,7 +199,6 @@ def _draw(found, curves):
     left.plot(found.steps, np.maximum(found.measured, 1e-16), color=COLOURS[0], label="$f(x_k) - f(x)$")
     left.plot(found.steps, found.bound, "--", color=COLOURS[1], label="$L\\,D(x|x_0)/k$")
     left.set(xscale="log", yscale="log", xlabel="steps", title="Poisson fit, Burg's entropy")
-    legend(left)
     trace, euclidean, problem, d = curves
     k = trace.steps[1:]
     right.plot(k, trace.value[1:], color=COLOURS[0], label="entropic steps")
@@ -208,5 +207,4 @@ def _draw(found, curves):
     right.set(
         xscale="log", yscale="log", xlabel="steps", ylabel="$f(x_k)$", title=f"least squares on the simplex, d = {d}"
     )
-    legend(right)
     return fig

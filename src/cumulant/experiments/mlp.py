@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.layers import OneHiddenLayer, barron_bound, gaussian_barron_constant, step_network
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 from cumulant.randomness import generator, key
 
@@ -195,11 +195,9 @@ def _draw(fits, curve):
     for colour, (name, x) in zip(COLOURS, fits.items(), strict=False):
         left.plot(t, layer.predict(x, np.column_stack([t, np.ones_like(t)])), color=colour, label=name)
     left.set(xlabel="$t$", ylabel="$h(t)$", title=f"{UNITS} sigmoids, one start", ylim=(-1.1, 3.2))
-    legend(left)
     count, error, rate, bound = curve
     right.loglog(count, error, color=COLOURS[0], label="grown network")
     right.loglog(count, rate, color=COLOURS[1], linestyle="--", label=r"$\sqrt{\mathrm{loss}_0 / q}$")
     right.loglog(count, bound, color=COLOURS[2], linestyle=":", label="Barron's bound")
     right.set(xlabel="neurons $q$", ylabel="root mean squared error", title="a Gaussian bump in the plane")
-    legend(right)
     return fig

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import LBFGS, SAG, SGA, SGD, FiniteSum, InverseSqrt, InverseTime, LeastSquares, Logistic, Newton
 from cumulant.optim import run as minimise
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import seed
 
 TITLE = "Stochastic gradient descent, its average, and the stochastic average gradient"
@@ -218,7 +218,6 @@ def _draw(curves, descent):
                 axes.plot(passes, row[: end + 1], color=colour, alpha=0.6, lw=1.0, label=name if i == 0 else None)
         axes.plot(passes, descent[: end + 1], "--", color=COLOURS[6], label="gradient descent")
         axes.set(yscale="log", xlabel="passes over the data", ylabel="$f(x) - f^*$")
-        legend(axes)
     left.set(title="single gradients against whole ones")
     right.set(title="averaged, and with a memory", ylim=(1e-12, 1))
     return fig

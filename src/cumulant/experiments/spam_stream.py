@@ -9,7 +9,7 @@ from sklearn.naive_bayes import MultinomialNB
 from cumulant.experiments._crf import folder
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.glm import ContingencyTable, OnlineL1Logistic, prequential
-from cumulant.plotting import COLOURS, figure, legend
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "A spam filter that learns as it reads: on-line logistic regression with an l1 penalty"
 SOURCE = "Carbonetto (2009), thesis, section 2.5.8 and table 2.1"
@@ -232,10 +232,8 @@ def _draw(thesis, bayes, many, many_bayes, real, real_bayes):
             name = None if number else "naive Bayes"
             axes.step(*its.curve.T, where="post", color=COLOURS[1], linestyle="--", label=name)
         axes.set(xlabel="messages", ylabel="mistakes so far", title=title)
-        legend(axes)
     for table, colour, name in ((many[0], COLOURS[0], "interior point"), (many_bayes, COLOURS[1], "naive Bayes")):
         seen, wrong = table.curve.T
         right.plot(seen[1:], wrong[1:] / seen[1:], color=colour, label=name)
     right.set(xlabel="messages", ylabel="share of mistakes so far", title="a large stream", ylim=(0, None))
-    legend(right)
     return fig
