@@ -64,7 +64,10 @@ def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
     @functools.wraps(body)
     def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         report = body(quick, rng)
-        drawn = {} if output is None or report.draw is None else report.draw()
+        report = replace(report, claims=tuple(report.claims))
+        if output is None or report.draw is None:
+            return report
+        drawn = report.draw()
         if not isinstance(drawn, dict):
             drawn = {_name(body.__module__.rpartition(".")[2]): drawn}
         for figure in drawn.values():
@@ -73,7 +76,7 @@ def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
                     if ax.get_legend_handles_labels()[0]:
                         legend(ax)
         pictures = tuple(save(figure, Path(output) / f"{name}.png") for name, figure in drawn.items())
-        return replace(report, claims=tuple(report.claims), pictures=pictures)
+        return replace(report, pictures=pictures)
 
     return run
 

@@ -13,8 +13,6 @@ from cumulant.optim.problems.penalties import L1
 from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
 
-__all__ = ["lasso", "lasso_path", "soft_threshold"]
-
 
 def soft_threshold(v: Any, amount: Any) -> Any:
     """``sign(v) max(|v| - amount, 0)``, entry by entry: the minimiser of ``(x - v)^2 / 2 + amount |x|``.

@@ -14,8 +14,6 @@ from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
 
-__all__ = ["RidgeSolution", "pinv_solution", "ridge", "ridge_path"]
-
 Method = Literal["auto", "primal", "dual", "cg", "svd"]
 
 

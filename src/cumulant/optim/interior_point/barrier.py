@@ -14,8 +14,6 @@ from cumulant.optim.problems.base import is_concrete, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
-__all__ = ["CentralPath", "LogBarrier", "central_path", "log_barrier", "noisy_central_path"]
-
 
 @problem_type
 class LogBarrier(Problem):

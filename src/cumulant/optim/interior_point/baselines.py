@@ -21,8 +21,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
-__all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "SmoothedL1SGD", "SubgradientSGD", "dykstra"]
-
 
 class NoisyState(NamedTuple):
     """The iterate, and the position in the stream of gradients."""

@@ -11,8 +11,6 @@ from cumulant.optim.interior_point.moves import PrimalDual, centre, direction, f
 from cumulant.optim.protocol import require_gradient
 from cumulant.pytrees import pytree
 
-__all__ = ["InteriorPoint", "InteriorPointState"]
-
 
 class InteriorPointState(NamedTuple):
     """The iterate with its multipliers and slacks."""

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
-__all__ = ["ConstantSigma", "MehrotraSigma", "PowerSigma", "barrier_from_gap"]
-
 
 def _number(value: Any, name: str, low: float, high: float) -> None:
     if isinstance(value, bool | str) or (isinstance(value, int | float) and not low <= value <= high):

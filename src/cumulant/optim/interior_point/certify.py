@@ -29,8 +29,6 @@ from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
 from cumulant.optim.problems.penalties import L1
 from cumulant.precision import any_tracer
 
-__all__ = ["certify_constrained", "known", "relative_accuracy", "running_gap"]
-
 
 def known(problem: ConstrainedProblem) -> Knowledge:
     """The constants of the loss, looked up once; nothing is known of a problem that is being traced."""

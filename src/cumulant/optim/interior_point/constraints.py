@@ -24,17 +24,6 @@ from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclo
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
-__all__ = [
-    "Bounds",
-    "Constraints",
-    "LinearConstraints",
-    "QuadraticConstraints",
-    "SmoothConstraints",
-    "constraint_type",
-    "joined",
-    "room",
-]
-
 _BACKTRACK, _FLOOR = 0.75, 1e-12
 _HALVINGS = 64
 _OF_ARRAYS = (

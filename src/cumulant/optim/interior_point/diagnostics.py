@@ -11,8 +11,6 @@ from cumulant.optim.interior_point.stochastic import InteriorPointSAState
 from cumulant.optim.problems.base import widen
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Budget", "Diagnostics", "Qualification", "check_licq", "diagnostics", "l1_violation", "rm_budget"]
-
 
 @dataclass(frozen=True)
 class Qualification:

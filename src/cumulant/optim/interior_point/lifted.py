@@ -17,8 +17,6 @@ from cumulant.optim.problems.base import is_concrete, not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.optim.solvers.newton import _hessian
 
-__all__ = ["BoundL1", "OnSimplex", "Plain", "SplitL1"]
-
 
 class Lifted(Problem):
     """What the objectives of this file derive from the loss."""

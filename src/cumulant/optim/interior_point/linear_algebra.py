@@ -23,8 +23,6 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cumulant.errors import DomainError
 
-__all__ = ["PrimalDualStep", "Route", "dense_curvature", "inertia", "solve_primal_dual", "solve_reduced", "spd_solve"]
-
 Route = Literal["auto", "diag", "cholesky", "sparse_cholesky", "ldl", "full", "block2x2"]
 
 

@@ -14,8 +14,6 @@ from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.protocol import Solver
 from cumulant.precision import any_tracer
 
-__all__ = ["Direction", "Move", "PrimalDual", "centre", "direction", "follow"]
-
 FRACTION = 0.995  # of the way to the boundary
 ROUTES = ("auto", "cholesky", "full")
 

@@ -12,8 +12,6 @@ from cumulant.optim.problems.base import not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
 
-__all__ = ["ConstrainedProblem", "interior", "l1_regularize", "on_simplex"]
-
 
 @problem_type
 class ConstrainedProblem(Problem):

@@ -4,8 +4,6 @@ import jax.numpy as jnp
 
 from cumulant.precision import precise
 
-__all__ = ["diagonal_plus_rank_one", "rank_two_determinant", "sherman_morrison"]
-
 
 @precise
 def sherman_morrison(inverse, u, v):

@@ -17,8 +17,6 @@ from cumulant.optim.interior_point.step_sizes import Harmonic
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
-__all__ = ["InteriorPointSA", "InteriorPointSAState", "ipsa_init", "ipsa_step"]
-
 # Each step may come 0.995 of the way to the boundary, so that after some twenty of them float32 runs out of exponents.
 # There, slacks and multipliers are kept above this share of the largest of them, and mu above its own floor.
 LEAST_SHARE, LEAST_MU = 1e-6, 1e-5

@@ -12,8 +12,6 @@ from cumulant.optim.interior_point.rank_updates import diagonal_plus_rank_one
 from cumulant.optim.problems.base import is_concrete
 from cumulant.optim.problems.enclosures import Enclosure, enclose
 
-__all__ = ["AbsoluteBounds", "Intersection", "SimplexConstraints"]
-
 
 @constraint_type
 class AbsoluteBounds(Constraints):

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["constants", "positive", "steps"]
-
 _MEANING = {"s": ", the step size,", "tau": ", the step size,", "smallest": ", a non-zero singular value,"}
 
 

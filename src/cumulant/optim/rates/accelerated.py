@@ -6,16 +6,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, positive, steps
 
-__all__ = [
-    "conjugate_gradient",
-    "heavy_ball",
-    "heavy_ball_contraction",
-    "nesterov",
-    "nesterov_flow",
-    "nesterov_quadratic_factor",
-    "nesterov_strongly_convex",
-]
-
 
 def nesterov(s: float, R2: float, k: Any) -> Any:
     """``f(x_k) - f* <= 2 R^2 / (s (k + 1)^2)``, ``R = |x_0 - x*|``, for convex ``L``-smooth ``f`` and ``s <= 1/L``.

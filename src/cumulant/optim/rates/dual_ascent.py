@@ -24,29 +24,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, positive, steps
 
-__all__ = [
-    "SafeSteps",
-    "adaptive_rate",
-    "ascent_lower_bound",
-    "block_conditions",
-    "expected_ascent_lower_bound",
-    "gap_from_dual",
-    "gap_from_primal",
-    "iterations_to",
-    "lipschitz_gap_ascent",
-    "nonuniformity",
-    "primal_smoothness",
-    "safe_steps",
-    "sdca_adaptive",
-    "sdca_gap",
-    "sdca_importance",
-    "sdca_lipschitz_gap",
-    "sdca_uniform",
-    "sgd_strongly_convex",
-    "weights_distance",
-]
-
-
 # The constants of a problem
 
 

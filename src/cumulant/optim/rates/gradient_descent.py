@@ -7,18 +7,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, positive, steps
 
-__all__ = [
-    "armijo_reductions",
-    "armijo_step",
-    "gd_contraction",
-    "gd_convex",
-    "gd_decrease",
-    "gd_degenerate_quadratic",
-    "gd_exact_line_search",
-    "gd_quadratic",
-    "gd_strongly_convex",
-]
-
 
 def gd_contraction(L: float, mu: float, tau: Any) -> Any:
     """``h(tau) = max(|1 - tau mu|, |1 - tau L|)``: by how much one step shrinks the distance to the minimiser.

@@ -7,8 +7,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, positive, steps
 
-__all__ = ["implicit_mirror", "mirror", "mirror_divergence", "mirror_steps", "simplex_radius"]
-
 
 def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
     """``f(x_k) - f(x) <= mu D0 / ((1 + mu/(L - mu))^k - 1)``, which is ``L D0 / k`` for ``mu = 0``; ``D0 = D(x|x_0)``.

@@ -8,8 +8,6 @@ from cumulant.optim.rates._constants import constants, positive, steps
 from cumulant.optim.rates.accelerated import nesterov
 from cumulant.optim.rates.gradient_descent import gd_quadratic
 
-__all__ = ["fista", "ista", "ista_strongly_convex", "penalised_residual", "ridge_distance"]
-
 
 def ista(tau: float, R2: float, k: Any) -> Any:
     """``F(x_k) - F* <= R^2 / (2 tau k)``, ``R = |x_0 - x*|``, for convex ``f`` and ``tau <= 1/L``.

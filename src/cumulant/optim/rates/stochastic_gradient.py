@@ -10,19 +10,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, positive, steps
 
-__all__ = [
-    "noisy_gradient",
-    "sag",
-    "sag_start",
-    "saga",
-    "sga",
-    "sgd",
-    "sgd_decreasing",
-    "sgd_recursion",
-    "svrg",
-    "svrg_contraction",
-]
-
 
 def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
     """``E |x_k - x*|^2 <= C^2 / (mu^2 k)`` with steps ``tau_k = 1 / (mu (k + 1))``, whatever the start.
