@@ -271,10 +271,8 @@ def _draw(sizes, ratios):
     lengths = 2 ** np.arange(1, 13)
     bisection = [checkpoint_cost(int(t)) for t in lengths]
     binomial = [checkpoint_cost(int(t), "binomial") for t in lengths]
-    right.loglog(lengths, [c.extra_steps / t for c, t in zip(bisection, lengths, strict=True)], "o-", color=COLOURS[0],
-                 label="bisection: steps again / $t$")  # fmt: skip
-    right.loglog(lengths, [c.extra_steps / t for c, t in zip(binomial, lengths, strict=True)], "o-", color=COLOURS[1],
-                 label="binomial, as many states")  # fmt: skip
+    for costs, label in ((bisection, "bisection: steps again / $t$"), (binomial, "binomial, as many states")):
+        right.loglog(lengths, [cost.extra_steps for cost in costs] / lengths, "o-", label=label)
     right.loglog(lengths, [c.stored_states for c in bisection], "--", color=COLOURS[2], label="states kept")
     right.loglog(lengths, lengths, ":", color=COLOURS[6], label="states without checkpoints")
     right.set(xlabel="steps $t$", title="checkpointing")

@@ -201,34 +201,20 @@ def _draw(paths):
     fig, axes = figure(2, 3, width=10.5, height=6.4)
     (losses, minima, ellipses), (balls, level, runs) = axes
     m = np.linspace(-2.5, 2.5, 400)
-    for colour, (name, values) in zip(
-        COLOURS,
-        {
-            "0-1": (m < 0) * 1.0,
-            "logistic": np.log1p(np.exp(-m)),
-            "hinge": np.maximum(1 - m, 0),
-            "square": (1 - m) ** 2,
-        }.items(),
-        strict=False,
-    ):
-        losses.plot(m, values, color=colour, label=name)
+    losses.plot(m, (m < 0) * 1.0, label="0-1")
+    losses.plot(m, np.log1p(np.exp(-m)), label="logistic")
+    losses.plot(m, np.maximum(1 - m, 0), label="hinge")
+    losses.plot(m, (1 - m) ** 2, label="square")
     losses.set(ylim=(-0.1, 4), xlabel="margin $y \\langle a, x \\rangle$", title="losses (figure 1)")
     legend(losses)
     x = np.linspace(-2.2, 2.2, 400)
-    for colour, (name, values) in zip(
-        COLOURS,
-        {
-            "$e^{-x}$: none": np.exp(-x),
-            "$\\max(|x| - 1, 0)$: many": np.maximum(np.abs(x) - 1, 0),
-            "$x^4$: one": x**4,
-            "$\\min(1, x^2)$: one, not convex": np.minimum(1, x**2),
-        }.items(),
-        strict=False,
-    ):
-        minima.plot(x, values, color=colour, label=name)
+    minima.plot(x, np.exp(-x), label="$e^{-x}$: none")
+    minima.plot(x, np.maximum(np.abs(x) - 1, 0), label="$\\max(|x| - 1, 0)$: many")
+    minima.plot(x, x**4, label="$x^4$: one")
+    minima.plot(x, np.minimum(1, x**2), label="$\\min(1, x^2)$: one, not convex")
     minima.set(ylim=(-0.1, 4.5), xlabel="$x$", title="minimisers (figures 2 to 6)")
     legend(minima, fontsize=7)
-    _ellipses(ellipses, COLOURS, legend)
+    _ellipses(ellipses)
     t = np.linspace(0, 2 * np.pi, 401)
     for colour, q in zip(COLOURS, (0.5, 0.8, 1.0, 1.5, 2.0), strict=False):
         size = (np.abs(np.cos(t)) ** q + np.abs(np.sin(t)) ** q) ** (1 / q)
@@ -254,12 +240,12 @@ def _draw(paths):
     return fig
 
 
-def _ellipses(ax, colours, legend) -> None:
+def _ellipses(ax) -> None:
     """Figure 7."""
     centred = CLOUD - CLOUD.mean(axis=0)
     circle = np.stack([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
-    ax.plot(*centred.T, "o", color=colours[6], label="centred features")
-    for found, colour, name in ((pca(CLOUD), colours[0], "of the cloud"), (level_axes(CLOUD), colours[1], "level set")):
+    ax.plot(*centred.T, "o", color=COLOURS[6], label="centred features")
+    for found, colour, name in ((pca(CLOUD), COLOURS[0], "of the cloud"), (level_axes(CLOUD), COLOURS[1], "level set")):
         ax.plot(*(found.axes.T @ (found.half_widths[:, None] * circle)), color=colour, label=name)
     ax.set(aspect="equal", ylim=(-4, 7), title="principal axes (figure 7)")
     legend(ax, fontsize=7, loc="upper left")

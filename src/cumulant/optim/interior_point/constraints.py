@@ -16,7 +16,6 @@ import numpy as np
 from cumulant.optim.interior_point.linear_algebra import (
     dense_curvature,
     solve_quasi_definite,
-    solve_reduced,
     spd_solve,
 )
 from cumulant.optim.problems.base import array, is_concrete
@@ -149,7 +148,7 @@ class Constraints:
         The curvature is a number, a diagonal or a matrix.
         """
         W, J = dense_curvature(curvature, x.size) + self.lagrangian_hessian(x, z), self.jacobian(x)
-        dx = solve_reduced(W, J, weights, right)
+        dx = spd_solve(W + (J.T * weights) @ J, right)
         # Where the weights span more than the precision, Cholesky breaks down; the quasi-definite system does not.
         fine = jnp.all(jnp.isfinite(dx))
         return jax.lax.cond(fine, lambda: dx, lambda: solve_quasi_definite(W, J, weights, right))
@@ -211,10 +210,6 @@ class Constraints:
     def diameter(self, n: int) -> float:
         """A bound on the distance of two points of the set, ``n`` being the number of variables."""
         return float("inf")
-
-    def holds_type(self, kind: type) -> bool:
-        """Whether this set, or one it is made of, is of that type."""
-        return isinstance(self, kind)
 
 
 @constraint_type

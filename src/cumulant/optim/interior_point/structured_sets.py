@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.interior_point.constraints import Constraints, constraint_type, joined
-from cumulant.optim.interior_point.linear_algebra import spd_solve
-from cumulant.optim.interior_point.rank_updates import diagonal_plus_rank_one
+from cumulant.optim.interior_point.linear_algebra import diagonal_plus_rank_one, spd_solve
 from cumulant.optim.problems.base import is_concrete
 from cumulant.optim.problems.enclosures import Enclosure, enclose
 
@@ -287,7 +286,3 @@ class Intersection(Constraints):
     def diameter(self, n):
         """The least of theirs."""
         return min(each.diameter(n) for each in self.sets)
-
-    def holds_type(self, kind):
-        """Whether one of the sets is of that type."""
-        return any(each.holds_type(kind) for each in self.sets)
