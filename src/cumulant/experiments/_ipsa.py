@@ -4,20 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim import L1, Composite, LeastSquares
-from cumulant.optim.interior_point import (
-    AugmentedLagrangianSGD,
-    ConstantSigma,
-    Harmonic,
-    InteriorPoint,
-    InteriorPointSA,
-    MehrotraSigma,
-    PowerSigma,
-    ProjectedSGD,
-    SmoothedL1SGD,
-    SubgradientSGD,
-    l1_regularize,
-)
+from cumulant import optim
+from cumulant.optim import interior_point as ip
 from cumulant.plotting import COLOURS, figure, legend
 from cumulant.precision import precise
 
@@ -48,15 +36,15 @@ def sets(seeds, nu: float = 1.0, w: np.ndarray = WIDE) -> tuple[np.ndarray, np.n
 
 
 LEARNERS = {
-    "interior point": lambda k0: InteriorPointSA(Harmonic(k0), ConstantSigma(0.5)),
-    "interior point, sigma = k^-0.9": lambda k0: InteriorPointSA(Harmonic(k0), PowerSigma(0.9)),
-    "interior point, bounding variables": lambda k0: InteriorPointSA(Harmonic(k0), ConstantSigma(0.5)),
-    "sub-gradient": lambda k0: SubgradientSGD(Harmonic(k0)),
-    "projected gradient": lambda k0: ProjectedSGD(Harmonic(k0)),
-    "smoothed": lambda k0: SmoothedL1SGD(Harmonic(k0)),
-    "augmented Lagrangian": lambda k0: AugmentedLagrangianSGD(Harmonic(k0), k0=k0),
-    "Mehrotra": lambda k0, exponent, ceiling: InteriorPointSA(
-        Harmonic(k0), MehrotraSigma(exponent, PowerSigma(ceiling))
+    "interior point": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.ConstantSigma(0.5)),
+    "interior point, sigma = k^-0.9": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.PowerSigma(0.9)),
+    "interior point, bounding variables": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.ConstantSigma(0.5)),
+    "sub-gradient": lambda k0: ip.SubgradientSGD(ip.Harmonic(k0)),
+    "projected gradient": lambda k0: ip.ProjectedSGD(ip.Harmonic(k0)),
+    "smoothed": lambda k0: ip.SmoothedL1SGD(ip.Harmonic(k0)),
+    "augmented Lagrangian": lambda k0: ip.AugmentedLagrangianSGD(ip.Harmonic(k0), k0=k0),
+    "Mehrotra": lambda k0, exponent, ceiling: ip.InteriorPointSA(
+        ip.Harmonic(k0), ip.MehrotraSigma(exponent, ip.PowerSigma(ceiling))
     ),
 }
 
@@ -64,12 +52,12 @@ LEARNERS = {
 @precise(static=("name", "marks"))
 def _learn(A, y, weight, settings, name, marks):
     def one(A, y, weight, settings):
-        loss, p, solver = LeastSquares(A, y), A.shape[1], LEARNERS[name](*settings)
-        if isinstance(solver, SubgradientSGD | SmoothedL1SGD):
-            problem, start, coefficients = Composite(loss, L1(weight)), np.zeros(p), lambda x: x
+        loss, p, solver = optim.LeastSquares(A, y), A.shape[1], LEARNERS[name](*settings)
+        if isinstance(solver, ip.SubgradientSGD | ip.SmoothedL1SGD):
+            problem, start, coefficients = optim.Composite(loss, optim.L1(weight)), np.zeros(p), lambda x: x
         else:
-            problem = l1_regularize(loss, weight, "bound" if "bounding" in name else "split")
-            start = problem.start(p) if isinstance(solver, InteriorPointSA) else np.zeros(2 * p)
+            problem = ip.l1_regularize(loss, weight, "bound" if "bounding" in name else "split")
+            start = problem.start(p) if isinstance(solver, ip.InteriorPointSA) else np.zeros(2 * p)
             coefficients = problem.objective.coefficients
         state = solver.init(problem, jnp.asarray(start, A.dtype), jax.random.PRNGKey(0))
         found, done = [], 0
@@ -97,8 +85,8 @@ def learn(name: str, A: np.ndarray, y: np.ndarray, weights, *settings, passes: t
 @precise
 def _solve(A, y, weight):
     def one(A, y, weight):
-        problem = l1_regularize(LeastSquares(A, y), weight, "bound")
-        solver = InteriorPoint(least_mu=1e-13)
+        problem = ip.l1_regularize(optim.LeastSquares(A, y), weight, "bound")
+        solver = ip.InteriorPoint(least_mu=1e-13)
         state = solver.init(problem, jnp.asarray(problem.start(A.shape[1]), A.dtype), None)
         state = jax.lax.fori_loop(0, 50, lambda _, s: solver.step(problem, s), state)
         w = problem.objective.coefficients(state.x)

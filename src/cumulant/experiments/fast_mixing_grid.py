@@ -2,18 +2,8 @@
 
 import numpy as np
 
+from cumulant import graphical
 from cumulant.experiments.base import Claim, Report, experiment, verdict
-from cumulant.graphical import (
-    MCMC,
-    FastMixing,
-    Ising,
-    Mixing,
-    SamplingPlan,
-    fit,
-    grid,
-    learning_problem,
-    plan_strongly_convex,
-)
 from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
@@ -27,28 +17,30 @@ NOTES = (
     "printed guarantee says nothing; the printed constant C = log 16 should be 16, and betas (.01, .9, .1) should add "
     "up to 1. L = 10 is smaller than the proved 25; its certificates call it assumed."
 )
-SET, L2, L, DELTA, EPS = FastMixing(0.2, "box"), 1.0, 10.0, 0.1, 2.0
+SET, L2, L, DELTA, EPS = graphical.FastMixing(0.2, "box"), 1.0, 10.0, 0.1, 2.0
 BETAS = (0.01, 0.9, 0.09)
 
 
 @experiment
 def run(quick: bool, rng: int) -> Report:
     """Five draws of five random vectors; the exact optimum by elimination, and the whole path of both schedules."""
-    draw, edges = generator(rng), grid(4, 4)
+    draw, edges = generator(rng), graphical.grid(4, 4)
     mixing = SET.mixing(edges, 16)
     known = {"R": 24**0.5, "L": L, "l2": L2, "distance": 0.4 * 24**0.5, "betas": BETAS}
-    printed = plan_strongly_convex(
-        EPS, DELTA, mixing=Mixing(np.log(16), mixing.log_rate), mode="published", updates="gap", **known
+    printed = graphical.plan_strongly_convex(
+        EPS, DELTA, mixing=graphical.Mixing(np.log(16), mixing.log_rate), mode="published", updates="gap", **known
     )
-    corrected = plan_strongly_convex(EPS, DELTA, mixing=mixing, **known)
+    corrected = graphical.plan_strongly_convex(EPS, DELTA, mixing=mixing, **known)
     runs: dict[str, list] = {"printed": [], "corrected": []}
     for _ in range(2 if quick else 5):
         data = 2 * draw.integers(0, 2, (5, 16)) - 1
-        problem = learning_problem(data, Ising(edges, 0.0), l2=L2, fields=False)
-        best = fit(data, Ising(edges, 0.0), method="exact", mixing=SET, l2=L2, fields=False)
+        problem = graphical.learning_problem(data, graphical.Ising(edges, 0.0), l2=L2, fields=False)
+        best = graphical.fit(data, graphical.Ising(edges, 0.0), method="exact", mixing=SET, l2=L2, fields=False)
         for name, plan in (("printed", printed), ("corrected", corrected)):
-            method = MCMC(delta=DELTA, plan=plan, smoothness=L)
-            found = fit(data, Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw)
+            method = graphical.MCMC(delta=DELTA, plan=plan, smoothness=L)
+            found = graphical.fit(
+                data, graphical.Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw
+            )
             runs[name].append(_path(problem, found.path, best))
     return Report(_claims(printed, corrected, runs), lambda: _draw(runs), NOTES)
 
@@ -60,7 +52,7 @@ def _path(problem, path, best):
     return np.linalg.norm(path - optimum, axis=1), np.array(gaps), path[-1], optimum
 
 
-def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
+def _claims(printed: graphical.SamplingPlan, corrected: graphical.SamplingPlan, runs):
     last = {name: max(each[0][-1] for each in found) for name, found in runs.items()}
     gap = {name: max(each[1][-1] for each in found) for name, found in runs.items()}
     ten = max(each[0][10] for each in runs["printed"])

@@ -2,18 +2,10 @@
 
 import numpy as np
 
+from cumulant import optim
 from cumulant.experiments._ipsa import SOURCE as SOURCE
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
-from cumulant.optim import Objective
-from cumulant.optim import run as descend
-from cumulant.optim.interior_point import (
-    Bounds,
-    ConstrainedProblem,
-    InteriorPoint,
-    QuadraticConstraints,
-    central_path,
-    log_barrier,
-)
+from cumulant.optim import interior_point as ip
 from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "The logarithmic barrier and a central path known in closed form"
@@ -31,9 +23,9 @@ def nothing(x, data):
     return 0.0 * x.sum()
 
 
-PARABOLA = QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
+PARABOLA = ip.QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
 # f >= 0 and f <= 2 mu on the path keep the minimiser, zero, within 3 of every point looked at.
-PROBLEM = ConstrainedProblem(Objective(total, convex=True), PARABOLA, radius=3.0)
+PROBLEM = ip.ConstrainedProblem(optim.Objective(total, convex=True), PARABOLA, radius=3.0)
 
 
 def closed_form(mu):
@@ -45,14 +37,14 @@ def closed_form(mu):
 @experiment
 def run(quick: bool, rng: int) -> Report:
     """The path by Newton's method against its closed form; nothing here is random, `rng` is not used."""
-    path = central_path(PROBLEM, MUS, [1.0, 2.0])
+    path = ip.central_path(PROBLEM, MUS, [1.0, 2.0])
     x, z = closed_form(MUS)
     miss = max(float(np.max(np.abs(path.x - x))), float(np.max(np.abs(path.z - z))))
     value, dual = path.x.sum(axis=1), -((1 - path.z[:, 0]) ** 2) / 4
     off = float(np.max(np.abs(value - dual - 2 * MUS)))
-    barrier = log_barrier(ConstrainedProblem(Objective(nothing, convex=True), Bounds(1.0)), 1.0)
+    barrier = ip.log_barrier(ip.ConstrainedProblem(optim.Objective(nothing, convex=True), ip.Bounds(1.0)), 1.0)
     seen = [float(barrier.value([at])) for at in (1.5, 2.0, 0.5)]
-    solved = descend(InteriorPoint(), PROBLEM, [1.0, 2.0], tol=1e-7, max_steps=60)
+    solved = optim.run(ip.InteriorPoint(), PROBLEM, [1.0, 2.0], tol=1e-7, max_steps=60)
     claims = (
         Claim(
             "the minimisers of the barrier function of x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2 lie on a known curve",

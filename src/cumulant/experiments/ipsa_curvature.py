@@ -7,11 +7,7 @@ import numpy as np
 from cumulant.experiments._ipsa import SOURCE as SOURCE
 from cumulant.experiments._ipsa import N, error, exact, learn, sets
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
-from cumulant.optim.interior_point import (
-    Bounds,
-    damped_bb,
-    damped_bfgs,
-)
+from cumulant.optim import interior_point as ip
 from cumulant.plotting import COLOURS, figure, legend
 from cumulant.precision import float64
 
@@ -39,7 +35,7 @@ def run(quick: bool, rng: int) -> Report:
     errors = _exponents(range(rng, rng + (5 if quick else 20)))
     off = {gamma: float(np.max(np.abs(matrices[gamma][-1] / CURVATURES - 1))) for gamma in GAMMAS}
     with float64():
-        projected = np.asarray(Bounds(0.0).project(jnp.array([-0.3, 0.8])))
+        projected = np.asarray(ip.Bounds(0.0).project(jnp.array([-0.3, 0.8])))
     claims = (
         Claim(
             "damped Barzilai-Borwein averages Rayleigh quotients: it finds the scale of a convex function",
@@ -101,8 +97,8 @@ def _learn_hessian(updates: int, first: int):
     def update(gamma, power, carry, pair):
         (beta, matrix, k), (dx, dy) = carry, pair
         step = (1.0 + k) ** -0.6
-        matrix = damped_bfgs(matrix, dx, dy, gamma, (1.0 + k) ** -power).B
-        return (damped_bb(beta, dx, dy, step), matrix, k + 1), (beta, jnp.linalg.eigvalsh(matrix))
+        matrix = ip.damped_bfgs(matrix, dx, dy, gamma, (1.0 + k) ** -power).B
+        return (ip.damped_bb(beta, dx, dy, step), matrix, k + 1), (beta, jnp.linalg.eigvalsh(matrix))
 
     with float64():
         start = (jnp.asarray(1.0), jnp.eye(3), 0.0)
@@ -140,10 +136,10 @@ def _descend(runs: int, first: int) -> dict[str, float]:
             g = gradient(x) + 0.3 * jax.random.normal(part, (2,))
             size = 1.0 / (5.0 + k)
             if kind == "bb":
-                beta = jnp.where(k > 0, damped_bb(beta, x - before, g - old, size), beta)
+                beta = jnp.where(k > 0, ip.damped_bb(beta, x - before, g - old, size), beta)
                 move = g / beta
             elif kind == "bfgs":
-                matrix = jnp.where(k > 0, damped_bfgs(matrix, x - before, g - old, 0.75, size).B, matrix)
+                matrix = jnp.where(k > 0, ip.damped_bfgs(matrix, x - before, g - old, 0.75, size).B, matrix)
                 move = jnp.linalg.solve(matrix, g)
             else:
                 move = g

@@ -3,19 +3,8 @@
 import numpy as np
 from scipy.optimize import linprog, minimize_scalar
 
+from cumulant import optim
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
-from cumulant.optim import (
-    L1,
-    AcceleratedProximalGradient,
-    Composite,
-    LeastSquares,
-    ProximalGradient,
-    compare_with_rate,
-    lasso,
-    rates,
-    soft_threshold,
-)
-from cumulant.optim import run as minimise
 from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
@@ -47,7 +36,7 @@ def _threshold() -> Claim:
         minimize_scalar(_objective, args=(1.0, lam), bounds=(-3, 3), method="bounded", options={"xatol": 1e-10})["x"]
         for lam in lams
     ])  # fmt: skip
-    error = float(np.max(np.abs(found - np.asarray(soft_threshold(np.ones(21), lams)))))
+    error = float(np.max(np.abs(found - np.asarray(optim.soft_threshold(np.ones(21), lams)))))
     return Claim(
         "argmin (x - y)^2 / 2 + lam |x| is y moved towards zero by lam, and stays at zero from lam = |y| on",
         "S_lam(x) (sic: of y)",
@@ -60,18 +49,26 @@ def _rates(generate, problems: int):
     worst, kept = {"ISTA": 0.0, "FISTA": 0.0}, None
     for _ in range(problems):
         A, y = generate.normal(size=(15, 30)), generate.normal(size=15)
-        smooth = LeastSquares(A, y, reduction="sum")
-        problem = Composite(smooth, L1(0.1 * float(np.max(np.abs(A.T @ y)))))
-        exact = minimise(
-            AcceleratedProximalGradient(restart=True), problem, np.zeros(30), max_steps=20_000, tol=1e-12, every=50
+        smooth = optim.LeastSquares(A, y, reduction="sum")
+        problem = optim.Composite(smooth, optim.L1(0.1 * float(np.max(np.abs(A.T @ y)))))
+        exact = optim.run(
+            optim.AcceleratedProximalGradient(restart=True),
+            problem,
+            np.zeros(30),
+            max_steps=20_000,
+            tol=1e-12,
+            every=50,
         )
         tau, squared = 1 / smooth.smoothness, float(exact.x @ exact.x)
         traces = {}
         for name, solver, rate in (
-            ("ISTA", ProximalGradient(), rates.ista), ("FISTA", AcceleratedProximalGradient(), rates.fista),
-        ):  # fmt: skip
-            trace = minimise(solver, problem, np.zeros(30), max_steps=60, tol=None, every=1).trace
-            checked = compare_with_rate(trace, lambda k, r=rate, t=tau, s=squared: r(t, s, k), optimum=exact.value)
+            ("ISTA", optim.ProximalGradient(), optim.rates.ista),
+            ("FISTA", optim.AcceleratedProximalGradient(), optim.rates.fista),
+        ):
+            trace = optim.run(solver, problem, np.zeros(30), max_steps=60, tol=None, every=1).trace
+            checked = optim.compare_with_rate(
+                trace, lambda k, r=rate, t=tau, s=squared: r(t, s, k), optimum=exact.value
+            )
             worst[name] = max(worst[name], checked.worst_ratio)
             traces[name] = checked
         kept = kept or traces
@@ -87,17 +84,22 @@ def _rates(generate, problems: int):
 
 def _long_steps() -> Claim:
     """The worked example: A = [[1, 2], [3, 4], [5, 6]], y = (1, 2, 3), lam = 1, whose solution is (0, 27/56)."""
-    smooth = LeastSquares([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], reduction="sum")
-    problem, needed = Composite(smooth, L1(1.0)), {}
+    smooth = optim.LeastSquares([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 2.0, 3.0], reduction="sum")
+    problem, needed = optim.Composite(smooth, optim.L1(1.0)), {}
     for share in (1.0, 1.99):
-        result = minimise(
-            ProximalGradient(share / smooth.smoothness), problem, np.zeros(2), max_steps=200_000, tol=1e-10, every=10
+        result = optim.run(
+            optim.ProximalGradient(share / smooth.smoothness),
+            problem,
+            np.zeros(2),
+            max_steps=200_000,
+            tol=1e-10,
+            every=10,
         )
         right = np.max(np.abs(result.x - [0.0, 27 / 56])) < 1e-4
         needed[share] = result.work if result.status == "converged" and right else 0
     x, tau = np.full(2, 1e-3), 2.05 / smooth.smoothness  # which the solver refuses
     for _ in range(2000):
-        x = np.asarray(soft_threshold(x - tau * np.asarray(smooth.gradient(x)), tau))
+        x = np.asarray(optim.soft_threshold(x - tau * np.asarray(smooth.gradient(x)), tau))
     away = float(np.max(np.abs(x - [0.0, 27 / 56])))
     return Claim(
         "steps up to 2/L converge to the same point; beyond it a step need not",
@@ -116,9 +118,9 @@ def _small_penalties(generate) -> Claim:
     size = float(least.fun)
     ratios, norms, printed = [], [], []
     for lam in (0.1, 1e-2, 1e-3, 1e-4):
-        x = lasso(A, y, lam, tol=1e-11, max_steps=100_000).x
+        x = optim.lasso(A, y, lam, tol=1e-11, max_steps=100_000).x
         residual = float(np.linalg.norm(A @ x - y))
-        ratios.append(residual / float(rates.penalised_residual(lam, size)))
+        ratios.append(residual / float(optim.rates.penalised_residual(lam, size)))
         printed.append(residual / (lam * size))
         norms.append(float(np.sum(np.abs(x))) / size)
     good = max(ratios) <= 1 < max(printed) and max(norms) <= 1 + 1e-6 and abs(norms[-1] - 1) < 1e-2

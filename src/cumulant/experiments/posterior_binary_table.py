@@ -2,18 +2,8 @@
 
 import numpy as np
 
+from cumulant import graphical
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
-from cumulant.graphical import (
-    MCMC,
-    FastMixing,
-    Ising,
-    MaximumLikelihood,
-    SamplingPlan,
-    chow_liu,
-    complete,
-    fit,
-    grid,
-)
 from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
@@ -35,7 +25,7 @@ NOTES = (
     "empty have little curvature, and the tree, which chooses its own edges, beats the grid. After that run two fits "
     "were added to see why: sampling with 600 iterations, and all pairs by pseudo-likelihood."
 )
-EDGES, N, L2 = grid(4, 4), 16, 1e-3
+EDGES, N, L2 = graphical.grid(4, 4), 16, 1e-3
 NAMES = (
     "likelihood", "likelihood in the set", "the same by sampling", "ten times the sampling", "pseudo-likelihood",
     "tree", "independent", "all pairs, pseudo",
@@ -80,9 +70,9 @@ def _number(x):
 
 def _certified(x, draw, quick):
     """What is promised about the distance to the optimum in the set, and the distance itself."""
-    model, within, eps = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.8), 4.0 if quick else 1.0
-    exact = fit(x, model, method=MaximumLikelihood(tol=1e-12), mixing=within, l2=1.0)
-    found = fit(x, model, method=MCMC(eps), mixing=within, l2=1.0, rng=draw)
+    model, within, eps = graphical.Ising(EDGES, 0.0, np.zeros(N)), graphical.FastMixing(0.8), 4.0 if quick else 1.0
+    exact = graphical.fit(x, model, method=graphical.MaximumLikelihood(tol=1e-12), mixing=within, l2=1.0)
+    found = graphical.fit(x, model, method=graphical.MCMC(eps), mixing=within, l2=1.0, rng=draw)
     assert exact.certificate is not None
     assert found.certificate is not None
     assert found.plan is not None
@@ -92,20 +82,22 @@ def _certified(x, draw, quick):
 
 
 def _fits(x, draw, quick):
-    model, within = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.9)
-    plans = [SamplingPlan(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600)]
-    sampling, longer = (MCMC(plan=plan, smoothness=4.0) for plan in plans)
-    tight, settings = MaximumLikelihood(1e-8, 150 if quick else 1500), {"mixing": within, "l2": L2}
+    model, within = graphical.Ising(EDGES, 0.0, np.zeros(N)), graphical.FastMixing(0.9)
+    plans = [graphical.SamplingPlan(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600)]
+    sampling, longer = (graphical.MCMC(plan=plan, smoothness=4.0) for plan in plans)
+    tight, settings = graphical.MaximumLikelihood(1e-8, 150 if quick else 1500), {"mixing": within, "l2": L2}
     alone = np.arctanh(x.sum(axis=0) / (len(x) + 1.0))  # smoothed by one observation, as the tree is
     return {
-        "likelihood": fit(x, model, method="exact", l2=L2).model,
-        "likelihood in the set": fit(x, model, method=tight, **settings).model,
-        "the same by sampling": fit(x, model, method=sampling, rng=draw, **settings).model,
-        "ten times the sampling": fit(x, model, method=longer, rng=draw, **settings).model,
-        "pseudo-likelihood": fit(x, model, method="pseudo_likelihood", l2=L2).model,
-        "tree": chow_liu(x, smoothing=1.0),
-        "independent": Ising(EDGES, 0.0, alone),
-        "all pairs, pseudo": fit(x, Ising(complete(N), 0.0, np.zeros(N)), method="pseudo_likelihood", l2=L2).model,
+        "likelihood": graphical.fit(x, model, method="exact", l2=L2).model,
+        "likelihood in the set": graphical.fit(x, model, method=tight, **settings).model,
+        "the same by sampling": graphical.fit(x, model, method=sampling, rng=draw, **settings).model,
+        "ten times the sampling": graphical.fit(x, model, method=longer, rng=draw, **settings).model,
+        "pseudo-likelihood": graphical.fit(x, model, method="pseudo_likelihood", l2=L2).model,
+        "tree": graphical.chow_liu(x, smoothing=1.0),
+        "independent": graphical.Ising(EDGES, 0.0, alone),
+        "all pairs, pseudo": graphical.fit(
+            x, graphical.Ising(graphical.complete(N), 0.0, np.zeros(N)), method="pseudo_likelihood", l2=L2
+        ).model,
     }
 
 

@@ -4,9 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_classification
 
+from cumulant import optim
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
-from cumulant.optim import LBFGS, SAG, SGA, SGD, FiniteSum, InverseSqrt, InverseTime, LeastSquares, Logistic, Newton
-from cumulant.optim import run as minimise
 from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import seed
 
@@ -33,9 +32,9 @@ def run(quick: bool, rng: int) -> Report:
     seeds = range(first, first + (2 if quick else 5))
     problem, best = _stand_in()
     curves = {
-        "SGD": _curves(SGD(InverseTime(_STEP, _DELAY)), problem, best, seeds, _LONG),
-        "SGA": _curves(SGA(InverseSqrt(_STEP, _DELAY)), problem, best, seeds),
-        "SAG": _curves(SAG(0.002, normalise="all"), problem, best, seeds),
+        "SGD": _curves(optim.SGD(optim.InverseTime(_STEP, _DELAY)), problem, best, seeds, _LONG),
+        "SGA": _curves(optim.SGA(optim.InverseSqrt(_STEP, _DELAY)), problem, best, seeds),
+        "SAG": _curves(optim.SAG(0.002, normalise="all"), problem, best, seeds),
     }
     descent = _descent(problem, best)
     claims = (
@@ -57,8 +56,8 @@ def _stand_in():
         10_000, 46, n_informative=20, n_redundant=10, flip_y=0.2, class_sep=0.8, random_state=0
     )  # fmt: skip
     X, y = np.asarray(X), np.asarray(y)
-    problem = Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1)
-    return problem, minimise(Newton(), problem, np.zeros(46), tol=1e-15).value
+    problem = optim.Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1)
+    return problem, optim.run(optim.Newton(), problem, np.zeros(46), tol=1e-15).value
 
 
 def _value(problem, x) -> float:
@@ -144,13 +143,16 @@ def _linear(curve) -> Claim:
 
 def _missing(number: int) -> Claim:
     X, y = load_breast_cancer(return_X_y=True)
-    problem = Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01)
-    best, largest = minimise(LBFGS(), problem, np.zeros(30), tol=1e-13).value, float(problem.term_smoothness.max())
-    right = _curves(SAG(1 / largest), problem, best, [number], 50)[0, -1]
+    problem = optim.Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01)
+    best, largest = (
+        optim.run(optim.LBFGS(), problem, np.zeros(30), tol=1e-13).value,
+        float(problem.term_smoothness.max()),
+    )
+    right = _curves(optim.SAG(1 / largest), problem, best, [number], 50)[0, -1]
     # To the letter: the penalty in the memory, the Lipschitz constant of f (steps of the solver are divided by n).
-    literal = FiniteSum(ridge_logistic, (problem.A, problem.y), convex=True)
+    literal = optim.FiniteSum(ridge_logistic, (problem.A, problem.y), convex=True)
     step = problem.n_terms / problem.smoothness
-    printed = _curves(SAG(step, normalise="all"), literal, best, [number], 5, problem)[0, -1]
+    printed = _curves(optim.SAG(step, normalise="all"), literal, best, [number], 5, problem)[0, -1]
     return Claim(
         "the memory g of SAG is a sum: the step is (tau / n) g, with tau about 1 / max L_i",
         "x - tau g with tau about 1 / L",
@@ -161,7 +163,7 @@ def _missing(number: int) -> Claim:
 
 def _sensitivity(problem, best, number: int) -> Claim:
     spread = {}
-    for name, kind, schedule in (("SGD", SGD, InverseTime), ("SGA", SGA, InverseSqrt)):
+    for name, kind, schedule in (("SGD", optim.SGD, optim.InverseTime), ("SGA", optim.SGA, optim.InverseSqrt)):
         ends = [
             _curves(kind(schedule(tau, delay)), problem, best, [number], 10)[0, -1]
             for tau in (0.01, 0.05, 0.25)
@@ -178,7 +180,7 @@ def _sensitivity(problem, best, number: int) -> Claim:
 
 def _parabolas(number: int, paths: int) -> Claim:
     """Figure 16 with steps 1/(mu (k + 1)): x_k is the mean of k random signs. There C^2 = 2, so R = 2."""
-    problem, solver = LeastSquares([[1.0], [1.0]], [1.0, -1.0]), SGD(InverseTime(1.0), updates=100)
+    problem, solver = optim.LeastSquares([[1.0], [1.0]], [1.0, -1.0]), optim.SGD(optim.InverseTime(1.0), updates=100)
     squares = np.array(
         [solver.step(problem, solver.init(problem, np.array([0.3]), number + path)).x[0] ** 2 for path in range(paths)]
     )

@@ -2,19 +2,8 @@
 
 import numpy as np
 
+from cumulant import graphical
 from cumulant.experiments.base import Claim, Report, experiment, verdict
-from cumulant.graphical import (
-    Ising,
-    RegionGraph,
-    belief_propagation,
-    complete,
-    double_loop,
-    grid,
-    mean_field,
-    plaquettes,
-    structured_mean_field,
-    tree_reweighted,
-)
 from cumulant.plotting import COLOURS, figure
 
 TITLE = "Variational baselines on two spin glasses: a grid of 12 x 12, and a complete graph of 26"
@@ -30,10 +19,10 @@ def run(quick: bool, rng: int) -> Report:
     found: dict[str, dict[str, np.ndarray]] = {"grid": {}, "complete": {}}
     settled = 0
     for seed in seeds:
-        lattice, dense = _instance(seed, grid(SIDE, SIDE)), _instance(seed, complete(NODES))
+        lattice, dense = _instance(seed, graphical.grid(SIDE, SIDE)), _instance(seed, graphical.complete(NODES))
         _record(found["grid"], _exact(lattice), _on_the_grid(lattice))
         _record(found["complete"], _exact_by_halves(dense), _on_the_complete_graph(dense))
-        settled += belief_propagation(dense, schedule="parallel").converged
+        settled += graphical.belief_propagation(dense, schedule="parallel").converged
     claims = _claims(found, settled, len(seeds))
     text = "; ".join(
         f"{place}: "
@@ -50,11 +39,11 @@ def run(quick: bool, rng: int) -> Report:
     return Report(claims, lambda: _draw(found), notes)
 
 
-def _instance(seed: int, edges: np.ndarray) -> Ising:
+def _instance(seed: int, edges: np.ndarray) -> graphical.Ising:
     draw = np.random.default_rng(seed)
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     fields = draw.uniform(-1, 1, int(edges.max()) + 1)
-    return Ising(edges, draw.choice([-0.5, 0.5], len(edges)), fields)
+    return graphical.Ising(edges, draw.choice([-0.5, 0.5], len(edges)), fields)
 
 
 def _record(table, exact, answers) -> None:
@@ -67,11 +56,11 @@ def _means(marginals) -> np.ndarray:
     return marginals[:, 1] - marginals[:, 0]
 
 
-def _exact(model: Ising):
+def _exact(model: graphical.Ising):
     return model.log_partition(), _means(model.marginals())
 
 
-def _exact_by_halves(model: Ising):
+def _exact_by_halves(model: graphical.Ising):
     """All states of one half of the spins against all of the other, some rows at a time."""
     half = NODES // 2
     spins = 2.0 * ((np.arange(2**half)[:, None] >> np.arange(half)) & 1) - 1.0
@@ -91,10 +80,12 @@ def _exact_by_halves(model: Ising):
     return top + float(np.log(rows.sum())), np.concatenate(parts)
 
 
-def _on_the_grid(model: Ising):
+def _on_the_grid(model: graphical.Ising):
     strips = np.split(np.arange(SIDE * SIDE), SIDE // 3)
-    bethe = belief_propagation(model, damping=0.5)
-    kikuchi = double_loop(model, RegionGraph.of(model, plaquettes(SIDE, SIDE)), max_loops=150, tol=1e-6)
+    bethe = graphical.belief_propagation(model, damping=0.5)
+    kikuchi = graphical.double_loop(
+        model, graphical.RegionGraph.of(model, graphical.plaquettes(SIDE, SIDE)), max_loops=150, tol=1e-6
+    )
     return {
         **_mean_fields(model, strips),
         "Bethe": (bethe.log_partition, _means(bethe.marginals)),
@@ -103,8 +94,8 @@ def _on_the_grid(model: Ising):
     }
 
 
-def _on_the_complete_graph(model: Ising):
-    bethe = double_loop(model)
+def _on_the_complete_graph(model: graphical.Ising):
+    bethe = graphical.double_loop(model)
     return {
         **_mean_fields(model, np.split(np.arange(NODES), 2)),
         "Bethe": (bethe.log_partition, _means(bethe.marginals)),
@@ -112,17 +103,17 @@ def _on_the_complete_graph(model: Ising):
     }
 
 
-def _mean_fields(model: Ising, blocks):
-    naive, wide = mean_field(model, n_starts=20), structured_mean_field(model, blocks=blocks)
+def _mean_fields(model: graphical.Ising, blocks):
+    naive, wide = graphical.mean_field(model, n_starts=20), graphical.structured_mean_field(model, blocks=blocks)
     return {
         "mean field": (naive.bound, _means(naive.marginals)),
         "mean field, blocks": (wide.bound, _means(wide.marginals)),
     }
 
 
-def _tree_reweighted(model: Ising):
+def _tree_reweighted(model: graphical.Ising):
     """All spanning trees alike: each edge has its effective resistance (Wainwright, Jaakkola, Willsky 2005)."""
-    found = tree_reweighted(model, "uniform", damping=0.5, tol=1e-10, max_sweeps=5000)
+    found = graphical.tree_reweighted(model, "uniform", damping=0.5, tol=1e-10, max_sweeps=5000)
     return found.bound, _means(found.marginals)
 
 
