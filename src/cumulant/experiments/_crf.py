@@ -22,8 +22,6 @@ from cumulant.sequences.chain.labelling_kernels import decode
 from cumulant.sequences.chain.problem import token_arrays
 from cumulant.sequences.solvers.sag import SequenceSAG
 
-__all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks"]
-
 LEFT_OUT = "The handwritten words were left out: set CUMULANT_DATA to the folder that holds ocr.npz."
 STAND_IN = "Sparse words: a hidden Markov model with 2000 words and window attributes, for corpora under licence."
 
