@@ -25,6 +25,12 @@ def positive(**values: Any) -> None:
             raise ValueError(f"{name}{_MEANING.get(name, '')} must be positive and finite; got {value}")
 
 
+def ratio(top: Any, bottom: Any) -> Any:
+    """``top / bottom``, infinite where `bottom` is zero: there the theorem says nothing yet."""
+    bottom = np.asarray(bottom, dtype=np.float64)
+    return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.inf)[()]
+
+
 def steps(k: Any) -> np.ndarray:
     """Step counts as floats."""
     k = np.asarray(k, dtype=np.float64)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, positive, steps
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def nesterov(s: float, R2: float, k: Any) -> Any:
@@ -69,9 +69,7 @@ def nesterov_flow(R2: float, t: Any, friction: float = 3.0) -> Any:
     constants(R2=R2)
     if not friction >= 3:
         raise ValueError(f"friction must be at least 3 for the rate 1 / t^2; got {friction}")
-    t = np.asarray(t, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        return ((friction - 1) ** 2 * R2 / (2 * t**2))[()]
+    return ratio((friction - 1) ** 2 * R2, 2 * np.square(t))
 
 
 def heavy_ball_contraction(L: float, mu: float) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, positive, steps
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
@@ -20,12 +20,12 @@ def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
     """
     constants(L, mu, D0=D0)
     k = steps(k)
-    with np.errstate(divide="ignore", over="ignore"):
-        if mu == 0:
-            return (L * D0 / k)[()]
-        if mu == L:
-            return np.where(k > 0, 0.0, np.inf)[()]
-        return (mu * D0 / np.expm1(k * math.log1p(mu / (L - mu))))[()]
+    if mu == 0:
+        return ratio(L * D0, k)
+    if mu == L:
+        return ratio(0.0, k)
+    with np.errstate(over="ignore"):
+        return ratio(mu * D0, np.expm1(k * math.log1p(mu / (L - mu))))
 
 
 def mirror_divergence(L: float, mu: float, D0: float, k: Any) -> Any:
@@ -56,8 +56,7 @@ def implicit_mirror(tau: float, D0: float, k: Any) -> Any:
     """
     constants(D0=D0)
     positive(tau=tau)
-    with np.errstate(divide="ignore"):
-        return (D0 / (tau * steps(k)))[()]
+    return ratio(D0, tau * steps(k))
 
 
 def simplex_radius(d: int) -> float:

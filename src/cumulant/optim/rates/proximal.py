@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, positive, steps
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 from cumulant.optim.rates.accelerated import nesterov
 from cumulant.optim.rates.gradient_descent import gd_quadratic
 
@@ -19,8 +19,7 @@ def ista(tau: float, R2: float, k: Any) -> Any:
     """
     constants(R2=R2)
     positive(tau=tau)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(steps(k) > 0, R2 / (2 * tau * steps(k)), np.inf)[()]
+    return ratio(R2, 2 * tau * steps(k))
 
 
 def fista(tau: float, R2: float, k: Any) -> Any:

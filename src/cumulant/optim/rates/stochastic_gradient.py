@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, positive, steps
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
@@ -30,12 +30,11 @@ def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
     k = steps(k)
     if not np.all(k == np.floor(k)):
         raise ValueError(f"k, the number of updates, must be whole; got {k}")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.where(k > 0, 1.0 / k, np.inf)
-        if refined:
-            harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, max(int(np.max(k, initial=0)), 1) + 1))])
-            bound = np.where(k >= 2, (k - harmonic[k.astype(int)]) / (k * (k - 1)), bound)
-    return (C**2 / mu**2 * bound)[()]
+    bound = ratio(1.0, k)
+    if refined:
+        harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, max(int(np.max(k, initial=0)), 1) + 1))])
+        bound = np.where(k >= 2, ratio(k - harmonic[k.astype(int)], k * (k - 1)), bound)[()]
+    return C**2 / mu**2 * bound
 
 
 def sgd_recursion(step_sizes: Any, C: float, mu: float, distance_squared: float) -> np.ndarray:
@@ -118,8 +117,7 @@ def sag(L: float, n: int, k: Any, C0: float, mu: float = 0.0) -> Any:
     k = steps(k)
     if mu > 0:
         return (C0 * (1 - min(mu / (16 * L), 1 / (8 * n))) ** k)[()]
-    with np.errstate(divide="ignore"):
-        return np.where(k > 0, 32 * n * C0 / np.maximum(k, 1), np.inf)[()]
+    return ratio(32 * n * C0, k)
 
 
 def saga(L: float, mu: float, n: int, k: Any, distance_squared: float, gap: float) -> Any:
