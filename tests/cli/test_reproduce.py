@@ -28,7 +28,7 @@ class Recorder:
     def works(self, output=None, quick=False, rng=0):
         self.calls.append(("works", output, quick, rng))
         pictures = () if output is None else (plotting.save(plotting.figure()[0], output / "curve.png"),)
-        return Report(CLAIMS, pictures, notes="Run on one core.")
+        return Report(CLAIMS, notes="Run on one core.", pictures=pictures)
 
     def fails(self, output=None, quick=False, rng=0):
         self.calls.append(("fails", output, quick, rng))

@@ -29,6 +29,13 @@ def test_scores_of_independent_pixels_are_sums():
     assert_allclose([held, kl, half], [each.sum(axis=1).mean(), 0.0, each[:, 8:].sum(axis=1).mean()], atol=1e-10)
 
 
+def test_the_claims_are_judged():
+    table = {name: (-5.0 - k, 0.1 * k, -2.0 - k) for k, name in enumerate(experiment.NAMES)}
+    claims = experiment._claims((1.0, 0.9, 0.5, 1e6), table, [0.02, 0.001])
+    assert [claim.verdict == "reproduced" for claim in claims] == [True, False, True, True, True, True]
+    assert "likelihood -5.0000, likelihood in the set -6.0000" in claims[2].ours
+
+
 @pytest.mark.slow
 def test_the_quick_version_runs(tmp_path):
     report = experiment.run(tmp_path, quick=True, rng=0)

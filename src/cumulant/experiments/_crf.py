@@ -7,7 +7,7 @@ thesis need corpora under licence; what stands in for them is a hidden Markov mo
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from cumulant import optim
+from cumulant.plotting import band, figure, legend
 from cumulant.sequences import ChainProblem, SequenceData, SequenceDualAscent, SequenceLBFGS
 from cumulant.sequences.chain.labelling_kernels import decode
+from cumulant.sequences.chain.problem import token_arrays
 from cumulant.sequences.solvers.sag import SequenceSAG
-
-__all__ = ["LEFT_OUT", "Task", "conll", "decades", "dual_ascent", "folder", "follow", "many", "ocr", "tasks"]
 
 LEFT_OUT = "The handwritten words were left out: set CUMULANT_DATA to the folder that holds ocr.npz."
 STAND_IN = "Sparse words: a hidden Markov model with 2000 words and window attributes, for corpora under licence."
@@ -54,13 +54,10 @@ class Task:
     def errors(self, w: np.ndarray) -> tuple[float, float]:
         """The part of held-out tokens, and of held-out sequences, that the best labelling gets wrong."""
         data, k = self.test, self.problem.n_labels
-        out, longest = np.empty(data.features.shape[0], dtype=np.int64), int(data.lengths.max())
-        matrix = data.features
-        decode(
-            w, matrix.shape[1], self.problem.bias, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32),
-            matrix.data, data.offsets, 0, len(data), out, np.empty((longest + 2, k)),
-            np.zeros((longest, k), dtype=np.int32),
-        )  # fmt: skip
+        tokens, attributes, longest = *data.features.shape, int(data.lengths.max())
+        out, work = np.empty(tokens, dtype=np.int64), np.empty((longest + 2, k))
+        origin = np.zeros((longest, k), dtype=np.int32)
+        decode(w, attributes, self.problem.bias, *token_arrays(data), data.offsets, 0, len(data), out, work, origin)
         wrong = out != data.labels
         return float(wrong.mean()), float(np.mean([part.any() for part in data.split(wrong)]))
 
@@ -165,6 +162,21 @@ def dual_ascent(sampling: str = "gap", nonuniformity: float = 0.8, **settings: A
     """The algorithm as the thesis runs it: one block, Newton's line search at every update, an epoch a step."""
     fixed = {"straightness": 0.0, "epsilon": 0.01, "max_epochs": 1}  # of a step: the first is always made, no other
     return SequenceDualAscent(sampling, nonuniformity, **(fixed | settings))
+
+
+def draw_decades(curves: dict[str, dict[str, np.ndarray]], styles: Iterable[str] = "-------", **options: Any) -> Any:
+    """For each task, the mean over seeds of `decades` by epoch with the range, a line for each name."""
+    fig, axes = figure(1, len(curves), squeeze=False)
+    for ax, (task, found) in zip(axes[0], curves.items(), strict=True):
+        for style, (name, values) in zip(styles, found.items(), strict=False):
+            epochs = np.arange(values.shape[1])
+            ax.plot(epochs, values.mean(axis=0), style, label=name)
+            band(ax, epochs, values.min(axis=0), values.max(axis=0))
+        ax.set(xlabel="epochs", title=task)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        legend(ax, loc="lower left", **options)
+    axes[0, 0].set_ylabel("$\\log_{10}\\,(P(w) - P^*)$")
+    return fig
 
 
 def follow(

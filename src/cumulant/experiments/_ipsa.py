@@ -4,19 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim import L1, Composite, LeastSquares
-from cumulant.optim.interior_point import (
-    AugmentedLagrangianSGD,
-    ConstantSigma,
-    Harmonic,
-    InteriorPoint,
-    InteriorPointSA,
-    PowerSigma,
-    ProjectedSGD,
-    SmoothedL1SGD,
-    SubgradientSGD,
-    l1_regularize,
-)
+from cumulant import optim
+from cumulant.optim import interior_point as ip
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.precision import precise
 
 SOURCE = "Carbonetto (2009), New probabilistic inference algorithms, thesis, University of British Columbia, chapter 2"
@@ -45,28 +35,29 @@ def sets(seeds, nu: float = 1.0, w: np.ndarray = WIDE) -> tuple[np.ndarray, np.n
     return np.stack([A for A, _ in found]), np.stack([y for _, y in found])
 
 
-def _learner(name: str, k0):
-    steps = Harmonic(k0)
-    return {
-        "interior point": lambda: InteriorPointSA(steps, ConstantSigma(0.5)),
-        "interior point, sigma = k^-0.9": lambda: InteriorPointSA(steps, PowerSigma(0.9)),
-        "interior point, bounding variables": lambda: InteriorPointSA(steps, ConstantSigma(0.5)),
-        "sub-gradient": lambda: SubgradientSGD(steps),
-        "projected gradient": lambda: ProjectedSGD(steps),
-        "smoothed": lambda: SmoothedL1SGD(steps),
-        "augmented Lagrangian": lambda: AugmentedLagrangianSGD(steps, k0=k0),
-    }[name]()
+LEARNERS = {
+    "interior point": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.ConstantSigma(0.5)),
+    "interior point, sigma = k^-0.9": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.PowerSigma(0.9)),
+    "interior point, bounding variables": lambda k0: ip.InteriorPointSA(ip.Harmonic(k0), ip.ConstantSigma(0.5)),
+    "sub-gradient": lambda k0: ip.SubgradientSGD(ip.Harmonic(k0)),
+    "projected gradient": lambda k0: ip.ProjectedSGD(ip.Harmonic(k0)),
+    "smoothed": lambda k0: ip.SmoothedL1SGD(ip.Harmonic(k0)),
+    "augmented Lagrangian": lambda k0: ip.AugmentedLagrangianSGD(ip.Harmonic(k0), k0=k0),
+    "Mehrotra": lambda k0, exponent, ceiling: ip.InteriorPointSA(
+        ip.Harmonic(k0), ip.MehrotraSigma(exponent, ip.PowerSigma(ceiling))
+    ),
+}
 
 
 @precise(static=("name", "marks"))
-def _learn(A, y, weight, k0, name, marks):
-    def one(A, y, weight, k0):
-        loss, p, solver = LeastSquares(A, y), A.shape[1], _learner(name, k0)
-        if isinstance(solver, SubgradientSGD | SmoothedL1SGD):
-            problem, start, coefficients = Composite(loss, L1(weight)), np.zeros(p), lambda x: x
+def _learn(A, y, weight, settings, name, marks):
+    def one(A, y, weight, settings):
+        loss, p, solver = optim.LeastSquares(A, y), A.shape[1], LEARNERS[name](*settings)
+        if isinstance(solver, ip.SubgradientSGD | ip.SmoothedL1SGD):
+            problem, start, coefficients = optim.Composite(loss, optim.L1(weight)), np.zeros(p), lambda x: x
         else:
-            problem = l1_regularize(loss, weight, "bound" if "bounding" in name else "split")
-            start = problem.start(p) if name in INTERIOR else np.zeros(2 * p)
+            problem = ip.l1_regularize(loss, weight, "bound" if "bounding" in name else "split")
+            start = problem.start(p) if isinstance(solver, ip.InteriorPointSA) else np.zeros(2 * p)
             coefficients = problem.objective.coefficients
         state = solver.init(problem, jnp.asarray(start, A.dtype), jax.random.PRNGKey(0))
         found, done = [], 0
@@ -76,32 +67,26 @@ def _learn(A, y, weight, k0, name, marks):
             done = mark
         return jnp.stack(found)
 
-    return jax.vmap(one)(A, y, weight, k0)
+    return jax.vmap(one)(A, y, weight, settings)
 
 
-def learn(name: str, A: np.ndarray, y: np.ndarray, weights, k0s, passes: tuple[int, ...] = (1,)) -> np.ndarray:
-    """Coefficients after the given passes, for every data set and every pair of `weights` and `k0s`.
+def learn(name: str, A: np.ndarray, y: np.ndarray, weights, *settings, passes: tuple[int, ...] = (1,)) -> np.ndarray:
+    """Coefficients after the given passes, for every data set and every combination of `weights` and `settings`.
 
-    Returns shape (pairs, sets, passes, features).
+    Returns shape (combinations, sets, passes, features).
     """
-    weights, k0s = (np.ravel(each).astype(float) for each in np.broadcast_arrays(weights, k0s))
-    pairs, count = weights.size, len(A)
-    found = _learn(
-        np.tile(A, (pairs, 1, 1)),
-        np.tile(y, (pairs, 1)),
-        np.repeat(weights, count),
-        np.repeat(k0s, count),
-        name,
-        tuple(each * A.shape[1] for each in passes),
-    )
-    return found.reshape(pairs, count, len(passes), -1)
+    weights, *settings = (np.ravel(each).astype(float) for each in np.broadcast_arrays(weights, *settings))
+    count, marks = weights.size, tuple(each * A.shape[1] for each in passes)
+    each = [np.repeat(values, len(A)) for values in (weights, *settings)]
+    found = _learn(np.tile(A, (count, 1, 1)), np.tile(y, (count, 1)), each[0], tuple(each[1:]), name, marks)
+    return found.reshape(count, len(A), len(passes), -1)
 
 
 @precise
 def _solve(A, y, weight):
     def one(A, y, weight):
-        problem = l1_regularize(LeastSquares(A, y), weight, "bound")
-        solver = InteriorPoint(least_mu=1e-13)
+        problem = ip.l1_regularize(optim.LeastSquares(A, y), weight, "bound")
+        solver = ip.InteriorPoint(least_mu=1e-13)
         state = solver.init(problem, jnp.asarray(problem.start(A.shape[1]), A.dtype), None)
         state = jax.lax.fori_loop(0, 50, lambda _, s: solver.step(problem, s), state)
         w = problem.objective.coefficients(state.x)
@@ -137,18 +122,13 @@ def compare(A, y, weights, k0s, names=INTERIOR + BASELINES) -> tuple[dict[str, n
     return {name: error(learn(name, A, y, weights, k0s), solutions)[:, 0] for name in names}, solutions, gap
 
 
-def listed(values) -> str:
-    """Numbers for a report: short, whatever their size."""
-    return ", ".join(f"{value:.3f}" if value < 100 else f"{value:.0e}" for value in values)
-
-
-def curves(ax, across, errors: dict[str, np.ndarray], **labels) -> None:
-    """One line for each method, on logarithmic axes."""
-    from cumulant.plotting import COLOURS, legend
-
+def draw_errors(across, errors: dict[str, np.ndarray], xlabel: str, ylim: tuple[float, float]):
+    """The error of each method after one pass, on logarithmic axes."""
+    fig, ax = figure(width=6.4, height=4.4)
     styles = ("-o", "--", ":", "-s", "-s", "--s", "-s")  # of lines that would hide each other
     for name, values in errors.items():
         colour = COLOURS[0] if name in INTERIOR else COLOURS[1 + BASELINES.index(name)]
         ax.plot(across, values, styles[(INTERIOR + BASELINES).index(name)], color=colour, label=name)
-    ax.set(xscale="log", yscale="log", **labels)
+    ax.set(xscale="log", yscale="log", ylim=ylim, xlabel=xlabel, ylabel="$|w - w_{exact}|_1 / N$ after one pass")
     legend(ax, fontsize=7)
+    return fig

@@ -1,47 +1,35 @@
 """Section 5.3 of the course: what momentum gains, its limit in continuous time, and where it loses."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.optim import (
-    LBFGS,
-    AcceleratedGradient,
-    GradientDescent,
-    Logistic,
-    Quadratic,
-    compare_with_rate,
-    nesterov_flow,
-    rates,
-)
-from cumulant.optim import run as minimise
+from cumulant import optim
+from cumulant.experiments.base import Claim, Report, experiment, verdict
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "Nesterov's acceleration: its rate, its differential equation, and strong convexity"
 SOURCE = "Peyré (2021), course notes on optimization for machine learning, section 5.3"
 _NOTES = "After a first run the step 1e-4 was added to those that follow the flow; the threshold stayed as it was."
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The 1/k^2 rate on a Laplacian, the flow that small steps follow, logistic regression, and a parabola."""
     laplacian, traces = _laplacian(300 if quick else 1000)
     flow, paths = _flow()
     claims = (laplacian, flow, _logistic(), _parabola())
-    pictures = () if output is None else (_draw(Path(output), traces, paths),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(traces, paths), _NOTES)
 
 
 def _laplacian(steps: int):
     """A quadratic with the eigenvalues of a discrete Laplacian: too flat for strong convexity to show in `steps`."""
     n = 1000
     eigenvalues = 4 * np.sin(np.arange(1, n + 1) * np.pi / (2 * (n + 1))) ** 2
-    problem, start = Quadratic(np.diag(eigenvalues), np.zeros(n)), np.ones(n)
+    problem, start = optim.Quadratic(np.diag(eigenvalues), np.zeros(n)), np.ones(n)
     settings = {"max_steps": steps, "tol": None, "every": 1}
-    fast = minimise(AcceleratedGradient(0.25), problem, start, **settings).trace
-    slow = minimise(GradientDescent(0.25), problem, start, **settings).trace
-    found = compare_with_rate(fast, lambda k: rates.nesterov(0.25, float(n), k))
+    fast = optim.run(optim.AcceleratedGradient(0.25), problem, start, **settings).trace
+    slow = optim.run(optim.GradientDescent(0.25), problem, start, **settings).trace
+    found = optim.compare_with_rate(fast, lambda k: optim.rates.nesterov(0.25, float(n), k))
     k = 100
     claim = Claim(
         "f(x_k) - f* <= 2 |x_0 - x*|^2 / (s (k + 1)^2), against 1/k for gradient descent",
@@ -50,23 +38,23 @@ def _laplacian(steps: int):
         f"{fast.value[-1]:.4g}, gradient descent {slow.value[k]:.4g} and {slow.value[-1]:.4g}",
         verdict(found.holds and fast.value[-1] < slow.value[-1] / 10, corrected=True),
     )
-    return claim, (fast, slow, rates.nesterov(0.25, float(n), fast.steps))
+    return claim, (fast, slow, optim.rates.nesterov(0.25, float(n), fast.steps))
 
 
 def _flow():
     """Iterate k of step size s against the solution of x'' + (3/t) x' + grad f(x) = 0 at t = k sqrt(s)."""
-    problem, start = Quadratic(np.diag([1.0, 0.05]), np.zeros(2)), np.array([1.0, 1.0])
+    problem, start = optim.Quadratic(np.diag([1.0, 0.05]), np.zeros(2)), np.array([1.0, 1.0])
     errors, paths = {}, {}
     for size in (0.1, 0.01, 0.001, 0.0001):
         steps = round(10 / np.sqrt(size))
         points = [start]
-        minimise(
-            AcceleratedGradient(size), problem, start, max_steps=steps, tol=None, every=1,
+        optim.run(
+            optim.AcceleratedGradient(size), problem, start, max_steps=steps, tol=None, every=1,
             callback=lambda snapshot, points=points: points.append(np.array(snapshot.x)),
         )  # fmt: skip
         path = np.array(points[-steps - 1 :])
         times = np.arange(steps + 1) * np.sqrt(size)
-        exact = nesterov_flow(problem, start, times[1:]).x
+        exact = optim.nesterov_flow(problem, start, times[1:]).x
         errors[size] = float(np.max(np.linalg.norm(path[1:] - exact, axis=1)))
         paths[size] = times, path
     order = np.polyfit(np.log10(list(errors)), np.log10(list(errors.values())), 1)[0]
@@ -84,14 +72,14 @@ def _flow():
 
 def _logistic() -> Claim:
     X, y = load_breast_cancer(return_X_y=True)
-    problem, start = Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01), np.zeros(30)
-    best = minimise(LBFGS(), problem, start, tol=1e-14).value
+    problem, start = optim.Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01), np.zeros(30)
+    best = optim.run(optim.LBFGS(), problem, start, tol=1e-14).value
     gaps = {
-        name: minimise(solver, problem, start, max_steps=500, tol=None, every=500).value - best
+        name: optim.run(solver, problem, start, max_steps=500, tol=None, every=500).value - best
         for name, solver in (
-            ("gradient descent", GradientDescent()),
-            ("k / (k + 3)", AcceleratedGradient()),
-            ("constant momentum", AcceleratedGradient(momentum="strongly convex")),
+            ("gradient descent", optim.GradientDescent()),
+            ("k / (k + 3)", optim.AcceleratedGradient()),
+            ("constant momentum", optim.AcceleratedGradient(momentum="strongly convex")),
         )
     }
     first, second, third = gaps.values()
@@ -105,38 +93,34 @@ def _logistic() -> Claim:
 
 
 def _parabola() -> Claim:
-    problem = Quadratic([[2.0]], [0.0])
+    problem = optim.Quadratic([[2.0]], [0.0])
     settings = {"max_steps": 160, "tol": None, "every": 1}
-    values = minimise(AcceleratedGradient(0.25), problem, [1.0], **settings).trace.value
-    plain = minimise(GradientDescent(0.25), problem, [1.0], **settings).trace.value
+    values = optim.run(optim.AcceleratedGradient(0.25), problem, [1.0], **settings).trace.value
+    plain = optim.run(optim.GradientDescent(0.25), problem, [1.0], **settings).trace.value
     factor = float((values[148:160].max() / values[48:60].max()) ** 0.01)
-    flow = nesterov_flow(problem, [1.0], np.array([50.0, 100.0, 200.0])).x[:, 0]
+    flow = optim.nesterov_flow(problem, [1.0], np.array([50.0, 100.0, 200.0])).x[:, 0]
     envelope = np.abs(flow) * np.array([50.0, 100.0, 200.0]) ** 1.5
     return Claim(
         "on a strongly convex quadratic the method is linear in the end, with half the exponent of gradient descent; "
         "it is the differential equation that is not",
         "no linear rate on |x|^2",
-        f"f = x^2, s = 1/4: factor of f {factor:.3f} (predicted {rates.nesterov_quadratic_factor(0.25, 2.0):g}), "
+        f"f = x^2, s = 1/4: factor of f {factor:.3f} (predicted {optim.rates.nesterov_quadratic_factor(0.25, 2.0):g}), "
         f"gradient descent {plain[100] ** 0.01:.3f}; |x(t)| t^1.5 of the flow stays below {envelope.max():.2f}",
         verdict(abs(factor - 0.495) < 0.02 and envelope.max() < 2, corrected=True),
     )
 
 
-def _draw(folder: Path, traces, paths) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(traces, paths):
     fig, (left, right) = figure(1, 2)
     fast, slow, bound = traces
     left.plot(slow.steps[1:], slow.value[1:], color=COLOURS[2], label="gradient descent")
     left.plot(fast.steps[1:], fast.value[1:], color=COLOURS[0], label="accelerated")
     left.plot(fast.steps[1:], bound[1:], "--", color=COLOURS[1], label="$2R^2/(s(k+1)^2)$")
     left.set(xscale="log", yscale="log", xlabel="steps", ylabel="$f(x_k) - f^*$", title="a Laplacian with 1000 points")
-    legend(left)
     for i, size in enumerate((0.1, 0.01)):
         _, path = paths[size]
         right.plot(path[:, 0], path[:, 1], "o-", ms=2, lw=0.8, color=COLOURS[i], label=f"$s = {size:g}$")
     _, exact = paths["flow"]
     right.plot(exact[:, 0], exact[:, 1], "--", color=COLOURS[6], label="flow")
     right.set(xlabel="$x_1$", ylabel="$x_2$", title="small steps follow the flow")
-    legend(right)
-    return save(fig, folder / "acceleration.png")
+    return fig

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,19 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.layers import (
-    chain_cost,
-    checkpoint_cost,
-    derivative_cost,
-    fixed_point,
-    leapfrog,
-    leapfrog_back,
-    neural_ode,
-    operations,
-    recurrent,
-    sinkhorn,
-)
+from cumulant import layers
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 
 TITLE = "Automatic differentiation: operations and memory of each mode, and three corrected formulas"
@@ -31,7 +20,8 @@ SOURCE = "Peyré (2021), course notes on optimization for machine learning, sect
 CHAINS = ((784, 100, 100, 10, 1), (100, 5, 200, 5, 100))
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Count, compile and compare; nothing here is random, `rng` is not used."""
     sizes = (10, 100, 1000) if quick else (10, 30, 100, 300, 1000, 3000, 10000)
     modes, ratios = _modes(sizes)
@@ -46,9 +36,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _transport(),
         _adjoint(),
     )
-    pictures = () if output is None else (_draw(Path(output), sizes, ratios),)
     notes = "Operations are counted on the jaxpr, memory is what the compiled program asks for. No times are measured."
-    return Report(claims, pictures, notes)
+    return Report(claims, lambda: _draw(sizes, ratios), notes)
 
 
 def _apply_chain(matrices, x):
@@ -62,12 +51,12 @@ def _chains() -> Claim:
     for dims in CHAINS:
         chain = functools.partial(_apply_chain, [jnp.ones((m, n)) for n, m in itertools.pairwise(dims)])
         x = jnp.ones(dims[0])
-        value = operations(chain, x).products
+        value = layers.operations(chain, x).products
         # JAX starts from the identity, and multiplies by it; the formulas start from the first Jacobian.
-        forward = operations(jax.jacfwd(chain), x).products - value - dims[0] ** 2 * dims[1]
-        backward = operations(jax.jacrev(chain), x).products - value - dims[-1] ** 2 * dims[-2]
-        exact &= (forward, backward) == (chain_cost(dims, "forward"), chain_cost(dims, "backward"))
-        found.append(f"{dims}: forward {forward}, backward {backward}, best order {chain_cost(dims)}")
+        forward = layers.operations(jax.jacfwd(chain), x).products - value - dims[0] ** 2 * dims[1]
+        backward = layers.operations(jax.jacrev(chain), x).products - value - dims[-1] ** 2 * dims[-2]
+        exact &= (forward, backward) == (layers.chain_cost(dims, "forward"), layers.chain_cost(dims, "backward"))
+        found.append(f"{dims}: forward {forward}, backward {backward}, best order {layers.chain_cost(dims)}")
     return Claim(
         "a Jacobian costs n_0 sum n_k n_{k+1} forward and n_t sum n_k n_{k+1} backward",
         "8631840 and 89400; 250000 both ways, best order 57500",
@@ -83,7 +72,7 @@ def _network(W, u):
 def _modes(sizes):
     reverse, forward = [], []
     for p in sizes:
-        cost = derivative_cost(_network, jnp.ones((10, p)), jnp.ones(10))
+        cost = layers.derivative_cost(_network, jnp.ones((10, p)), jnp.ones(10))
         reverse.append(cost.vjp.total / cost.value.total)
         forward.append((10 * p + 10) * cost.jvp.total / cost.value.total)
     growth = forward[-1] / forward[0] / ((10 * sizes[-1] + 10) / (10 * sizes[0] + 10))
@@ -137,13 +126,13 @@ def _temporary(function, *arguments):
 
 
 def _checkpoints(length: int) -> Claim:
-    costs = [checkpoint_cost(t) for t in (8, 64, 1024)]
+    costs = [layers.checkpoint_cost(t) for t in (8, 64, 1024)]
     x0, state = jnp.ones(1000), 4000
     memory = {}
     for kind in (None, "bisection"):
 
         def loss(theta, kind=kind):
-            return jnp.sum(recurrent(_wave, x0, theta, length, checkpoint=kind))
+            return jnp.sum(layers.recurrent(_wave, x0, theta, length, checkpoint=kind))
 
         memory[kind] = _temporary(jax.grad(loss), 1.0) / state
     fine = costs == [(12, 4), (192, 7), (5120, 11)] and memory["bisection"] < 4 * np.log2(length) < memory[None]
@@ -165,12 +154,12 @@ def _force(r, theta, t):
 
 
 def _reversible(steps: int) -> Claim:
-    r, s = leapfrog(_position, _force, 1.0, 0.0, 1.0, 0.1, steps)
-    back = leapfrog_back(_position, _force, r, s, 1.0, 0.1, steps)
+    r, s = layers.leapfrog(_position, _force, 1.0, 0.0, 1.0, 0.1, steps)
+    back = layers.leapfrog_back(_position, _force, r, s, 1.0, 0.1, steps)
     error = max(abs(float(back[0]) - 1), abs(float(back[1])))
 
     def loss(r, n):
-        return jnp.sum(leapfrog(_position, _force, r, r, 1.0, 0.1, n)[0])
+        return jnp.sum(layers.leapfrog(_position, _force, r, r, 1.0, 0.1, n)[0])
 
     memory = [_temporary(jax.grad(functools.partial(loss, n=n)), jnp.ones(1000)) for n in (10, 1000)]
     return Claim(
@@ -194,7 +183,7 @@ def _implicit_memory(length: int) -> Claim:
         return jnp.sum(x)
 
     def implicit(theta):
-        return jnp.sum(fixed_point(_map, jnp.zeros(50), theta, max_steps=length))
+        return jnp.sum(layers.fixed_point(_map, jnp.zeros(50), theta, max_steps=length))
 
     plain, ours = (_temporary(jax.grad(f), theta) for f in (unrolled, implicit))
     same = float(jnp.max(jnp.abs(jax.grad(unrolled)(theta) - jax.grad(implicit)(theta))))
@@ -213,9 +202,9 @@ def _cosine(x, theta):
 
 def _fixed_point() -> Claim:
     with float64():
-        found = float(jax.grad(lambda t: fixed_point(_cosine, 0.5, t))(1.0))
+        found = float(jax.grad(lambda t: layers.fixed_point(_cosine, 0.5, t))(1.0))
     h = 1e-5
-    difference = float(fixed_point(_cosine, 0.5, 1 + h) - fixed_point(_cosine, 0.5, 1 - h)) / (2 * h)
+    difference = float(layers.fixed_point(_cosine, 0.5, 1 + h) - layers.fixed_point(_cosine, 0.5, 1 - h)) / (2 * h)
     return Claim(
         "the derivative of a fixed point is (I - d_x h)^-1 d_theta h",
         "-(d_x h)^-1 d_theta h (equation 66): -0.739085 for cos(theta x) at 1",
@@ -227,9 +216,9 @@ def _fixed_point() -> Claim:
 def _transport() -> Claim:
     cost, a, b = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]), np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
     da, db, h, epsilon = np.array([1.0, -2.0, 1.0]), np.array([1.0, -1.0]), 1e-5, 0.5
-    found = sinkhorn(cost, a, b, epsilon)
+    found = layers.sinkhorn(cost, a, b, epsilon)
     along = float(found.f @ da + found.g @ db)
-    ahead, behind = (sinkhorn(cost, a + s * h * da, b + s * h * db, epsilon).value for s in (1, -1))
+    ahead, behind = (layers.sinkhorn(cost, a + s * h * da, b + s * h * db, epsilon).value for s in (1, -1))
     difference = float(ahead - behind) / (2 * h)
     return Claim(
         "the gradient of entropic transport in the histograms is eps log u",
@@ -249,7 +238,7 @@ def _adjoint() -> Claim:
         for steps in (10, 100, 1000):
 
             def loss(theta, steps=steps):
-                return neural_ode(_decay, 1.5, theta, 2.0, steps, method="euler") ** 2 / 2
+                return layers.neural_ode(_decay, 1.5, theta, 2.0, steps, method="euler") ** 2 / 2
 
             found.append(float(jax.grad(loss)(0.7)))
     errors = np.abs(np.array(found) - exact)
@@ -257,29 +246,23 @@ def _adjoint() -> Claim:
     return Claim(
         "the discrete adjoint converges to the continuous one, which starts from the end: z(T) = grad L(x(T))",
         "z(0) = grad L (equation 65)",
-        f"Euler with 10, 100, 1000 steps: {', '.join(f'{f:.6f}' for f in found)}; exact {exact:.6f}; order {order:.2f}",
+        f"Euler with 10, 100, 1000 steps: {listed(found, '.6f')}; exact {exact:.6f}; order {order:.2f}",
         verdict(0.9 < order < 1.1, corrected=True),
     )
 
 
-def _draw(folder: Path, sizes, ratios) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(sizes, ratios):
     fig, (left, right) = figure(1, 2)
     inputs = [10 * p + 10 for p in sizes]
     left.loglog(inputs, ratios[1], "o-", color=COLOURS[1], label="forward mode")
     left.loglog(inputs, ratios[0], "o-", color=COLOURS[0], label="backward mode")
     left.set(xlabel="inputs", ylabel="operations / those of the function", title="the gradient of a network")
-    legend(left)
     lengths = 2 ** np.arange(1, 13)
-    bisection = [checkpoint_cost(int(t)) for t in lengths]
-    binomial = [checkpoint_cost(int(t), "binomial") for t in lengths]
-    right.loglog(lengths, [c.extra_steps / t for c, t in zip(bisection, lengths, strict=True)], "o-", color=COLOURS[0],
-                 label="bisection: steps again / $t$")  # fmt: skip
-    right.loglog(lengths, [c.extra_steps / t for c, t in zip(binomial, lengths, strict=True)], "o-", color=COLOURS[1],
-                 label="binomial, as many states")  # fmt: skip
+    bisection = [layers.checkpoint_cost(int(t)) for t in lengths]
+    binomial = [layers.checkpoint_cost(int(t), "binomial") for t in lengths]
+    for costs, label in ((bisection, "bisection: steps again / $t$"), (binomial, "binomial, as many states")):
+        right.loglog(lengths, [cost.extra_steps for cost in costs] / lengths, "o-", label=label)
     right.loglog(lengths, [c.stored_states for c in bisection], "--", color=COLOURS[2], label="states kept")
     right.loglog(lengths, lengths, ":", color=COLOURS[6], label="states without checkpoints")
     right.set(xlabel="steps $t$", title="checkpointing")
-    legend(right)
-    return save(fig, folder / "ad-costs.png")
+    return fig

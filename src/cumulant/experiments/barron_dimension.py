@@ -1,14 +1,12 @@
 """Section 9.3 of the course: the error of a network of q neurons falls as 1/q, whatever the dimension."""
 
-from pathlib import Path
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.layers import barron_bound, gaussian_barron_constant
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 from cumulant.randomness import generator
 
@@ -25,14 +23,14 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Grow a network in each dimension and fit the power of q."""
     generate = generator(rng)
     dimensions, neurons = ((1, 2), 8) if quick else ((1, 2, 5, 10), 64)
     curves = {p: _grow(p, neurons, 20 if quick else 100, generate) for p in dimensions}
     claims = (_rate(curves, neurons), _bound(curves), _constant())
-    pictures = () if output is None else (_draw(Path(output), curves),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(curves), _NOTES)
 
 
 def _ball(count: int, p: int, generate) -> np.ndarray:
@@ -130,9 +128,7 @@ def _constant() -> Claim:
     )
 
 
-def _draw(folder: Path, curves) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(curves):
     fig, ax = figure(1, 1)
     for colour, (p, losses) in zip(COLOURS, curves.items(), strict=False):
         q = np.arange(1, len(losses))
@@ -140,5 +136,4 @@ def _draw(folder: Path, curves) -> Path:
     q = np.array([1, max(len(losses) for losses in curves.values()) - 1])
     ax.loglog(q, 1 / q, color=COLOURS[6], linestyle="--", label="$1/q$")
     ax.set(xlabel="neurons $q$", ylabel="error / error of a constant", title="a Gaussian bump on the unit ball")
-    legend(ax)
-    return save(fig, folder / "barron-dimension.png")
+    return fig

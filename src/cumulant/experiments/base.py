@@ -1,13 +1,16 @@
 """What an experiment is: a published figure or table, our run of it, and a verdict on each claim."""
 
+import functools
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Claim", "Experiment", "Report", "catalogue", "find", "names", "verdict"]
+from cumulant.plotting import legend, save
+
+__all__ = ["Claim", "Experiment", "Report", "catalogue", "experiment", "find", "listed", "names", "verdict"]
 
 Verdict = Literal["reproduced", "corrected", "not reproduced"]
 
@@ -27,11 +30,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run of an experiment found: a verdict on each claim, and the pictures it wrote."""
+    """What a run of an experiment found: a verdict on each claim, how to draw it, and the pictures that were written.
 
-    claims: tuple[Claim, ...]
-    pictures: tuple[Path, ...] = ()
+    `draw` returns a figure, or several by name.
+    """
+
+    claims: Sequence[Claim]
+    draw: Callable[[], Any] | None = None
     notes: str = ""
+    pictures: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,33 @@ class Experiment:
     run: Callable[..., Report]
 
 
+def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
+    """Decorator: ``run(output=None, quick=False, rng=0)`` from a function of `quick` and `rng`.
+
+    Where there is an `output`, the figure of the report is drawn and written there, under the name of the experiment.
+    In a figure without a legend, all axes with labelled curves get one.
+    """
+
+    @functools.wraps(body)
+    def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+        report = body(quick, rng)
+        report = replace(report, claims=tuple(report.claims))
+        if output is None or report.draw is None:
+            return report
+        drawn = report.draw()
+        if not isinstance(drawn, dict):
+            drawn = {_name(body.__module__.rpartition(".")[2]): drawn}
+        for figure in drawn.values():
+            if not figure.legends and all(ax.get_legend() is None for ax in figure.axes):
+                for ax in figure.axes:
+                    if ax.get_legend_handles_labels()[0]:
+                        legend(ax)
+        pictures = tuple(save(figure, Path(output) / f"{name}.png") for name, figure in drawn.items())
+        return replace(report, pictures=pictures)
+
+    return run
+
+
 def verdict(holds: Any, *, corrected: bool = False) -> Verdict:
     """``"reproduced"`` (``"corrected"`` for a claim in its corrected form) where the check holds."""
     if not bool(holds):
@@ -54,10 +88,26 @@ def verdict(holds: Any, *, corrected: bool = False) -> Verdict:
     return "corrected" if corrected else "reproduced"
 
 
+def listed(values: Any, form: str | None = None) -> str:
+    """Numbers with commas between them, each after its name where they have names.
+
+    Without a format, three decimals, and the order of magnitude from 100 on.
+
+    >>> listed([0.5, 1e4]), listed({"SGD": 0.25, "SAG": 0.125}, ".2f")
+    ('0.500, 1e+04', 'SGD 0.25, SAG 0.12')
+    """
+    named = values.items() if isinstance(values, dict) else (("", value) for value in values)
+    return ", ".join(f"{name} {value:{form or ('.3f' if value < 100 else '.0e')}}".lstrip() for name, value in named)
+
+
+def _name(module: str) -> str:
+    return module.replace("_", "-")
+
+
 def names() -> list[str]:
     """The names of all experiments. Each public module of this package is one; its name has dashes for underscores."""
     found = (info.name for info in pkgutil.iter_modules(importlib.import_module("cumulant.experiments").__path__))
-    return [name.replace("_", "-") for name in found if name != "base" and not name.startswith("_")]
+    return [_name(name) for name in found if name != "base" and not name.startswith("_")]
 
 
 def catalogue() -> dict[str, Experiment]:

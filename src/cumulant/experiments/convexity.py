@@ -1,12 +1,10 @@
 """Sections 1 to 3, 7 and 8 of the course: its pictures of losses, minimisers, convexity, axes, balls and paths."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.optim import SGD, InverseTime, LeastSquares, Logistic, Quadratic, is_separable, level_axes, pca
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Losses, minimisers, convexity, principal axes, balls of l^q and the paths of stochastic gradients"
@@ -22,7 +20,8 @@ _NOTES = (
 CLOUD = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 9.0]])
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Put the statements of the figures to the test, and draw them."""
     generate = generator(rng)
     paths = _paths(generate, 20, 200 if quick else 1000)
@@ -36,8 +35,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _balls(generate),
         _concentration(generate, 100 if quick else 1000),
     )
-    pictures = () if output is None else (_draw(Path(output), paths),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(paths), _NOTES)
 
 
 def _coercive(generate) -> Claim:
@@ -76,7 +74,7 @@ def _separable(generate) -> Claim:
         "a classification loss has no minimiser where the classes can be separated, independent columns or not",
         "coercive if ker A = {0}",
         f"30 x 3 of full rank, separable: {is_separable(A, signs)}; the loss along a separating direction "
-        + ", ".join(f"{value:.1e}" for value in values),
+        + listed(values, ".1e"),
         verdict(is_separable(A, signs) and falls and np.linalg.matrix_rank(A) == 3, corrected=True),
     )
 
@@ -142,7 +140,7 @@ def _steepest() -> Claim:
     return Claim(
         "the best direction of length r tends to minus the gradient, at first order in r",
         "-grad f / |grad f| as r goes to 0",
-        "distances for r = 0.1, 0.01, 0.001: " + ", ".join(f"{d:.2e}" for d in distances),
+        "distances for r = 0.1, 0.01, 0.001: " + listed(distances, ".2e"),
         verdict(8 < distances[0] / distances[1] < 13 and 8 < distances[1] / distances[2] < 13),
     )
 
@@ -159,7 +157,7 @@ def _balls(generate) -> Claim:
     return Claim(
         "the balls of l^q are convex from q = 1 on, and shrink to the axes below",
         "non-convex for q < 1",
-        f"middles of 2000 pairs of points of the sphere stay inside for q = {', '.join(f'{q:g}' for q in good)} and "
+        f"middles of 2000 pairs of points of the sphere stay inside for q = {listed(good, 'g')} and "
         "leave for " + ", ".join(f"{q:g}" for q in convex if q not in good),
         verdict(good == [1.0, 1.5, 2.0]),
     )
@@ -199,40 +197,24 @@ def _concentration(generate, count: int) -> Claim:
     )
 
 
-def _draw(folder: Path, paths) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(paths):
     fig, axes = figure(2, 3, width=10.5, height=6.4)
     (losses, minima, ellipses), (balls, level, runs) = axes
     m = np.linspace(-2.5, 2.5, 400)
-    for colour, (name, values) in zip(
-        COLOURS,
-        {
-            "0-1": (m < 0) * 1.0,
-            "logistic": np.log1p(np.exp(-m)),
-            "hinge": np.maximum(1 - m, 0),
-            "square": (1 - m) ** 2,
-        }.items(),
-        strict=False,
-    ):
-        losses.plot(m, values, color=colour, label=name)
+    losses.plot(m, (m < 0) * 1.0, label="0-1")
+    losses.plot(m, np.log1p(np.exp(-m)), label="logistic")
+    losses.plot(m, np.maximum(1 - m, 0), label="hinge")
+    losses.plot(m, (1 - m) ** 2, label="square")
     losses.set(ylim=(-0.1, 4), xlabel="margin $y \\langle a, x \\rangle$", title="losses (figure 1)")
     legend(losses)
     x = np.linspace(-2.2, 2.2, 400)
-    for colour, (name, values) in zip(
-        COLOURS,
-        {
-            "$e^{-x}$: none": np.exp(-x),
-            "$\\max(|x| - 1, 0)$: many": np.maximum(np.abs(x) - 1, 0),
-            "$x^4$: one": x**4,
-            "$\\min(1, x^2)$: one, not convex": np.minimum(1, x**2),
-        }.items(),
-        strict=False,
-    ):
-        minima.plot(x, values, color=colour, label=name)
+    minima.plot(x, np.exp(-x), label="$e^{-x}$: none")
+    minima.plot(x, np.maximum(np.abs(x) - 1, 0), label="$\\max(|x| - 1, 0)$: many")
+    minima.plot(x, x**4, label="$x^4$: one")
+    minima.plot(x, np.minimum(1, x**2), label="$\\min(1, x^2)$: one, not convex")
     minima.set(ylim=(-0.1, 4.5), xlabel="$x$", title="minimisers (figures 2 to 6)")
     legend(minima, fontsize=7)
-    _ellipses(ellipses, COLOURS, legend)
+    _ellipses(ellipses)
     t = np.linspace(0, 2 * np.pi, 401)
     for colour, q in zip(COLOURS, (0.5, 0.8, 1.0, 1.5, 2.0), strict=False):
         size = (np.abs(np.cos(t)) ** q + np.abs(np.sin(t)) ** q) ** (1 / q)
@@ -255,15 +237,15 @@ def _draw(folder: Path, paths) -> Path:
     runs.plot(-spread, color=COLOURS[1])
     runs.set(xscale="symlog", xlabel="steps", ylabel="$x_k$", title="stochastic paths (figures 14 to 16)")
     legend(runs)
-    return save(fig, folder / "convexity.png")
+    return fig
 
 
-def _ellipses(ax, colours, legend) -> None:
+def _ellipses(ax) -> None:
     """Figure 7."""
     centred = CLOUD - CLOUD.mean(axis=0)
     circle = np.stack([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
-    ax.plot(*centred.T, "o", color=colours[6], label="centred features")
-    for found, colour, name in ((pca(CLOUD), colours[0], "of the cloud"), (level_axes(CLOUD), colours[1], "level set")):
+    ax.plot(*centred.T, "o", color=COLOURS[6], label="centred features")
+    for found, colour, name in ((pca(CLOUD), COLOURS[0], "of the cloud"), (level_axes(CLOUD), COLOURS[1], "level set")):
         ax.plot(*(found.axes.T @ (found.half_widths[:, None] * circle)), color=colour, label=name)
     ax.set(aspect="equal", ylim=(-4, 7), title="principal axes (figure 7)")
     legend(ax, fontsize=7, loc="upper left")

@@ -1,12 +1,10 @@
 """Figure 3.10: the running estimate of the duality gap against the gap itself."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from cumulant.experiments._crf import dual_ascent, many, notes, tasks
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "The stale estimate of the duality gap over the gap, by the share of draws by gap"
 SOURCE = "Le Priol (2021), thesis, figure 3.10"
@@ -15,7 +13,8 @@ SHARES = (0.0, 0.2, 0.5, 0.8, 1.0)
 FIRST = 10  # before, some sequences may not have been visited: they count with an arbitrary gap of 100
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The mean of the gaps that sequences had when last visited, over the true gap, epoch after epoch."""
     claims, ratios = [], {}
     for task in tasks(quick):
@@ -23,10 +22,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         runs = many({share: dual_ascent("gap", share) for share in SHARES}, task, epochs, range(rng, rng + seeds))
         ratios[task.name] = {share: columns["estimate"] / columns["bound"] for share, columns in runs.items()}
         claims += _claims(task.name, ratios[task.name])
-    pictures = () if output is None else (_draw(Path(output), ratios),)
-    return Report(
-        tuple(claims), pictures, notes(f"Ratios are judged from epoch {FIRST} on, settled after a first run.")
-    )
+    more = f"Ratios are judged from epoch {FIRST} on, settled after a first run."
+    return Report(claims, lambda: _draw(ratios), notes(more))
 
 
 def _claims(task, ratios):
@@ -57,9 +54,7 @@ def _claims(task, ratios):
     ]
 
 
-def _draw(path, ratios):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(ratios):
     fig, axes = figure(1, len(ratios), squeeze=False, sharey=True)
     for ax, (task, found) in zip(axes[0], ratios.items(), strict=True):
         ax.axhspan(0.5, 2, color=COLOURS[6], alpha=0.1, linewidth=0)
@@ -73,4 +68,4 @@ def _draw(path, ratios):
         ax.set_ylim(0.33, 6)
         legend(ax, loc="lower left", title="share of draws by gap", ncols=5)
     axes[0, 0].set_ylabel("estimate / duality gap")
-    return save(fig, path / "crf-fig-3-10.png")
+    return fig

@@ -1,12 +1,9 @@
 """Figure 3.3: five ways to draw the next sequence in dual coordinate ascent."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments._crf import decades, draw_decades, dual_ascent, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 
 TITLE = "Five sampling schemes of dual coordinate ascent on handwritten words"
 SOURCE = "Le Priol (2021), thesis, figure 3.3"
@@ -20,18 +17,18 @@ SCHEMES = {
 }
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Sub-optimality after each epoch, the mean over seeds of its logarithm; 80 % of draws by the scheme."""
     claims, curves = [], {}
     for task in tasks(quick):
         epochs, seeds = (6, 2) if quick else (20, 5)
         runs = many({name: dual_ascent(name) for name in SCHEMES}, task, epochs, range(rng, rng + seeds))
         found = {name: decades(columns["value"], task) for name, columns in runs.items()}
-        curves[task.name] = found
+        curves[task.name] = {SCHEMES[name]: values for name, values in found.items()}
         claims += _claims(task.name, found, runs)
-    pictures = () if output is None else (_draw(Path(output), curves),)
     more = "Means over 5 seeds, and ties within two standard errors: settled after a first run."
-    return Report(tuple(claims), pictures, notes(more))
+    return Report(claims, lambda: draw_decades(curves), notes(more))
 
 
 def _claims(name, found, runs):
@@ -78,19 +75,3 @@ def _compared(difference, error):
     """In words, and the verdict: worse by two standard errors."""
     text = f"{difference:+.2f} ± {error:.2f} decades"
     return (text, "reproduced") if difference > 2 * error else (f"{text}: a tie", "not reproduced")
-
-
-def _draw(path, curves):
-    from cumulant.plotting import COLOURS, band, figure, legend, save
-
-    fig, axes = figure(1, len(curves), squeeze=False)
-    for ax, (name, found) in zip(axes[0], curves.items(), strict=True):
-        for colour, (scheme, values) in zip(COLOURS, found.items(), strict=False):
-            epochs = np.arange(values.shape[1])
-            ax.plot(epochs, values.mean(axis=0), color=colour, label=SCHEMES[scheme])
-            band(ax, epochs, values.min(axis=0), values.max(axis=0))
-        ax.set(xlabel="epochs", title=name)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        legend(ax, loc="lower left")
-    axes[0, 0].set_ylabel("$\\log_{10}\\,(P(w) - P^*)$")
-    return save(fig, path / "crf-fig-3-3.png")

@@ -1,12 +1,9 @@
 """Figure 3.4: how many of the draws should be by gap, and how many uniform."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, many, notes, tasks
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments._crf import decades, draw_decades, dual_ascent, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 
 TITLE = "Gap sampling with different shares of non-uniform draws"
 SOURCE = "Le Priol (2021), thesis, figure 3.4"
@@ -14,7 +11,8 @@ SOURCE = "Le Priol (2021), thesis, figure 3.4"
 SHARES = (0.0, 0.2, 0.5, 0.8, 1.0)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Sub-optimality after each epoch on the sparse task, for several shares of draws by gap."""
     task = tasks(quick)[0]
     epochs, seeds = (6, 2) if quick else (25, 10)
@@ -41,18 +39,9 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(gains[-1] < 0.25 * (mean[0] - mean[-1])),
         ),
     )
-    pictures = () if output is None else (_draw(Path(output), found),)
-    return Report(claims, pictures, notes(f"Means over {seeds} seeds."))
 
+    def draw():
+        shown = {f"{share:g}" if share else "0: uniform": values for share, values in found.items()}
+        return draw_decades({task.name: shown}, title="share of draws by gap")
 
-def _draw(path, found):
-    from cumulant.plotting import COLOURS, band, figure, legend, save
-
-    fig, ax = figure()
-    for colour, (share, values) in zip(COLOURS, found.items(), strict=False):
-        epochs = np.arange(values.shape[1])
-        ax.plot(epochs, values.mean(axis=0), color=colour, label=f"{share:g}" if share else "0: uniform")
-        band(ax, epochs, values.min(axis=0), values.max(axis=0))
-    ax.set(xlabel="epochs", ylabel="$\\log_{10}\\,(P(w) - P^*)$", title="sparse words")
-    legend(ax, loc="lower left", title="share of draws by gap")
-    return save(fig, path / "crf-fig-3-4.png")
+    return Report(claims, draw, notes(f"Means over {seeds} seeds."))

@@ -1,19 +1,18 @@
 """Figure 3.8: the test error of dual ascent and of other methods against epochs."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from cumulant.experiments._crf import folder, many, notes, ocr, tasks
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.experiments.crf_fig_3_5 import SOLVERS
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Test error of dual coordinate ascent, exponentiated gradient and SAG"
 SOURCE = "Le Priol (2021), thesis, figure 3.8"
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Errors of the best labelling on held-out sequences, per token and per sequence, after each epoch."""
     claims, curves = [], {}
     for task in tasks(quick, whole=True):
@@ -28,12 +27,11 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         claims += _claims(task.name, found)
     if folder() is not None and not quick:
         claims += _at_the_optimum()
-    pictures = () if output is None else (_draw(Path(output), curves),)
     more = (
         "The thesis does not say which error it draws: errors per token are judged, errors per sequence are given. "
         "That all handwritten words are used, from one seed, was settled after a first run on a part of them."
     )
-    return Report(tuple(claims), pictures, notes(more))
+    return Report(claims, lambda: _draw(curves), notes(more))
 
 
 def _claims(task, found):
@@ -50,7 +48,7 @@ def _claims(task, found):
         Claim(
             f"{task}: every method reaches the same test error (within a point)",
             "the same",
-            f"per token {_list(last)}; per sequence {_list(whole)}",
+            f"per token {listed(last, '.1%')}; per sequence {listed(whole, '.1%')}",
             verdict(spread < 0.01),
         ),
         Claim(
@@ -90,13 +88,7 @@ def _at_the_optimum():
     ]
 
 
-def _list(numbers):
-    return ", ".join(f"{name} {number:.1%}" for name, number in numbers.items())
-
-
-def _draw(path, curves):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(curves):
     fig, axes = figure(1, len(curves), squeeze=False)
     for ax, (task, found) in zip(axes[0], curves.items(), strict=True):
         for colour, (name, columns) in zip(COLOURS, found.items(), strict=False):
@@ -105,4 +97,4 @@ def _draw(path, curves):
         ax.set(xlabel="epochs", ylabel="errors per token (%)", title=task)
         ax.xaxis.get_major_locator().set_params(integer=True)
         legend(ax, loc="upper right")
-    return save(fig, path / "crf-fig-3-8.png")
+    return fig

@@ -1,12 +1,9 @@
 """Figure 3.9: how precise the line search of dual ascent has to be."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._crf import decades, dual_ascent, follow, many, notes, tasks
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments._crf import decades, draw_decades, dual_ascent, follow, many, notes, tasks
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 
 TITLE = "The precision of Newton's line search in dual coordinate ascent"
 SOURCE = "Le Priol (2021), thesis, figure 3.9 and section 3.6.2"
@@ -18,7 +15,8 @@ SEARCHES = {
 }
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Sub-optimality after each epoch with one Newton step, and with two precisions of the step."""
     claims, curves = [], {}
     for task in tasks(quick):
@@ -29,13 +27,12 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         curves[task.name] = {name: decades(runs[name]["value"], task) for name in SEARCHES}
         share = 1 - _seconds(solvers["none"], task, rng) / _seconds(solvers["0.001"], task, rng)
         claims += _claims(task.name, curves[task.name], runs, share)
-    pictures = () if output is None else (_draw(Path(output), curves),)
     more = (
         "Uniform draws, so that all searches see the same sequences in the same order. Newton's method starts from the "
         "root of the chord of the slope, where the thesis starts from 1/2. The limits (2.5 iterations, 15 to 45 % of "
         "the time) were settled after a first run."
     )
-    return Report(tuple(claims), pictures, notes(more))
+    return Report(claims, lambda: draw_decades(curves, ("-", "--", ":"), title="line search"), notes(more))
 
 
 def _seconds(solver, task, seed):
@@ -81,19 +78,3 @@ def _one_step(task, text, harm):
         return Claim(statement, "fails to converge on NER", text, verdict(harm > 1))
     statement = f"{task}: one step of Newton's method does no harm (0.25 decades)"
     return Claim(statement, "no harm on OCR, CONLL and POS", text, verdict(harm < 0.25))
-
-
-def _draw(path, curves):
-    from cumulant.plotting import COLOURS, band, figure, legend, save
-
-    fig, axes = figure(1, len(curves), squeeze=False)
-    for ax, (task, found) in zip(axes[0], curves.items(), strict=True):
-        for colour, dash, (name, values) in zip(COLOURS, ("-", "--", ":"), found.items(), strict=False):
-            epochs = np.arange(values.shape[1])
-            ax.plot(epochs, values.mean(axis=0), dash, color=colour, label=name)
-            band(ax, epochs, values.min(axis=0), values.max(axis=0))
-        ax.set(xlabel="epochs", title=task)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        legend(ax, loc="lower left", title="line search")
-    axes[0, 0].set_ylabel("$\\log_{10}\\,(P(w) - P^*)$")
-    return save(fig, path / "crf-fig-3-9.png")

@@ -1,12 +1,10 @@
 """Table 3.1: the four sequence-labelling tasks, the size of their weights, and the memory of dual ascent."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from cumulant.experiments._crf import LEFT_OUT, conll, folder
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Sizes of four sequence-labelling tasks, their weights, and the memory of each solver"
 SOURCE = "Le Priol (2021), thesis, table 3.1 and appendix 3.A"
@@ -21,7 +19,8 @@ TASKS = {
 GIB = 2.0**30
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The formulas at the printed sizes, and the sizes of the data at hand."""
     weights = {name: (a + 3) * k + k**2 for name, (_, _, k, a, _, _) in TASKS.items()}
     memory = {name: 8 * k**2 * (nodes - n) / GIB for name, (n, nodes, k, _, _, _) in TASKS.items()}
@@ -33,27 +32,27 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     claims = [
         Claim(
             "the weights number d = (A + 3) K + K^2",
-            _list({name: TASKS[name][4] for name in TASKS}),
-            _list(weights),
+            listed({name: TASKS[name][4] for name in TASKS}, ",.0f"),
+            listed(weights, ",.0f"),
             verdict(sizes_agree),
         ),
         Claim(
             "the marginals of pairs take 8 K^2 (N - n) bytes (GiB)",
-            _list({name: TASKS[name][5] for name in TASKS}, "g"),
-            _list(memory, ".3g"),
+            listed({name: TASKS[name][5] for name in TASKS}, "g"),
+            listed(memory, ".3g"),
             verdict(memory_agrees),
         ),
         Claim(
             "the objective at zero, (N/n) log K, is below 100 on all tasks",
             "below 100",
-            _list(first, ".4g"),
+            listed(first, ".4g"),
             verdict(max(first.values()) < 100),
         ),
         Claim(
             "SAG keeps less than dual ascent by the factor (N - n) K / (N + n K): K only where sequences are much "
             "longer than K",
-            "about K times less: " + _list({name: TASKS[name][2] for name in TASKS}),
-            _list(ratio, ".3g"),
+            "about K times less: " + listed({name: TASKS[name][2] for name in TASKS}, ",.0f"),
+            listed(ratio, ".3g"),
             "corrected" if all(ratio[name] < 0.7 * TASKS[name][2] for name in TASKS) else "reproduced",
         ),
     ]
@@ -62,9 +61,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     sentences = conll()
     if sentences is not None:
         claims.append(_chunking(sentences))
-    pictures = () if output is None else (_draw(Path(output), memory, stored, weights),)
     notes = "" if folder() is not None else LEFT_OUT
-    return Report(tuple(claims), pictures, notes)
+    return Report(claims, lambda: _draw(memory, stored, weights), notes)
 
 
 def _agrees(ours, printed):
@@ -105,13 +103,7 @@ def _chunking(data):
     )
 
 
-def _list(numbers, form=",.0f"):
-    return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
-
-
-def _draw(path, memory, stored, weights):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(memory, stored, weights):
     fig, ax = figure(width=7.2, height=3.6)
     place = np.arange(len(TASKS))
     bars = {
@@ -126,4 +118,4 @@ def _draw(path, memory, stored, weights):
     ax.set_xticks(place, list(TASKS))
     ax.grid(False, axis="x")
     legend(ax, loc="upper left")
-    return save(fig, path / "crf-table-3-1.png")
+    return fig

@@ -1,22 +1,10 @@
 """Learning a 4 x 4 Ising grid inside a fast-mixing set, with the printed and with the corrected schedule."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.graphical import (
-    MCMC,
-    FastMixing,
-    Ising,
-    Mixing,
-    SamplingPlan,
-    fit,
-    grid,
-    learning_problem,
-    plan_strongly_convex,
-)
+from cumulant import graphical
+from cumulant.experiments.base import Claim, Report, experiment, verdict
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Maximum likelihood with Gibbs sampling in a fast-mixing set: a 4 x 4 Ising grid"
@@ -29,30 +17,32 @@ NOTES = (
     "printed guarantee says nothing; the printed constant C = log 16 should be 16, and betas (.01, .9, .1) should add "
     "up to 1. L = 10 is smaller than the proved 25; its certificates call it assumed."
 )
-SET, L2, L, DELTA, EPS = FastMixing(0.2, "box"), 1.0, 10.0, 0.1, 2.0
+SET, L2, L, DELTA, EPS = graphical.FastMixing(0.2, "box"), 1.0, 10.0, 0.1, 2.0
 BETAS = (0.01, 0.9, 0.09)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Five draws of five random vectors; the exact optimum by elimination, and the whole path of both schedules."""
-    draw, edges = generator(rng), grid(4, 4)
+    draw, edges = generator(rng), graphical.grid(4, 4)
     mixing = SET.mixing(edges, 16)
     known = {"R": 24**0.5, "L": L, "l2": L2, "distance": 0.4 * 24**0.5, "betas": BETAS}
-    printed = plan_strongly_convex(
-        EPS, DELTA, mixing=Mixing(np.log(16), mixing.log_rate), mode="published", updates="gap", **known
+    printed = graphical.plan_strongly_convex(
+        EPS, DELTA, mixing=graphical.Mixing(np.log(16), mixing.log_rate), mode="published", updates="gap", **known
     )
-    corrected = plan_strongly_convex(EPS, DELTA, mixing=mixing, **known)
+    corrected = graphical.plan_strongly_convex(EPS, DELTA, mixing=mixing, **known)
     runs: dict[str, list] = {"printed": [], "corrected": []}
     for _ in range(2 if quick else 5):
         data = 2 * draw.integers(0, 2, (5, 16)) - 1
-        problem = learning_problem(data, Ising(edges, 0.0), l2=L2, fields=False)
-        best = fit(data, Ising(edges, 0.0), method="exact", mixing=SET, l2=L2, fields=False)
+        problem = graphical.learning_problem(data, graphical.Ising(edges, 0.0), l2=L2, fields=False)
+        best = graphical.fit(data, graphical.Ising(edges, 0.0), method="exact", mixing=SET, l2=L2, fields=False)
         for name, plan in (("printed", printed), ("corrected", corrected)):
-            method = MCMC(delta=DELTA, plan=plan, smoothness=L)
-            found = fit(data, Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw)
+            method = graphical.MCMC(delta=DELTA, plan=plan, smoothness=L)
+            found = graphical.fit(
+                data, graphical.Ising(edges, 0.0), method=method, mixing=SET, l2=L2, fields=False, rng=draw
+            )
             runs[name].append(_path(problem, found.path, best))
-    pictures = () if output is None else (_draw(Path(output), runs),)
-    return Report(_claims(printed, corrected, runs), pictures, NOTES)
+    return Report(_claims(printed, corrected, runs), lambda: _draw(runs), NOTES)
 
 
 def _path(problem, path, best):
@@ -62,7 +52,7 @@ def _path(problem, path, best):
     return np.linalg.norm(path - optimum, axis=1), np.array(gaps), path[-1], optimum
 
 
-def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
+def _claims(printed: graphical.SamplingPlan, corrected: graphical.SamplingPlan, runs):
     last = {name: max(each[0][-1] for each in found) for name, found in runs.items()}
     gap = {name: max(each[1][-1] for each in found) for name, found in runs.items()}
     ten = max(each[0][10] for each in runs["printed"])
@@ -92,9 +82,7 @@ def _claims(printed: SamplingPlan, corrected: SamplingPlan, runs):
     )
 
 
-def _draw(folder, runs):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(runs):
     fig, axes = figure(1, 3)
     for name, colour in (("printed", COLOURS[0]), ("corrected", COLOURS[1])):
         for k, (distance, gap, _, _) in enumerate(runs[name]):
@@ -103,12 +91,9 @@ def _draw(folder, runs):
             axes[1].plot(distance, color=colour, label=label, linewidth=1)
     axes[0].set(yscale="log", xlabel="iteration", ylabel="$f(\\theta_k) - f^*$", title="objective")
     axes[1].set(xlabel="iteration", ylabel="$|\\theta_k - \\theta^*|$", title="distance", ylim=(0, None))
-    for ax in axes[:2]:
-        legend(ax)
     for name, colour, marker in (("printed", COLOURS[0], "o"), ("corrected", COLOURS[1], "x")):
         _, _, theta, optimum = runs[name][0]
         axes[2].plot(optimum, theta, marker, color=colour, markersize=4, label=f"{name} schedule")
     axes[2].plot([-0.2, 0.2], [-0.2, 0.2], color=COLOURS[6], linewidth=0.8)
     axes[2].set(xlabel="exact coupling", ylabel="learnt coupling", title="first draw: 24 couplings")
-    legend(axes[2])
-    return save(fig, folder / "fast-mixing-grid.png")
+    return fig

@@ -1,14 +1,11 @@
 """Figures 9 and 10 of the course: what the conditioning of a quadratic does to gradient descent."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.optim import ConjugateGradient, ExactLineSearch, GradientDescent, Objective, Quadratic, rates
-from cumulant.optim import run as minimise
+from cumulant import optim
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Gradient descent on quadratics: step sizes, conditioning, and the worst function"
@@ -21,7 +18,8 @@ def huber(x, slope):
     return jnp.where(size < slope, size**2 / 2, slope * size - slope**2 / 2)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The factor of one step by its size, the zig-zag, the cost of conditioning, and three rates."""
     generate = generator(rng)
     contraction, measured = _contraction()
@@ -29,24 +27,24 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     claims = (
         contraction, zigzag, _conditioning(), _conjugate(20 if quick else 100), _degenerate(generate, quick), _worst(),
     )  # fmt: skip
-    pictures = () if output is None else (_draw(Path(output), measured, paths),)
-    return Report(claims, pictures)
+    return Report(claims, lambda: _draw(measured, paths))
 
 
 def _iterates(solver, problem, x0, steps):
     points = [np.asarray(x0, dtype=np.float64)]
-    minimise(solver, problem, x0, max_steps=steps, tol=None, every=1, callback=lambda s: points.append(np.array(s.x)))
+    optim.run(solver, problem, x0, max_steps=steps, tol=None, every=1, callback=lambda s: points.append(np.array(s.x)))
     return np.array(points[-steps - 1 :])
 
 
 def _contraction():
     """Figure 10: the worst factor by which a step shrinks the distance, with mu = 1 and L = 10."""
-    problem = Quadratic(np.diag([1.0, 10.0]), [0.0, 0.0])
+    problem = optim.Quadratic(np.diag([1.0, 10.0]), [0.0, 0.0])
     sizes = np.concatenate([np.linspace(0.02, 0.2, 10), [2 / 11]])
     factors = [
-        max(np.linalg.norm(_iterates(GradientDescent(float(t)), problem, x, 1)[1]) for x in np.eye(2)) for t in sizes
+        max(np.linalg.norm(_iterates(optim.GradientDescent(float(t)), problem, x, 1)[1]) for x in np.eye(2))
+        for t in sizes
     ]
-    expected = rates.gd_contraction(10.0, 1.0, sizes)
+    expected = optim.rates.gd_contraction(10.0, 1.0, sizes)
     best = sizes[int(np.argmin(factors))]
     agreement = float(np.max(np.abs(np.array(factors) - expected)))
     claim = Claim(
@@ -61,8 +59,8 @@ def _contraction():
 
 def _zigzag():
     """Figure 9: exact line search from the worst start."""
-    problem = Quadratic(np.diag([1.0, 10.0]), [0.0, 0.0])
-    points = _iterates(GradientDescent(ExactLineSearch()), problem, [10.0, 1.0], 12)
+    problem = optim.Quadratic(np.diag([1.0, 10.0]), [0.0, 0.0])
+    points = _iterates(optim.GradientDescent(optim.ExactLineSearch()), problem, [10.0, 1.0], 12)
     gradients = points * [1.0, 10.0]
     cosines = np.sum(gradients[1:] * gradients[:-1], axis=1) / (
         np.linalg.norm(gradients[1:], axis=1) * np.linalg.norm(gradients[:-1], axis=1)
@@ -77,7 +75,7 @@ def _zigzag():
         f"(9/11)^2 = {(9 / 11) ** 2:.6f}",
         verdict(np.max(np.abs(cosines)) < 1e-9 and np.ptp(ratios) < 1e-9),
     )
-    fixed = {tau: _iterates(GradientDescent(tau), problem, [10.0, 1.0], 12) for tau in (0.05, 0.15)}
+    fixed = {tau: _iterates(optim.GradientDescent(tau), problem, [10.0, 1.0], 12) for tau in (0.05, 0.15)}
     return claim, {"greedy": points} | {f"tau = {tau:.2f}": path for tau, path in fixed.items()}
 
 
@@ -85,10 +83,12 @@ def _conditioning() -> Claim:
     """Steps to divide the distance by a million, over four condition numbers."""
     needed = {}
     for condition in (10.0, 100.0, 1000.0, 10_000.0):
-        problem = Quadratic(np.diag([1.0, condition]), [0.0, 0.0])
-        factor = rates.gd_contraction(condition, 1.0, 2 / (condition + 1))
+        problem = optim.Quadratic(np.diag([1.0, condition]), [0.0, 0.0])
+        factor = optim.rates.gd_contraction(condition, 1.0, 2 / (condition + 1))
         expected = int(np.ceil(-6 * np.log(10) / np.log(factor)))
-        x = minimise(GradientDescent("2/(L+mu)"), problem, [1.0, 1.0], max_steps=expected, tol=None, every=expected).x
+        x = optim.run(
+            optim.GradientDescent("2/(L+mu)"), problem, [1.0, 1.0], max_steps=expected, tol=None, every=expected
+        ).x
         needed[condition] = expected, float(np.linalg.norm(x) / np.sqrt(2))
     logs = np.log([steps for steps, _ in needed.values()])
     power = float(np.polyfit(np.log(list(needed)), logs, 1)[0])
@@ -105,9 +105,9 @@ def _conditioning() -> Claim:
 
 def _conjugate(n: int) -> Claim:
     matrix = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
-    problem, target = Quadratic(matrix, np.ones(n)), np.linalg.solve(matrix, np.ones(n))
+    problem, target = optim.Quadratic(matrix, np.ones(n)), np.linalg.solve(matrix, np.ones(n))
     spectrum = np.linalg.eigvalsh(matrix)
-    points = _iterates(ConjugateGradient(), problem, np.zeros(n), n)
+    points = _iterates(optim.ConjugateGradient(), problem, np.zeros(n), n)
     error = np.linalg.norm(points - target, axis=1) / np.linalg.norm(target)
     ours = int(np.argmax(error <= 1e-6))
     # Gradient descent in the eigenbasis, exactly.
@@ -132,7 +132,7 @@ def _degenerate(generate, quick: bool) -> Claim:
         spectrum, start, tau = 10.0 ** generate.uniform(-4, 0, 5), generate.normal(size=5), generate.uniform(0.1, 1.0)
         gaps = 0.5 * ((1 - tau * spectrum) ** (2 * k[:, None]) * spectrum) @ start**2
         worst = max(worst, float(np.max(gaps * tau * k / np.sum(start**2))))
-        assert np.all(gaps <= rates.gd_degenerate_quadratic(tau, k, float(np.sum(start**2))))
+        assert np.all(gaps <= optim.rates.gd_degenerate_quadratic(tau, k, float(np.sum(start**2))))
     return Claim(
         "without strong convexity f(x_k) - f* <= dist^2 / (4 e tau k): eleven times less than printed",
         "dist^2 / (tau k)",
@@ -145,20 +145,18 @@ def _worst() -> Claim:
     """A parabola that turns into a line just so that k steps of size 1/L stay on the line."""
     ratios = []
     for k in (1, 10, 49):
-        problem = Objective(huber, 1.0 / (2 * k + 1), smoothness=1.0, convex=True)
-        value = minimise(GradientDescent("1/L"), problem, [1.0], max_steps=k, tol=None, every=k).value
-        ratios.append(value / float(rates.gd_convex(1.0, 1.0, k)))
+        problem = optim.Objective(huber, 1.0 / (2 * k + 1), smoothness=1.0, convex=True)
+        value = optim.run(optim.GradientDescent("1/L"), problem, [1.0], max_steps=k, tol=None, every=k).value
+        ratios.append(value / float(optim.rates.gd_convex(1.0, 1.0, k)))
     return Claim(
         "for convex functions f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2), and a function attains it",
         "L |x_0 - x*|^2 / (2 (k + 1))",
-        "gap over the bound on a Huber function, k = 1, 10, 49: " + ", ".join(f"{ratio:.9f}" for ratio in ratios),
+        "gap over the bound on a Huber function, k = 1, 10, 49: " + listed(ratios, ".9f"),
         verdict(np.max(np.abs(np.array(ratios) - 1)) < 1e-9, corrected=True),
     )
 
 
-def _draw(folder: Path, measured, paths) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(measured, paths):
     fig, (left, right) = figure(1, 2)
     grid = np.linspace(-11, 11, 200)
     x, y = np.meshgrid(grid, np.linspace(-3, 3, 200))
@@ -166,12 +164,10 @@ def _draw(folder: Path, measured, paths) -> Path:
     for i, (name, path) in enumerate(paths.items()):
         left.plot(path[:, 0], path[:, 1], "o-", ms=3, color=COLOURS[i], label=name)
     left.set(xlabel="$x_1$", ylabel="$x_2$", title="steps on a quadratic, $L / \\mu = 10$", xlim=(-3, 11), ylim=(-2, 2))
-    legend(left)
     sizes, factors = measured
     line = np.linspace(0.0, 0.205, 300)
-    right.plot(line, rates.gd_contraction(10.0, 1.0, line), color=COLOURS[0], label="$h(\\tau)$")
+    right.plot(line, optim.rates.gd_contraction(10.0, 1.0, line), color=COLOURS[0], label="$h(\\tau)$")
     right.plot(sizes, factors, "o", color=COLOURS[1], label="measured")
     right.axvline(2 / 11, ls="--", color=COLOURS[6], lw=1.0, label="$2/(L + \\mu)$")
     right.set(xlabel="step size $\\tau$", ylabel="factor of one step", title="contraction", ylim=(0.75, 1.05))
-    legend(right)
-    return save(fig, folder / "gd-conditioning.png")
+    return fig

@@ -1,24 +1,12 @@
 """Figures 2.2 and 2.3 of the thesis: the log barrier, and the central path of Fiacco and McCormick's example."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._ipsa import SOURCE
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.optim import Objective
-from cumulant.optim import run as descend
-from cumulant.optim.interior_point import (
-    Bounds,
-    ConstrainedProblem,
-    InteriorPoint,
-    QuadraticConstraints,
-    central_path,
-    log_barrier,
-)
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant import optim
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.optim import interior_point as ip
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "The logarithmic barrier and a central path known in closed form"
 
@@ -35,9 +23,9 @@ def nothing(x, data):
     return 0.0 * x.sum()
 
 
-PARABOLA = QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
+PARABOLA = ip.QuadraticConstraints([np.zeros((2, 2)), [[2.0, 0.0], [0.0, 0.0]]], -np.eye(2), np.zeros(2))
 # f >= 0 and f <= 2 mu on the path keep the minimiser, zero, within 3 of every point looked at.
-PROBLEM = ConstrainedProblem(Objective(total, convex=True), PARABOLA, radius=3.0)
+PROBLEM = ip.ConstrainedProblem(optim.Objective(total, convex=True), PARABOLA, radius=3.0)
 
 
 def closed_form(mu):
@@ -46,21 +34,22 @@ def closed_form(mu):
     return np.stack([first, first**2 + mu], axis=-1), np.stack([mu / first, np.ones_like(mu)], axis=-1)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The path by Newton's method against its closed form; nothing here is random, `rng` is not used."""
-    path = central_path(PROBLEM, MUS, [1.0, 2.0])
+    path = ip.central_path(PROBLEM, MUS, [1.0, 2.0])
     x, z = closed_form(MUS)
     miss = max(float(np.max(np.abs(path.x - x))), float(np.max(np.abs(path.z - z))))
     value, dual = path.x.sum(axis=1), -((1 - path.z[:, 0]) ** 2) / 4
     off = float(np.max(np.abs(value - dual - 2 * MUS)))
-    barrier = log_barrier(ConstrainedProblem(Objective(nothing, convex=True), Bounds(1.0)), 1.0)
+    barrier = ip.log_barrier(ip.ConstrainedProblem(optim.Objective(nothing, convex=True), ip.Bounds(1.0)), 1.0)
     seen = [float(barrier.value([at])) for at in (1.5, 2.0, 0.5)]
-    solved = descend(InteriorPoint(), PROBLEM, [1.0, 2.0], tol=1e-7, max_steps=60)
+    solved = optim.run(ip.InteriorPoint(), PROBLEM, [1.0, 2.0], tol=1e-7, max_steps=60)
     claims = (
         Claim(
             "the minimisers of the barrier function of x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2 lie on a known curve",
             "four minimisers and the path, drawn",
-            f"largest distance to the closed form {miss:.0e} for mu = {', '.join(f'{mu:g}' for mu in MUS)}",
+            f"largest distance to the closed form {miss:.0e} for mu = {listed(MUS, 'g')}",
             verdict(miss < 1e-8),
         ),
         Claim(
@@ -79,16 +68,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         Claim(
             "the barrier of x >= 1 is -log(x - 1): 0.693 at 1.5, zero at 2, infinite outside",
             "drawn",
-            ", ".join(f"{each:.6f}" for each in seen),
+            listed(seen, ".6f"),
             verdict(abs(seen[0] - np.log(2)) < 1e-12 and abs(seen[1]) < 1e-12 and np.isinf(seen[2])),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), path),))
+    return Report(claims, lambda: _draw(path))
 
 
-def _draw(folder: Path, path) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(path):
     fig, (left, right) = figure(1, 2)
     x = 1 + np.geomspace(1e-12, 3, 400)
     for colour, mu in zip(COLOURS, (1.0, 0.5, 0.25, 0.1), strict=False):
@@ -103,4 +90,4 @@ def _draw(folder: Path, path) -> Path:
     right.plot(*path.x.T, "o", color=COLOURS[1], label="minimisers, $\\mu = 1, 1/2, 1/4, 1/10$")
     right.set(xlabel="$x_1$", ylabel="$x_2$", title="$x_1 + x_2$ over $x_1 \\geq 0$, $x_2 \\geq x_1^2$", ylim=(0, 2.2))
     legend(right, loc="lower right")
-    return save(fig, folder / "ipsa-central-path.png")
+    return fig

@@ -1,28 +1,15 @@
 """Sections 2.2.3 and 2.4 of the thesis: curvature learnt from noisy gradients, Mehrotra's exponent, a projection."""
 
-from pathlib import Path
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.experiments._ipsa import SOURCE, N, error, exact, sets
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.optim import LeastSquares
-from cumulant.optim.interior_point import (
-    Bounds,
-    Harmonic,
-    InteriorPointSA,
-    MehrotraSigma,
-    PowerSigma,
-    damped_bb,
-    damped_bfgs,
-    l1_regularize,
-)
-from cumulant.precision import float64, precise
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments._ipsa import N, error, exact, learn, sets
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.optim import interior_point as ip
+from cumulant.plotting import COLOURS, figure, legend
+from cumulant.precision import float64
 
 TITLE = "Curvature from noisy gradients, damped; the exponent of Mehrotra's rule under noise"
 
@@ -39,7 +26,8 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Learn a known Hessian, descend where there is negative curvature, compare exponents; `rng` is a first seed."""
     updates = 1000 if quick else 5000
     scale, matrices, least, free = _learn_hessian(updates, rng)
@@ -47,7 +35,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     errors = _exponents(range(rng, rng + (5 if quick else 20)))
     off = {gamma: float(np.max(np.abs(matrices[gamma][-1] / CURVATURES - 1))) for gamma in GAMMAS}
     with float64():
-        projected = np.asarray(Bounds(0.0).project(jnp.array([-0.3, 0.8])))
+        projected = np.asarray(ip.Bounds(0.0).project(jnp.array([-0.3, 0.8])))
     claims = (
         Claim(
             "damped Barzilai-Borwein averages Rayleigh quotients: it finds the scale of a convex function",
@@ -60,11 +48,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "0.75 to 0.9 worked well (Powell: 0.2)",
             "mean eigenvalues: "
             + "; ".join(
-                f"gamma = {gamma:g}: {', '.join(f'{value:.2f}' for value in matrices[gamma][-1])}, smallest ever "
-                f"{least[gamma]:.2f}"
+                f"gamma = {gamma:g}: {listed(matrices[gamma][-1], '.2f')}, smallest ever {least[gamma]:.2f}"
                 for gamma in GAMMAS
             )
-            + f" (true 1, 4, 10); without a cap on t, gamma = 0.9: {', '.join(f'{value:.2f}' for value in free)}",
+            + f" (true 1, 4, 10); without a cap on t, gamma = 0.9: {listed(free, '.2f')}",
             verdict(all(off[gamma] < 0.2 for gamma in (0.75, 0.9)) and min(least.values()) > 0),
         ),
         Claim(
@@ -90,8 +77,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(np.array_equal(projected, [0.0, 0.8])),
         ),
     )
-    pictures = () if output is None else (_draw(Path(output), scale, matrices, updates),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(scale, matrices, updates), _NOTES)
 
 
 def _pairs(seed: int, updates: int):
@@ -111,8 +97,8 @@ def _learn_hessian(updates: int, first: int):
     def update(gamma, power, carry, pair):
         (beta, matrix, k), (dx, dy) = carry, pair
         step = (1.0 + k) ** -0.6
-        matrix = damped_bfgs(matrix, dx, dy, gamma, (1.0 + k) ** -power).B
-        return (damped_bb(beta, dx, dy, step), matrix, k + 1), (beta, jnp.linalg.eigvalsh(matrix))
+        matrix = ip.damped_bfgs(matrix, dx, dy, gamma, (1.0 + k) ** -power).B
+        return (ip.damped_bb(beta, dx, dy, step), matrix, k + 1), (beta, jnp.linalg.eigvalsh(matrix))
 
     with float64():
         start = (jnp.asarray(1.0), jnp.eye(3), 0.0)
@@ -150,10 +136,10 @@ def _descend(runs: int, first: int) -> dict[str, float]:
             g = gradient(x) + 0.3 * jax.random.normal(part, (2,))
             size = 1.0 / (5.0 + k)
             if kind == "bb":
-                beta = jnp.where(k > 0, damped_bb(beta, x - before, g - old, size), beta)
+                beta = jnp.where(k > 0, ip.damped_bb(beta, x - before, g - old, size), beta)
                 move = g / beta
             elif kind == "bfgs":
-                matrix = jnp.where(k > 0, damped_bfgs(matrix, x - before, g - old, 0.75, size).B, matrix)
+                matrix = jnp.where(k > 0, ip.damped_bfgs(matrix, x - before, g - old, 0.75, size).B, matrix)
                 move = jnp.linalg.solve(matrix, g)
             else:
                 move = g
@@ -182,18 +168,6 @@ def _descend(runs: int, first: int) -> dict[str, float]:
         }
 
 
-@precise
-def _one_pass(A, y, exponent, ceiling):
-    def one(A, y, exponent, ceiling):
-        problem = l1_regularize(LeastSquares(A, y), 1.25)
-        solver = InteriorPointSA(Harmonic(50.0), MehrotraSigma(exponent, PowerSigma(ceiling)))
-        state = solver.init(problem, jnp.asarray(problem.start(A.shape[1]), A.dtype), jax.random.PRNGKey(0))
-        state = jax.lax.fori_loop(0, N, lambda _, s: solver.step(problem, s), state)
-        return problem.objective.coefficients(state.x)
-
-    return jax.vmap(one)(A, y, exponent, ceiling)
-
-
 def _exponents(seeds):
     """Mean errors by exponent, on which sets 2 beats 3, the error of the ceiling alone (exponent 0), and those of the
     rule alone (a ceiling of one).
@@ -202,17 +176,13 @@ def _exponents(seeds):
     solutions, _ = exact(A, y, 1.25)
     powers = np.array([*EXPONENTS, 0.0, *EXPONENTS])
     ceilings = np.repeat([0.9, 0.0], [4, 3])
-    found = _one_pass(
-        np.tile(A, (7, 1, 1)), np.tile(y, (7, 1)), np.repeat(powers, len(A)), np.repeat(ceilings, len(A))
-    ).reshape(7, len(A), 1, -1)
+    found = learn("Mehrotra", A, y, 1.25, 50.0, powers, ceilings)
     each = np.sum(np.abs(found[:, :, 0] - solutions[0]), axis=-1) / N
     means = error(found, np.broadcast_to(solutions, (7, *solutions.shape[1:])))[:, 0]
     return means[:3], each[1] < each[2], float(means[3]), means[4:]
 
 
-def _draw(folder: Path, scale, matrices, updates: int) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(scale, matrices, updates: int):
     fig, (left, middle, right) = figure(1, 3, width=10.5)
     k = np.arange(1, updates + 1)
     left.plot(k, scale, color=COLOURS[0], label="scale")
@@ -231,4 +201,4 @@ def _draw(folder: Path, scale, matrices, updates: int) -> Path:
     right.plot([-0.3, 0.0], [0.8, 0.8], "o--", color=COLOURS[1], label="projection")
     right.set(xlim=(-0.6, 1.2), ylim=(-0.2, 1.2), xlabel="$x_1$", ylabel="$x_2$", title="projection onto $x \\geq 0$")
     legend(right, loc="lower right")
-    return save(fig, folder / "ipsa-curvature.png")
+    return fig

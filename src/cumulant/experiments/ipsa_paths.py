@@ -1,14 +1,11 @@
 """Figure 2.7 of the thesis: regularisation paths of the on-line Lasso after one pass and after ten."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._ipsa import SOURCE, error, exact, learn, listed, sets
-from cumulant.experiments.base import Claim, Report, verdict
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments._ipsa import error, exact, learn, sets
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "On-line Lasso: regularisation paths after one, ten and a hundred passes"
 
@@ -17,14 +14,15 @@ WEIGHTS = np.array([0.5, 1.25, 3.0])
 FALLING, CONSTANT = "interior point, sigma = k^-0.9", "interior point"
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Passes over 20 data sets with eight features; ten data sets and at most ten passes when `quick`."""
     A, y = sets(range(1000 + rng, 1000 + rng + (10 if quick else 20)), w=TRUTH)
     passes = (1, 10) if quick else (1, 10, 100)
     solutions, gap = exact(A, y, WEIGHTS)
-    found = learn(FALLING, A, y, WEIGHTS, 50.0, passes)
+    found = learn(FALLING, A, y, WEIGHTS, 50.0, passes=passes)
     errors = error(found, solutions)
-    constant = error(learn(CONSTANT, A, y, WEIGHTS, 50.0, (10,)), solutions)[:, 0]
+    constant = error(learn(CONSTANT, A, y, WEIGHTS, 50.0, passes=(10,)), solutions)[:, 0]
     zero = np.abs(solutions[1]) < 1e-6
     some = [s for s in range(len(A)) if zero[s].any()]
     leftover = [float(np.mean([np.abs(found[1, s, i, zero[s]]).mean() for s in some])) for i in range(len(passes))]
@@ -45,30 +43,25 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         Claim(
             "the error falls with every tenfold number of passes, by more than half at lam/N = 1.25",
             "shown as paths",
-            "; ".join(
-                f"lam/N = {w:g}: {', '.join(f'{e:.4f}' for e in row)}" for w, row in zip(WEIGHTS, errors, strict=True)
-            )
+            "; ".join(f"lam/N = {w:g}: {listed(row, '.4f')}" for w, row in zip(WEIGHTS, errors, strict=True))
             + f" after {', '.join(map(str, passes))} passes (exact solutions to a relative gap of {gap:.0e})",
             verdict(np.all(factors > 1) and np.all(factors[1] > 2) and gap < 1e-9),
         ),
         Claim(
             "for many passes the centring parameter must tend to zero",
             "required by the argument for convergence",
-            f"after ten passes sigma = 1/2 has {', '.join(f'{e:.4f}' for e in constant)}, k^-0.9 has "
-            f"{', '.join(f'{e:.4f}' for e in errors[:, 1])}",
+            f"after ten passes sigma = 1/2 has {listed(constant, '.4f')}, k^-0.9 has {listed(errors[:, 1], '.4f')}",
             verdict(np.all(constant > errors[:, 1])),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), A[:1], y[:1]),))
+    return Report(claims, lambda: _draw(A[:1], y[:1]))
 
 
-def _draw(folder: Path, A, y) -> Path:
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(A, y):
     top = float(np.max(np.abs(A[0].T @ y[0]))) / len(y[0])
     weights = np.geomspace(1e-2 * top, top, 40)
     solutions, _ = exact(A, y, weights)
-    found = learn(FALLING, A, y, weights, 50.0, (1, 10))
+    found = learn(FALLING, A, y, weights, 50.0, passes=(1, 10))
     fig, axes = figure(1, 3, sharey=True)
     panels = (("exact", solutions[:, 0]), ("1 pass", found[:, 0, 0]), ("10 passes", found[:, 0, 1]))
     for ax, (name, paths) in zip(axes, panels, strict=True):
@@ -77,4 +70,4 @@ def _draw(folder: Path, A, y) -> Path:
             ax.plot(weights, paths[:, j], color=colour, linestyle="--" if truth == 0 else "-")
         ax.set(xscale="log", xlabel="$\\lambda / N$", title=name)
     axes[0].set_ylabel("coefficient (dashed: zero in the truth)")
-    return save(fig, folder / "ipsa-paths.png")
+    return fig

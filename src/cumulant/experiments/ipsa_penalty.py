@@ -1,14 +1,10 @@
 """Figure 2.6 of the thesis: on-line Lasso, and how much each method depends on the strength of the penalty."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report, verdict
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant.experiments._ipsa import BASELINES, INTERIOR, compare, draw_errors, sets
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 
 TITLE = "On-line Lasso: the error of each method against the strength of the penalty"
 
@@ -16,7 +12,8 @@ WEIGHTS = np.array([0.01, 0.1, 0.5, 1.25, 2.5, 5.0, 10.0])
 SHOWN = (INTERIOR[0], *BASELINES)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """One pass with steps ``1 / (50 + k)`` over 20 data sets (10 when `quick`) for each ``lam / N``."""
     A, y = sets(range(rng, rng + (10 if quick else 20)))
     errors, _, gap = compare(A, y, WEIGHTS, 50.0, SHOWN)
@@ -25,7 +22,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         Claim(
             "the interior-point method is the closest to the exact solution at every strength of the penalty",
             "always best",
-            f"lam/N = {', '.join(f'{w:g}' for w in WEIGHTS)}: {listed(inner)} against {listed(rest.min(axis=0))} of "
+            f"lam/N = {listed(WEIGHTS, 'g')}: {listed(inner)} against {listed(rest.min(axis=0))} of "
             f"the best other (largest relative duality gap of the exact solutions {gap:.0e})",
             verdict(np.all(inner < rest.min(axis=0)) and gap < 1e-9),
         ),
@@ -36,13 +33,4 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(inner.max() <= 1.25 * inner.min()),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), errors),))
-
-
-def _draw(folder: Path, errors) -> Path:
-    from cumulant.plotting import figure, save
-
-    fig, ax = figure(width=6.4, height=4.4)
-    curves(ax, WEIGHTS, errors, xlabel="$\\lambda / N$", ylabel="$|w - w_{exact}|_1 / N$ after one pass")
-    ax.set_ylim(0.15, 10)
-    return save(fig, folder / "ipsa-penalty.png")
+    return Report(claims, lambda: draw_errors(WEIGHTS, errors, "$\\lambda / N$", (0.15, 10)))

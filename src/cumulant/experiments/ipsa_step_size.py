@@ -1,21 +1,18 @@
 """Figure 2.5 (left) of the thesis: on-line Lasso, and how much each method depends on its step sizes."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report, verdict
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant.experiments._ipsa import BASELINES, INTERIOR, compare, draw_errors, sets
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 
 TITLE = "On-line Lasso: the error of each method against its first step size"
 
 K0 = np.array([1.0, 5, 10, 20, 50, 100, 200])
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """One pass over each of 20 data sets with steps ``1 / (k0 + k)``, in one variant of the interior-point method when
     `quick`, else in three; `rng` is the first seed.
     """
@@ -67,20 +64,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(abs(zeros - 0.32) <= 0.05 and gap < 1e-9),
         ),
     )
-    pictures = () if output is None else (_draw(Path(output), errors),)
     return Report(
         claims,
-        pictures,
+        lambda: draw_errors(K0, errors, "$k_0$ of the steps $1 / (k_0 + k)$", (0.1, 1e4)),
         "All methods see the rows in the same order and start from w = 0 (the interior point from w+ = w- = 1 or "
         "u = 1, z = 1). Smoothed: tanh(5 w). Augmented Lagrangian: r_k = 50 / (k0 + k)^0.1 times the constraints, "
         "from zero.",
     )
-
-
-def _draw(folder: Path, errors) -> Path:
-    from cumulant.plotting import figure, save
-
-    fig, ax = figure(width=6.4, height=4.4)
-    curves(ax, K0, errors, xlabel="$k_0$ of the steps $1 / (k_0 + k)$", ylabel="$|w - w_{exact}|_1 / N$ after one pass")
-    ax.set_ylim(0.1, 1e4)
-    return save(fig, folder / "ipsa-step-size.png")

@@ -1,14 +1,10 @@
 """Figure 2.5 (right) of the thesis: on-line Lasso, and how much each method depends on the scales of the features."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments._ipsa import BASELINES, INTERIOR, SOURCE, compare, curves, listed, sets
-from cumulant.experiments.base import Claim, Report, verdict
-
-__all__ = ["SOURCE", "TITLE", "run"]
+from cumulant.experiments._ipsa import BASELINES, INTERIOR, compare, draw_errors, sets
+from cumulant.experiments._ipsa import SOURCE as SOURCE
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 
 TITLE = "On-line Lasso: the error of each method against the variance of the features"
 
@@ -16,7 +12,8 @@ NU = np.array([0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
 SHOWN = (INTERIOR[0], *BASELINES)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """One pass with steps ``1 / (50 + k)`` over 20 data sets (10 when `quick`) for each scale ``nu``."""
     errors = {name: [] for name in SHOWN}
     for nu in NU:
@@ -29,8 +26,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         Claim(
             "the interior-point method is the closest to the exact solution at every variance",
             "always best",
-            f"nu = {', '.join(f'{nu:g}' for nu in NU)}: {listed(inner)} against {listed(rest.min(axis=0))} of the best "
-            "other",
+            f"nu = {listed(NU, 'g')}: {listed(inner)} against {listed(rest.min(axis=0))} of the best other",
             verdict(np.all(inner < rest.min(axis=0))),
         ),
         Claim(
@@ -41,15 +37,4 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(inner.max() <= 2.5 * inner.min() and np.all(rest.max(axis=1) > 100 * rest.min(axis=1))),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), errors),))
-
-
-def _draw(folder: Path, errors) -> Path:
-    from cumulant.plotting import figure, save
-
-    fig, ax = figure(width=6.4, height=4.4)
-    curves(
-        ax, NU / 1.5, errors, xlabel="mean variance of the features", ylabel="$|w - w_{exact}|_1 / N$ after one pass"
-    )
-    ax.set_ylim(0.1, 1e4)
-    return save(fig, folder / "ipsa-variance.png")
+    return Report(claims, lambda: draw_errors(NU / 1.5, errors, "mean variance of the features", (0.1, 1e4)))

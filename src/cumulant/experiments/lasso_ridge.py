@@ -1,13 +1,11 @@
 """Section 7.3 of the course: whether the Lasso predicts better than ridge regression, on the diabetes data."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.glm import GLM
 from cumulant.optim import ridge_path
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "The Lasso against ridge regression in prediction, on the diabetes data"
@@ -25,7 +23,8 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Split, choose the penalties by cross-validation, and compare the errors on what was left out."""
     from sklearn.datasets import load_diabetes
 
@@ -37,8 +36,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     claims = [_no_better(few, "10 features"), _sparse(few, 10)]
     if not quick:
         claims += [_no_better(many, "64 features, squares and products among them"), _sparse(many, wide.shape[1])]
-    pictures = () if output is None else (_draw(Path(output), few, many),)
-    return Report(tuple(claims), pictures, _NOTES)
+    return Report(claims, lambda: _draw(few, many), _NOTES)
 
 
 def _products(A):
@@ -107,9 +105,7 @@ def _sparse(found, p: int) -> Claim:
     )
 
 
-def _draw(folder: Path, few, many) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(few, many):
     fig, (left, right) = figure(1, 2)
     for ax, found, title in ((left, few, "10 features"), (right, many, "64 features")):
         if not len(found):
@@ -118,5 +114,4 @@ def _draw(folder: Path, few, many) -> Path:
         ax.plot(ends, ends, color=COLOURS[6], linewidth=0.8, label="equal")
         ax.plot(found[:, 0], found[:, 1], "o", color=COLOURS[0], label="a split")
         ax.set(xlabel="error of ridge", ylabel="error of the Lasso", title=title, aspect="equal")
-        legend(ax)
-    return save(fig, folder / "lasso-ridge.png")
+    return fig

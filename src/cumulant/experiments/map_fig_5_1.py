@@ -1,12 +1,12 @@
 """Figure 5.1: the divergence of MLE and posterior mode of a normal variance against the number of samples."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import ConjugatePrior, NormalKnownMean, risk
+from cumulant.plotting import COLOURS, band, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Risk of the MLE and the posterior mode of a normal variance, with its finite-sample bounds"
@@ -20,7 +20,8 @@ NOTES = (
 PRIORS = ((1.0, 1.0), (1.0, 2.0))  # n0, mu0/mu*: the figure does not say which prior it shows
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Exact risks, simulated means and 90% bands for ``n = 1, ..., 100``, and the bounds (5.18) and (5.19)."""
     generate = generator(rng)
     sizes = np.unique(np.geomspace(1, 100, 9 if quick else 25).round().astype(int))
@@ -32,9 +33,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     for n0, ratio in PRIORS:
         prior = ConjugatePrior([ratio], n0)
         simulated[n0, ratio] = risk.monte_carlo_risk(family, theta, sizes, prior, trials=trials, rng=generate)
-    pictures = () if output is None else (_draw(Path(output), sizes, simulated),)
     agreement = _agreement(family, theta, sizes, simulated, 10 * trials, generate)
-    return Report((*_claims(sizes, simulated), agreement), pictures, NOTES)
+    return Report((*_claims(sizes, simulated), agreement), lambda: _draw(sizes, simulated), NOTES)
 
 
 def _agreement(family, theta, sizes, simulated, trials, generate):
@@ -118,9 +118,7 @@ def _claims(sizes, simulated):
     )
 
 
-def _draw(folder, sizes, simulated):
-    from cumulant.plotting import COLOURS, band, figure, legend, save
-
+def _draw(sizes, simulated):
     n = np.arange(1, 101)
     fig, axes = figure(1, 3, sharey=True)
     panels = [
@@ -147,4 +145,4 @@ def _draw(folder, sizes, simulated):
         ax.set(xscale="log", yscale="log", xlabel="samples $n$", title=title, xlim=(1, 100), ylim=(1e-4, 20))
         legend(ax, loc="upper right")
     axes[0].set_ylabel("KL(truth || estimate)")
-    return save(fig, folder / "map-fig-5-1.png")
+    return fig

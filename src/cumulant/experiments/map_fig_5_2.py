@@ -1,13 +1,11 @@
 """Figure 5.2: many estimates of a normal from three samples, in mean and in natural coordinates."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import ConjugatePrior, Normal, risk
 from cumulant.families.risk.monte_carlo import simulated_estimates
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Estimates of a normal from three samples, in mean and natural coordinates"
@@ -17,7 +15,8 @@ N, N0 = 3, 1.0
 TRUTH, PRIOR = np.array([0.0, 1.0]), np.array([1.0, 2.0])  # mean parameters (E x, E x^2)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The cloud of posterior modes and MLEs, the mean of the mean parameters, and the mean of the natural ones."""
     generate, family = generator(rng), Normal()
     trials = 5_000 if quick else 100_000
@@ -48,8 +47,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(off > 0.01 and natural_error.max() < 4),
         ),
     )
-    pictures = () if output is None else (_draw(Path(output), family, natural, means, mle, expected_mean, exact),)
-    return Report(claims, pictures)
+    return Report(claims, lambda: _draw(family, natural, means, mle, expected_mean, exact))
 
 
 def _distance_to_segment(point, start, end):
@@ -57,9 +55,7 @@ def _distance_to_segment(point, start, end):
     return float(np.linalg.norm(point - start - along * (end - start)))
 
 
-def _draw(folder, family, natural, means, mle, expected_mean, exact):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(family, natural, means, mle, expected_mean, exact):
     fig, (left, right) = figure(1, 2, width=11.6)
     shown = slice(0, 1500)
     centre = family.to_mean(exact.expected_natural)
@@ -80,4 +76,4 @@ def _draw(folder, family, natural, means, mle, expected_mean, exact):
     left.set(xlabel="$E\\,x$", ylabel="$E\\,x^2$", title="mean coordinates, $n = 3$", xlim=(-2, 2.6), ylim=(-0.2, 4.4))
     right.set(xlabel="$m/v$", ylabel="$-1/(2v)$", title="natural coordinates", xlim=(-1.2, 3.2), ylim=(-2.1, 0))
     fig.legend(loc="outside right center", fontsize=9, frameon=False)
-    return save(fig, folder / "map-fig-5-2.png")
+    return fig

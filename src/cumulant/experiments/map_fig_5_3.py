@@ -1,12 +1,10 @@
 """Figure 5.3: bias and variance of the posterior mode of a normal."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import ConjugatePrior, Normal, risk
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Bias and variance of the posterior mode of a normal mean and variance"
@@ -15,7 +13,8 @@ SOURCE = "Le Priol (2021), thesis, figure 5.3"
 TRUTH, PRIOR, N0 = (0.0, 1.0), (1.0, 2.0), 1.0
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The exact split for ``n`` up to 1000, where the figure has a simulation of it."""
     sizes = np.unique(np.concatenate([[0], np.geomspace(1, 1000, 13 if quick else 40).round()])).astype(int)
     exact = risk.risk_map_normal1d(sizes, N0, PRIOR, TRUTH)
@@ -57,12 +56,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(off < 4),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), sizes, exact),))
+    return Report(claims, lambda: _draw(sizes, exact))
 
 
-def _draw(folder, sizes, exact):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(sizes, exact):
     fig, ax = figure(width=6.2, height=4.2)
     n = sizes[1:]
     ax.plot(n, exact.total[1:], color=COLOURS[0], label="total")
@@ -71,5 +68,4 @@ def _draw(folder, sizes, exact):
     ax.plot(n, risk.asymptote(2, n), ":", color=COLOURS[6], label="$1/n$")
     ax.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="expected KL(truth || estimate)", ylim=(1e-6, 2))
     ax.set_title("truth $N(0, 1)$, prior $N(1, 1)$ worth one sample")
-    legend(ax)
-    return save(fig, folder / "map-fig-5-3.png")
+    return fig

@@ -1,18 +1,17 @@
 """Figure 5.4: the divergence of gamma-type families and its symmetrised upper bound."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families.special import phi
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "phi(z) = z - 1 - log z and its symmetrised bound"
 SOURCE = "Le Priol (2021), thesis, figure 5.4"
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """``phi(z)`` and ``phi(z) + phi(1/z) = (z - 1)^2/z`` on four decades."""
     z = np.geomspace(1e-2, 1e2, 401 if quick else 4001)
     value, both = phi(z), (z - 1) ** 2 / z
@@ -32,12 +31,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(abs(near - 2) < 1e-3),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output)),))
+    return Report(claims, _draw)
 
 
-def _draw(folder):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw():
     z = np.geomspace(1e-3, 6, 800)
     fig, ax = figure(width=5.6, height=3.8)
     ax.plot(z, phi(z), color=COLOURS[0], label="$\\phi(z) = z - 1 - \\log z$")
@@ -45,5 +42,4 @@ def _draw(folder):
     ax.axvline(1, color=COLOURS[6], linewidth=0.8)
     ax.set(xlabel="$z = \\mu^*/\\mu_n$", ylabel="divergence over $\\alpha$", ylim=(0, 5), xlim=(0, 6))
     ax.set_title("divergence of gamma-type families")
-    legend(ax)
-    return save(fig, folder / "map-fig-5-4.png")
+    return fig

@@ -1,12 +1,10 @@
 """Figure 5.5: the risk of the posterior mode of a normal variance over all priors."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import risk
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Landscape of the risk over prior strength and prior mean, normal variance"
 SOURCE = "Le Priol (2021), thesis, figure 5.5"
@@ -14,7 +12,8 @@ SOURCE = "Le Priol (2021), thesis, figure 5.5"
 SIZES = (1, 5, 10)
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Exact risks on a grid of priors (the figure averages 10000 simulations a cell), with the best prior mean."""
     axis = np.geomspace(1e-2, 1e2, 25 if quick else 121)
     landscape = risk.risk_landscape(SIZES, axis, axis)
@@ -35,12 +34,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(0.05 < excess.max() < 0.6, corrected=True),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), landscape),))
+    return Report(claims, lambda: _draw(landscape))
 
 
-def _draw(folder, landscape):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(landscape):
     fig, axes = figure(1, 3, sharey=True)
     logs = np.log10(landscape.risk)
     levels = np.linspace(-4, 2, 25)
@@ -56,4 +53,4 @@ def _draw(folder, landscape):
     axes[0].set_ylabel("prior mean over truth, $\\mu_0/\\mu^*$")
     bar = fig.colorbar(shades, ax=list(axes), ticks=range(-4, 3), pad=0.01)
     bar.set_label("$\\log_{10}$ of the risk")
-    return save(fig, folder / "map-fig-5-5.png")
+    return fig

@@ -1,18 +1,17 @@
 """Figures 5.6 and 5.7: the cumulant function of the normal and its conjugate, and how their gradients bend grids."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import Normal
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "Contours of A and A* for the normal, and the deformation of grids by their gradients"
 SOURCE = "Le Priol (2021), thesis, figures 5.6 and 5.7"
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Contours in natural and mean coordinates, and the images of straight grids under ``grad A`` and ``grad A*``."""
     family, size = Normal(), 15 if quick else 41
     first, second = np.meshgrid(np.linspace(-3, 3, size), np.linspace(-2, -0.1, size))
@@ -34,12 +33,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(np.max(np.abs(fenchel)) < 1e-10),
         ),
     )
-    return Report(claims, () if output is None else _draw(Path(output), family))
+    return Report(claims, lambda: _draw(family))
 
 
-def _draw(folder, family):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(family):
     fine = 200
     t0, t1 = np.meshgrid(np.linspace(-3, 3, fine), np.linspace(-2, -0.05, fine))
     m0, m1 = np.meshgrid(np.linspace(-2, 2, fine), np.linspace(0.01, 4, fine))
@@ -60,9 +57,7 @@ def _draw(folder, family):
         title="$A^*(\\mu)$, infinite below the parabola",
         ylim=(0, 4),
     )
-    contours = save(fig, folder / "map-fig-5-6.png")
-
-    fig, axes = figure(2, 2)
+    deformed, axes = figure(2, 2)
     t = np.linspace(0, 1, 120)
     for value in np.linspace(-2, 2, 9):  # lines of constant theta_0, then of constant theta_1
         line = np.stack([np.full(120, value), -2 + 1.8 * t], axis=-1)
@@ -81,7 +76,7 @@ def _draw(folder, family):
     axes[0, 1].set(title="its image under $\\nabla A$", xlabel="$\\mu_0$", ylabel="$\\mu_1$", xlim=(-3, 3), ylim=(0, 6))
     axes[1, 0].set(title="a grid in mean coordinates", xlabel="$\\mu_0$", ylabel="$\\mu_1$")
     axes[1, 1].set(title="its image under $\\nabla A^*$", xlabel="$\\theta_0$", ylabel="$\\theta_1$")
-    return contours, save(fig, folder / "map-fig-5-7.png")
+    return {"map-fig-5-6": fig, "map-fig-5-7": deformed}
 
 
 def _pair(axes, line, image, colour):

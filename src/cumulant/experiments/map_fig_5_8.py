@@ -1,12 +1,10 @@
 """Figure 5.8: paths of estimates as samples arrive, and the paths of their means."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import Normal, risk
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.randomness import generator
 
 TITLE = "Paths of the posterior mode of a normal for n = 1, ..., 20, with their primal and dual means"
@@ -15,7 +13,8 @@ SOURCE = "Le Priol (2021), thesis, figure 5.8"
 TRUTH, PRIOR, N0 = np.array([0.0, 1.0]), np.array([1.0, 2.0]), 4.0
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Exact expected paths, a few random ones, and the exact totals along them."""
     generate, family = generator(rng), Normal()
     n = np.arange(0, 21)
@@ -56,12 +55,10 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(np.all(np.diff(exact.total) < 0)),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output), family, paths, dual, primal),))
+    return Report(claims, lambda: _draw(family, paths, dual, primal))
 
 
-def _draw(folder, family, paths, dual, primal):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(family, paths, dual, primal):
     fig, (left, right) = figure(1, 2)
     fine = 240
     m0, m1 = np.meshgrid(np.linspace(-1, 1.6, fine), np.linspace(0.02, 2.8, fine))
@@ -92,4 +89,4 @@ def _draw(folder, family, paths, dual, primal):
     left.set(xlabel="$E\\,x$", ylabel="$E\\,x^2$", title="mean coordinates", xlim=(-1, 1.6), ylim=(0, 2.8))
     right.set(xlabel="$m/v$", ylabel="$-1/(2v)$", title="natural coordinates", xlim=(-1, 2), ylim=(-1.5, -0.12))
     legend(left, loc="upper left", fontsize=8)
-    return save(fig, folder / "map-fig-5-8.png")
+    return fig

@@ -1,19 +1,18 @@
 """Figure 5.9: the functions of self-concordance, and where the quadratic bound starts."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from cumulant.errors import CertificateError
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.families import Bernoulli, Exponential, GammaKnownShape, NormalKnownMean, risk
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "omega, omega*, and the crossing of omega*(t/(1-t)) with t^2"
 SOURCE = "Le Priol (2021), thesis, figure 5.9 and proposition 5.5.1"
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The crossing, and the quadratic bound tried on families with and without the constant it needs."""
     t = np.linspace(1e-3, 0.49, 2_000 if quick else 100_000)
     above = risk.omega_star(t / (1 - t)) > t**2
@@ -45,7 +44,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             "largest KL/norm^2 below 0.21: "
             + ", ".join(f"{value:.3f} (alpha = {alpha:g})" for alpha, value in violated.items())
             + "; below 0.2153/M: "
-            + ", ".join(f"{value:.3f}" for value in held.values()),
+            + listed(held.values(), ".3f"),
             verdict(max(violated.values()) > 1 >= max(held.values()), corrected=True),
         ),
         Claim(
@@ -55,7 +54,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(refused and kl > norm**2, corrected=True),
         ),
     )
-    return Report(claims, () if output is None else (_draw(Path(output)),))
+    return Report(claims, _draw)
 
 
 def _largest_ratio(alpha, radius):
@@ -64,16 +63,13 @@ def _largest_ratio(alpha, radius):
     return float(np.max(alpha * (u / (1 - u) + np.log1p(-u)) / norm**2))
 
 
-def _draw(folder):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw():
     fig, (left, right) = figure(1, 2)
     t = np.linspace(0, 0.97, 300)
     left.plot(t, risk.omega_star(t), color=COLOURS[0], label="$\\omega^*(t) = -t - \\log(1 - t)$")
     left.plot(t, risk.omega(t), color=COLOURS[1], label="$\\omega(t) = t - \\log(1 + t)$")
     left.plot(t, t**2 / 2, ":", color=COLOURS[6], label="$t^2/2$")
     left.set(xlabel="$t$", title="self-concordance", ylim=(0, 1.5), xlim=(0, 1))
-    legend(left)
     t = np.linspace(0, 0.33, 300)
     right.plot(t, risk.omega_star(t / (1 - t)), color=COLOURS[0], label="$\\omega^*(t/(1-t))$")
     right.plot(t, t**2, "--", color=COLOURS[1], label="$t^2$")
@@ -82,5 +78,4 @@ def _draw(folder):
     right.set(
         xlabel="$t = M\\,|\\mu^* - \\mu|_F$", title="where the quadratic bound holds", xlim=(0, 0.33), ylim=(0, 0.15)
     )
-    legend(right)
-    return save(fig, folder / "map-fig-5-9.png")
+    return fig

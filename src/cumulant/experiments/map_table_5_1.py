@@ -1,13 +1,13 @@
 """Table 5.1: which analyses of stochastic mirror descent apply to a logarithmic barrier, and what they give."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.families import NormalKnownMean, NormalKnownVariance, risk
 from cumulant.optim import rates
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Three analyses of stochastic mirror descent: assumptions on a logarithm, and what each gives"
@@ -22,7 +22,8 @@ PUBLISHED = {
 GAMMA = 0.1
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The constants of each assumption at iterates near the boundary, the rates, and a run that obeys them."""
     family, theta = NormalKnownMean(), np.array([-0.5])
     analyses = risk.smd_analyses(family, GAMMA)
@@ -58,9 +59,8 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
             verdict(measured <= allowed),
         )
     )
-    pictures = () if output is None else (_draw(Path(output), ratios, constants, gap),)
     notes = "The first two columns are computed; the last two are read off the statement of each theorem."
-    return Report(tuple(claims), pictures, notes)
+    return Report(claims, lambda: _draw(ratios, constants, gap), notes)
 
 
 def weighted_average_rate(n: Any, C: float) -> Any:
@@ -96,9 +96,7 @@ def _evidence(name, constants, gap):
     return f"C = {constants[name][-1]:.4f} at the truth, infinite below a fifth of it"
 
 
-def _draw(folder, ratios, constants, gap):
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(ratios, constants, gap):
     fig, ax = figure(width=6.2, height=4.0)
     ax.plot(ratios, constants["variance"], color=COLOURS[0], label="variance (5.31): grows without bound")
     finite = np.isfinite(constants["optimum"])
@@ -119,5 +117,4 @@ def _draw(folder, ratios, constants, gap):
         xlim=(1e-6, 1),
     )
     ax.set_title(f"normal variance, step $\\gamma$ = {GAMMA}")
-    legend(ax)
-    return save(fig, folder / "map-table-5-1.png")
+    return fig

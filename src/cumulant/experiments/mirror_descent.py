@@ -1,28 +1,14 @@
 """Section 6.2 of the course: what mirror descent guarantees, and what the geometry of the simplex is worth."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
-from cumulant import families
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant import families, optim
+from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.geometry import Burg, Shannon
 from cumulant.geometry.projections import simplex
-from cumulant.optim import (
-    LeastSquares,
-    MirrorDescent,
-    NegativeLogLikelihood,
-    Objective,
-    Quadratic,
-    compare_with_rate,
-    rates,
-)
-from cumulant.optim import (
-    run as descend,
-)
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Mirror descent: its rates, and entropic against Euclidean steps on the simplex"
@@ -42,14 +28,14 @@ def weighted_fit(x, data):
     return jnp.sum(weights * (x / centre - jnp.log(x)))
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The 1/k and linear rates against runs, the simplex against projected gradients, a likelihood in one step."""
     generate = generator(rng)
     poisson, trace = _poisson(generate, 3 if quick else 20)
     ordering, curves = _simplex(generate, 400, 100)
     claims = (_smooth(generate), poisson, _linear(), _implicit(), ordering, _radius(generate), _likelihood(generate))
-    pictures = () if output is None else (_draw(Path(output), trace, curves),)
-    return Report(claims, pictures)
+    return Report(claims, lambda: _draw(trace, curves))
 
 
 def _smooth(generate) -> Claim:
@@ -73,15 +59,19 @@ def _poisson(generate, problems: int):
     for _ in range(problems):
         matrix, counts = generate.exponential(size=(6, 3)), generate.poisson(5.0, size=6) + 1.0
         total = float(counts.sum())
-        problem = Objective(poisson_fit, (matrix, counts), convex=True, reference=Burg(), relative_smoothness=total)
+        problem = optim.Objective(
+            poisson_fit, (matrix, counts), convex=True, reference=Burg(), relative_smoothness=total
+        )
         exact = minimize(
             problem.value, np.ones(3), jac=problem.gradient, bounds=[(1e-9, None)] * 3, options={"ftol": 1e-15}
         )
         best = np.maximum(exact.x, 1e-6)  # the bound is claimed for every x, so this need not be the exact minimiser
         divergence = float(Burg().divergence(best, np.ones(3)))
-        result = descend(MirrorDescent(Burg()), problem, np.ones(3), max_steps=300, tol=None)
-        found = compare_with_rate(
-            result.trace, lambda k, L=total, d=divergence: rates.mirror(L, d, k), optimum=float(problem.value(best))
+        result = optim.run(optim.MirrorDescent(Burg()), problem, np.ones(3), max_steps=300, tol=None)
+        found = optim.compare_with_rate(
+            result.trace,
+            lambda k, L=total, d=divergence: optim.rates.mirror(L, d, k),
+            optimum=float(problem.value(best)),
         )
         if found.worst_ratio >= worst:
             worst, kept = found.worst_ratio, found
@@ -96,7 +86,7 @@ def _poisson(generate, problems: int):
 
 def _linear() -> Claim:
     centre, start = np.array([0.3, 2.0, 7.0]), np.ones(3)
-    problem = Objective(
+    problem = optim.Objective(
         weighted_fit,
         (np.array([1.0, 2.5, 4.0]), centre),
         convex=True,
@@ -105,8 +95,10 @@ def _linear() -> Claim:
         relative_strong_convexity=1.0,
     )
     points = [start]
-    descend(MirrorDescent(Burg()), problem, start, max_steps=40, tol=None, callback=lambda s: points.append(s.x))
-    xs, bound = np.array(points), rates.mirror_divergence(4.0, 1.0, 1.0, np.arange(41))
+    optim.run(
+        optim.MirrorDescent(Burg()), problem, start, max_steps=40, tol=None, callback=lambda s: points.append(s.x)
+    )
+    xs, bound = np.array(points), optim.rates.mirror_divergence(4.0, 1.0, 1.0, np.arange(41))
     right = np.asarray(Burg().divergence(centre, xs)) / float(Burg().divergence(centre, start))
     worst = float(np.max(right / bound))
     printed = np.asarray(Burg().divergence(xs, centre)) / float(Burg().divergence(centre, start))
@@ -120,13 +112,13 @@ def _linear() -> Claim:
 
 
 def _implicit() -> Claim:
-    problem = Quadratic(np.eye(1), [3.0])
+    problem = optim.Quadratic(np.eye(1), [3.0])
     divergence = float(Shannon().divergence([3.0], [0.2]))
     ratios = {}
     for tau in (0.7, 100.0):
-        result = descend(MirrorDescent(Shannon(), tau, implicit=True), problem, [0.2], max_steps=40, tol=None)
-        bound = lambda k, tau=tau: rates.implicit_mirror(tau, divergence, k)  # noqa: E731
-        ratios[tau] = compare_with_rate(result.trace, bound, optimum=-4.5).worst_ratio
+        result = optim.run(optim.MirrorDescent(Shannon(), tau, implicit=True), problem, [0.2], max_steps=40, tol=None)
+        bound = lambda k, tau=tau: optim.rates.implicit_mirror(tau, divergence, k)  # noqa: E731
+        ratios[tau] = optim.compare_with_rate(result.trace, bound, optimum=-4.5).worst_ratio
     return Claim(
         "implicit steps of any size: f(x_k) - f* <= D(x*|x_0) / (tau k)",
         "O(1/k), without the constant",
@@ -144,16 +136,16 @@ def _simplex(generate, d: int, steps: int):
     design = generate.choice([-1.0, 1.0], size=(n, d)) / np.sqrt(n)
     last, within, kept = {}, True, None
     for name, solution in (("vertex", np.eye(d)[0]), ("spread", generate.dirichlet(np.ones(d)))):
-        problem = LeastSquares(design, design @ solution, reduction="sum")
-        entropic = descend(
-            MirrorDescent(Shannon(), constraint="simplex"), problem, start, max_steps=steps, tol=None
+        problem = optim.LeastSquares(design, design @ solution, reduction="sum")
+        entropic = optim.run(
+            optim.MirrorDescent(Shannon(), constraint="simplex"), problem, start, max_steps=steps, tol=None
         ).trace
         x, euclidean = start, [float(problem.value(start))]
         for _ in range(steps):
             x = simplex(x - problem.gradient(x) / problem.smoothness)
             euclidean.append(float(problem.value(x)))
-        within &= compare_with_rate(
-            entropic, lambda k, p=problem: rates.mirror(p.largest_entry, rates.simplex_radius(d), k)
+        within &= optim.compare_with_rate(
+            entropic, lambda k, p=problem: optim.rates.mirror(p.largest_entry, optim.rates.simplex_radius(d), k)
         ).holds
         last[name] = (entropic.value[-1], euclidean[-1])
         kept = kept or (entropic, np.array(euclidean), problem, d)
@@ -187,8 +179,8 @@ def _radius(generate) -> Claim:
 def _likelihood(generate) -> Claim:
     family = families.Gamma()
     data = generate.gamma(2.0, 1 / 3.0, size=50)
-    problem = NegativeLogLikelihood(family, np.mean(family.statistics(data), axis=0))
-    result = descend(MirrorDescent(problem.reference), problem, family.natural(shape=1.0, rate=1.0), tol=1e-10)
+    problem = optim.NegativeLogLikelihood(family, np.mean(family.statistics(data), axis=0))
+    result = optim.run(optim.MirrorDescent(problem.reference), problem, family.natural(shape=1.0, rate=1.0), tol=1e-10)
     error = float(np.max(np.abs(result.x - family.mle(data))))
     return Claim(
         "in its own geometry a likelihood is minimised by one step of size one",
@@ -198,21 +190,19 @@ def _likelihood(generate) -> Claim:
     )
 
 
-def _draw(folder: Path, found, curves) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(found, curves):
     fig, (left, right) = figure(1, 2)
     left.plot(found.steps, np.maximum(found.measured, 1e-16), color=COLOURS[0], label="$f(x_k) - f(x)$")
     left.plot(found.steps, found.bound, "--", color=COLOURS[1], label="$L\\,D(x|x_0)/k$")
     left.set(xscale="log", yscale="log", xlabel="steps", title="Poisson fit, Burg's entropy")
-    legend(left)
     trace, euclidean, problem, d = curves
     k = trace.steps[1:]
     right.plot(k, trace.value[1:], color=COLOURS[0], label="entropic steps")
     right.plot(k, euclidean[1:], color=COLOURS[2], label="projected gradient")
-    right.plot(k, rates.mirror(problem.largest_entry, np.log(d), k), "--", color=COLOURS[1], label="$L \\log d / k$")
+    right.plot(
+        k, optim.rates.mirror(problem.largest_entry, np.log(d), k), "--", color=COLOURS[1], label="$L \\log d / k$"
+    )
     right.set(
         xscale="log", yscale="log", xlabel="steps", ylabel="$f(x_k)$", title=f"least squares on the simplex, d = {d}"
     )
-    legend(right)
-    return save(fig, folder / "mirror-descent.png")
+    return fig

@@ -1,15 +1,13 @@
 """Section 9 of the course: a network with one hidden layer, trained, constructed, and grown neuron by neuron."""
 
-from pathlib import Path
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.layers import OneHiddenLayer, barron_bound, gaussian_barron_constant, step_network
+from cumulant.plotting import COLOURS, figure
 from cumulant.precision import float64
 from cumulant.randomness import generator, key
 
@@ -24,18 +22,18 @@ def target(t):
     return np.sin(6 * np.pi * np.abs(t) ** 1.5) + t**2
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Fit a curve in one dimension, build networks by hand, and fit a Gaussian bump one neuron at a time."""
     generate = generator(rng)
     trained, fits = _training(generate, 1 if quick else 5, 100 if quick else 600)
     grown, curve = _greedy(generate, 20 if quick else 500, 200 if quick else 500)
     claims = (*trained, _degree(generate), _constructed(), *grown)
-    pictures = () if output is None else (_draw(Path(output), fits, curve),)
     notes = (
         "Judged by the median of five starts with unit-norm slopes times 20 and steps placed in the interval. "
         "The growing network uses the companion's settings: tanh, a 50 x 50 grid on [-1, 1]^2, Adam with rate 0.01."
     )
-    return Report(claims, pictures, notes)
+    return Report(claims, lambda: _draw(fits, curve), notes)
 
 
 def _layer():
@@ -125,9 +123,7 @@ def _constructed() -> Claim:
     return Claim(
         "a sum of steep sigmoids approximates any continuous function of one variable; for a Lipschitz one at rate 1/q",
         "density, without a rate",
-        "sup error on a sine with 10, 20, 40, 80 units: "
-        + ", ".join(f"{e:.4f}" for e in errors)
-        + ", within the bound pi / q",
+        "sup error on a sine with 10, 20, 40, 80 units: " + listed(errors, ".4f") + ", within the bound pi / q",
         verdict(within),
     )
 
@@ -191,9 +187,7 @@ def _grow(points, values, seed, neurons, iterations):
     return jax.jit(lambda r: jax.lax.scan(add, r, keys)[1])(jnp.asarray(values))
 
 
-def _draw(folder: Path, fits, curve) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(fits, curve):
     fig, (left, right) = figure(1, 2)
     layer = _layer()
     t = np.linspace(-1, 1, 600)
@@ -201,11 +195,9 @@ def _draw(folder: Path, fits, curve) -> Path:
     for colour, (name, x) in zip(COLOURS, fits.items(), strict=False):
         left.plot(t, layer.predict(x, np.column_stack([t, np.ones_like(t)])), color=colour, label=name)
     left.set(xlabel="$t$", ylabel="$h(t)$", title=f"{UNITS} sigmoids, one start", ylim=(-1.1, 3.2))
-    legend(left)
     count, error, rate, bound = curve
     right.loglog(count, error, color=COLOURS[0], label="grown network")
     right.loglog(count, rate, color=COLOURS[1], linestyle="--", label=r"$\sqrt{\mathrm{loss}_0 / q}$")
     right.loglog(count, bound, color=COLOURS[2], linestyle=":", label="Barron's bound")
     right.set(xlabel="neurons $q$", ylabel="root mean squared error", title="a Gaussian bump in the plane")
-    legend(right)
-    return save(fig, folder / "mlp.png")
+    return fig

@@ -1,22 +1,10 @@
 """A real binary table: digits on 4 x 4 blocks, learnt inside a fast-mixing set, and the posterior of missing halves."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report
-from cumulant.graphical import (
-    MCMC,
-    FastMixing,
-    Ising,
-    MaximumLikelihood,
-    SamplingPlan,
-    chow_liu,
-    complete,
-    fit,
-    grid,
-)
+from cumulant import graphical
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
 
 TITLE = "Digits on 4 x 4 blocks: certified learning in a fast-mixing set, and the posterior of missing pixels"
@@ -37,14 +25,15 @@ NOTES = (
     "empty have little curvature, and the tree, which chooses its own edges, beats the grid. After that run two fits "
     "were added to see why: sampling with 600 iterations, and all pairs by pseudo-likelihood."
 )
-EDGES, N, L2 = grid(4, 4), 16, 1e-3
+EDGES, N, L2 = graphical.grid(4, 4), 16, 1e-3
 NAMES = (
     "likelihood", "likelihood in the set", "the same by sampling", "ten times the sampling", "pseudo-likelihood",
     "tree", "independent", "all pairs, pseudo",
 )  # fmt: skip
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """Learn, enumerate every fit, and condition on the upper half of held-out digits."""
     draw = generator(rng)
     train, test = _digits(draw)
@@ -56,8 +45,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         name: _scores(distribution, distributions["likelihood"], test) for name, distribution in distributions.items()
     }
     kl = [_kl(distributions[NAMES[1]], distributions[name]) for name in NAMES[2:4]]
-    pictures = () if output is None else (_draw(Path(output), table, distributions, test),)
-    return Report(_claims(certified, table, kl), pictures, NOTES)
+    return Report(_claims(certified, table, kl), lambda: _draw(table, distributions, test), NOTES)
 
 
 def _digits(draw):
@@ -82,9 +70,9 @@ def _number(x):
 
 def _certified(x, draw, quick):
     """What is promised about the distance to the optimum in the set, and the distance itself."""
-    model, within, eps = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.8), 4.0 if quick else 1.0
-    exact = fit(x, model, method=MaximumLikelihood(tol=1e-12), mixing=within, l2=1.0)
-    found = fit(x, model, method=MCMC(eps), mixing=within, l2=1.0, rng=draw)
+    model, within, eps = graphical.Ising(EDGES, 0.0, np.zeros(N)), graphical.FastMixing(0.8), 4.0 if quick else 1.0
+    exact = graphical.fit(x, model, method=graphical.MaximumLikelihood(tol=1e-12), mixing=within, l2=1.0)
+    found = graphical.fit(x, model, method=graphical.MCMC(eps), mixing=within, l2=1.0, rng=draw)
     assert exact.certificate is not None
     assert found.certificate is not None
     assert found.plan is not None
@@ -94,20 +82,22 @@ def _certified(x, draw, quick):
 
 
 def _fits(x, draw, quick):
-    model, within = Ising(EDGES, 0.0, np.zeros(N)), FastMixing(0.9)
-    plans = [SamplingPlan(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600)]
-    sampling, longer = (MCMC(plan=plan, smoothness=4.0) for plan in plans)
-    tight, settings = MaximumLikelihood(1e-8, 150 if quick else 1500), {"mixing": within, "l2": L2}
+    model, within = graphical.Ising(EDGES, 0.0, np.zeros(N)), graphical.FastMixing(0.9)
+    plans = [graphical.SamplingPlan(k, 200 if quick else 500, 40 * N) for k in (60, 120 if quick else 600)]
+    sampling, longer = (graphical.MCMC(plan=plan, smoothness=4.0) for plan in plans)
+    tight, settings = graphical.MaximumLikelihood(1e-8, 150 if quick else 1500), {"mixing": within, "l2": L2}
     alone = np.arctanh(x.sum(axis=0) / (len(x) + 1.0))  # smoothed by one observation, as the tree is
     return {
-        "likelihood": fit(x, model, method="exact", l2=L2).model,
-        "likelihood in the set": fit(x, model, method=tight, **settings).model,
-        "the same by sampling": fit(x, model, method=sampling, rng=draw, **settings).model,
-        "ten times the sampling": fit(x, model, method=longer, rng=draw, **settings).model,
-        "pseudo-likelihood": fit(x, model, method="pseudo_likelihood", l2=L2).model,
-        "tree": chow_liu(x, smoothing=1.0),
-        "independent": Ising(EDGES, 0.0, alone),
-        "all pairs, pseudo": fit(x, Ising(complete(N), 0.0, np.zeros(N)), method="pseudo_likelihood", l2=L2).model,
+        "likelihood": graphical.fit(x, model, method="exact", l2=L2).model,
+        "likelihood in the set": graphical.fit(x, model, method=tight, **settings).model,
+        "the same by sampling": graphical.fit(x, model, method=sampling, rng=draw, **settings).model,
+        "ten times the sampling": graphical.fit(x, model, method=longer, rng=draw, **settings).model,
+        "pseudo-likelihood": graphical.fit(x, model, method="pseudo_likelihood", l2=L2).model,
+        "tree": graphical.chow_liu(x, smoothing=1.0),
+        "independent": graphical.Ising(EDGES, 0.0, alone),
+        "all pairs, pseudo": graphical.fit(
+            x, graphical.Ising(graphical.complete(N), 0.0, np.zeros(N)), method="pseudo_likelihood", l2=L2
+        ).model,
     }
 
 
@@ -131,15 +121,7 @@ def _posterior(distribution, x):
 
 def _claims(certified, table, kl):
     eps, promised, off, work = certified
-    held = {name: each[0] for name, each in table.items()}
-    half = {name: each[2] for name, each in table.items()}
-
-    def listed(column):
-        return ", ".join(f"{name} {each[column]:.4f}" for name, each in table.items())
-
-    def verdict(holds):
-        return verdict(holds)
-
+    held, kl_to_best, half = ({name: each[column] for name, each in table.items()} for column in range(3))
     return (
         Claim(
             "the certified distance to the optimum in the set holds",
@@ -156,7 +138,7 @@ def _claims(certified, table, kl):
         Claim(
             "held-out digits: likelihood is no worse than pseudo-likelihood",
             "an expectation: within 0.01 nats",
-            f"mean log-likelihood: {listed(0)}; KL(likelihood || fit): {listed(1)}",
+            f"mean log-likelihood: {listed(held, '.4f')}; KL(likelihood || fit): {listed(kl_to_best, '.4f')}",
             verdict(held["likelihood"] >= held["pseudo-likelihood"] - 0.01),
         ),
         Claim(
@@ -176,15 +158,13 @@ def _claims(certified, table, kl):
         Claim(
             "missing lower halves: the fit in the set is better than independent pixels",
             "an expectation",
-            f"mean log p(lower half | upper half): {listed(2)}",
+            f"mean log p(lower half | upper half): {listed(half, '.4f')}",
             verdict(half["likelihood in the set"] > half["independent"]),
         ),
     )
 
 
-def _draw(folder, table, distributions, test):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(table, distributions, test):
     shown = {"likelihood in the set": "in the set", "tree": "tree", "independent": "independent"}
     rows, count = ["digit", *shown], 6
     fig, axes = figure(len(rows), count + 3, width=11.5, height=5.0)
@@ -214,4 +194,4 @@ def _draw(folder, table, distributions, test):
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_title(f"{title}: nats below the best", fontsize=9)
     fig.suptitle("Posterior of the lower half (below the line) given the upper half", fontsize=11)
-    return save(fig, folder / "posterior-binary-table.png")
+    return fig

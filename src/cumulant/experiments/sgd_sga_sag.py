@@ -1,15 +1,12 @@
 """Figures 16 to 18 of the course: stochastic gradients against whole ones, averaged, and with a memory."""
 
-from pathlib import Path
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_classification
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.optim import LBFGS, SAG, SGA, SGD, FiniteSum, InverseSqrt, InverseTime, LeastSquares, Logistic, Newton
-from cumulant.optim import run as minimise
+from cumulant import optim
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
+from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import seed
 
 TITLE = "Stochastic gradient descent, its average, and the stochastic average gradient"
@@ -28,15 +25,16 @@ _NOTES = (
 )
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The curves of the three methods and of gradient descent, the missing 1/n, and the simplest runs."""
     first = seed(rng)
     seeds = range(first, first + (2 if quick else 5))
     problem, best = _stand_in()
     curves = {
-        "SGD": _curves(SGD(InverseTime(_STEP, _DELAY)), problem, best, seeds, _LONG),
-        "SGA": _curves(SGA(InverseSqrt(_STEP, _DELAY)), problem, best, seeds),
-        "SAG": _curves(SAG(0.002, normalise="all"), problem, best, seeds),
+        "SGD": _curves(optim.SGD(optim.InverseTime(_STEP, _DELAY)), problem, best, seeds, _LONG),
+        "SGA": _curves(optim.SGA(optim.InverseSqrt(_STEP, _DELAY)), problem, best, seeds),
+        "SAG": _curves(optim.SAG(0.002, normalise="all"), problem, best, seeds),
     }
     descent = _descent(problem, best)
     claims = (
@@ -49,8 +47,7 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         _parabolas(first, 300 if quick else 2000),
         _first_step(),
     )
-    pictures = () if output is None else (_draw(Path(output), curves, descent),)
-    return Report(claims, pictures, _NOTES)
+    return Report(claims, lambda: _draw(curves, descent), _NOTES)
 
 
 def _stand_in():
@@ -59,8 +56,8 @@ def _stand_in():
         10_000, 46, n_informative=20, n_redundant=10, flip_y=0.2, class_sep=0.8, random_state=0
     )  # fmt: skip
     X, y = np.asarray(X), np.asarray(y)
-    problem = Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1)
-    return problem, minimise(Newton(), problem, np.zeros(46), tol=1e-15).value
+    problem = optim.Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1)
+    return problem, optim.run(optim.Newton(), problem, np.zeros(46), tol=1e-15).value
 
 
 def _value(problem, x) -> float:
@@ -146,13 +143,16 @@ def _linear(curve) -> Claim:
 
 def _missing(number: int) -> Claim:
     X, y = load_breast_cancer(return_X_y=True)
-    problem = Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01)
-    best, largest = minimise(LBFGS(), problem, np.zeros(30), tol=1e-13).value, float(problem.term_smoothness.max())
-    right = _curves(SAG(1 / largest), problem, best, [number], 50)[0, -1]
+    problem = optim.Logistic((X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1, l2=0.01)
+    best, largest = (
+        optim.run(optim.LBFGS(), problem, np.zeros(30), tol=1e-13).value,
+        float(problem.term_smoothness.max()),
+    )
+    right = _curves(optim.SAG(1 / largest), problem, best, [number], 50)[0, -1]
     # To the letter: the penalty in the memory, the Lipschitz constant of f (steps of the solver are divided by n).
-    literal = FiniteSum(ridge_logistic, (problem.A, problem.y), convex=True)
+    literal = optim.FiniteSum(ridge_logistic, (problem.A, problem.y), convex=True)
     step = problem.n_terms / problem.smoothness
-    printed = _curves(SAG(step, normalise="all"), literal, best, [number], 5, problem)[0, -1]
+    printed = _curves(optim.SAG(step, normalise="all"), literal, best, [number], 5, problem)[0, -1]
     return Claim(
         "the memory g of SAG is a sum: the step is (tau / n) g, with tau about 1 / max L_i",
         "x - tau g with tau about 1 / L",
@@ -163,7 +163,7 @@ def _missing(number: int) -> Claim:
 
 def _sensitivity(problem, best, number: int) -> Claim:
     spread = {}
-    for name, kind, schedule in (("SGD", SGD, InverseTime), ("SGA", SGA, InverseSqrt)):
+    for name, kind, schedule in (("SGD", optim.SGD, optim.InverseTime), ("SGA", optim.SGA, optim.InverseSqrt)):
         ends = [
             _curves(kind(schedule(tau, delay)), problem, best, [number], 10)[0, -1]
             for tau in (0.01, 0.05, 0.25)
@@ -173,15 +173,14 @@ def _sensitivity(problem, best, number: int) -> Claim:
     return Claim(
         "averaging is less sensitive to its two settings: over a grid of 25 x 100 in (tau, k0)",
         "less sensitive",
-        "decades between the best and the worst after 10 passes: "
-        + ", ".join(f"{name} {value:.2f}" for name, value in spread.items()),
+        "decades between the best and the worst after 10 passes: " + listed(spread, ".2f"),
         verdict(spread["SGA"] < spread["SGD"]),
     )
 
 
 def _parabolas(number: int, paths: int) -> Claim:
     """Figure 16 with steps 1/(mu (k + 1)): x_k is the mean of k random signs. There C^2 = 2, so R = 2."""
-    problem, solver = LeastSquares([[1.0], [1.0]], [1.0, -1.0]), SGD(InverseTime(1.0), updates=100)
+    problem, solver = optim.LeastSquares([[1.0], [1.0]], [1.0, -1.0]), optim.SGD(optim.InverseTime(1.0), updates=100)
     squares = np.array(
         [solver.step(problem, solver.init(problem, np.array([0.3]), number + path)).x[0] ** 2 for path in range(paths)]
     )
@@ -211,9 +210,7 @@ def _first_step() -> Claim:
     )
 
 
-def _draw(folder: Path, curves, descent) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(curves, descent):
     fig, (left, right) = figure(1, 2)
     for axes, names, end in ((left, ("SGD",), 10), (right, tuple(curves), 30)):
         passes = np.arange(end + 1)
@@ -223,7 +220,6 @@ def _draw(folder: Path, curves, descent) -> Path:
                 axes.plot(passes, row[: end + 1], color=colour, alpha=0.6, lw=1.0, label=name if i == 0 else None)
         axes.plot(passes, descent[: end + 1], "--", color=COLOURS[6], label="gradient descent")
         axes.set(yscale="log", xlabel="passes over the data", ylabel="$f(x) - f^*$")
-        legend(axes)
     left.set(title="single gradients against whole ones")
     right.set(title="averaged, and with a memory", ylim=(1e-12, 1))
-    return save(fig, folder / "sgd-sga-sag.png")
+    return fig

@@ -1,6 +1,5 @@
 """Table 2.1 of the thesis on stand-ins: a spam filter that learns as it reads, by interior-point steps."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,9 @@ import scipy.sparse as sp
 from sklearn.naive_bayes import MultinomialNB
 
 from cumulant.experiments._crf import folder
-from cumulant.experiments.base import Claim, Report, verdict
+from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.glm import ContingencyTable, OnlineL1Logistic, prequential
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "A spam filter that learns as it reads: on-line logistic regression with an l1 penalty"
 SOURCE = "Carbonetto (2009), thesis, section 2.5.8 and table 2.1"
@@ -109,7 +109,8 @@ def spambase(seed: int, kind: str = "logarithms") -> tuple[Any, np.ndarray]:
     return sp.csr_matrix(X[order]), spam[order]
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """The published settings on small streams, the defaults on a large one and on Spambase; naive Bayes beside them."""
     rows = 800 if quick else 2500
     counts = [small_counts(int(rng) + number, rows) for number in range(3)]
@@ -121,13 +122,16 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
     many_counts = large_counts(int(rng), *size)
     large = unit_rows(many_counts[0]), many_counts[1]
     many, many_bayes = _filtered(large), _naive_bayes(many_counts, _BATCH)
+    fewer = "the filter makes fewer errors of both kinds than a naive Bayes filter, at threshold 0.98"
+    unchanged = "setting the smallest 43 % of the weights to zero changes no probability by 0.001"
+    same = f"{size[0]:,} messages, {size[1]:,} words: the same, with the default settings"
     claims = (
         _published(),
-        _against_bayes(thesis, bayes),
-        _large_against_bayes(size, many, many_bayes),
-        _pruning(thesis, streams),
+        _against_bayes(f"small streams: {fewer}", thesis, bayes),
+        _against_bayes(same, [many], [many_bayes]),
+        _pruning(f"small streams: {unchanged}", thesis, streams),
         _raw_curvature(raw, thesis),
-        _large_pruning(many, large),
+        _pruning("large stream: the same", [many], [large]),
     )
     real, real_bayes, notes = [], [], _NOTES
     if folder("spambase.npz") is None:
@@ -138,12 +142,12 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         scaled = [(unit_rows(X), spam) for X, spam in orders]
         real = [_filtered(stream) for stream in scaled]
         real_bayes = [_naive_bayes(each, _SPAMBASE_BATCH) for each in orders]
+        orders_tried = f"{len(real)} order{'s' * (len(real) > 1)}"
         claims += (
-            _against_bayes(real, real_bayes, f"Spambase, {len(real)} order{'s' * (len(real) > 1)}, default settings"),
-            _pruning(real, scaled, "Spambase"),
+            _against_bayes(f"Spambase, {orders_tried}, default settings: {fewer}", real, real_bayes),
+            _pruning(f"Spambase: {unchanged}", real, scaled),
         )
-    pictures = () if output is None else (_draw(Path(output), thesis, bayes, many, many_bayes, real, real_bayes),)
-    return Report(claims, pictures, notes)
+    return Report(claims, lambda: _draw(thesis, bayes, many, many_bayes, real, real_bayes), notes)
 
 
 def _filtered(stream: tuple, **settings: Any) -> tuple[ContingencyTable, OnlineL1Logistic]:
@@ -189,48 +193,20 @@ def _errors(table: ContingencyTable) -> str:
     return f"{table.false_alarms} ham flagged, {table.missed} spam kept, {table.mistakes} mistakes at 1/2"
 
 
-def _against_bayes(thesis, bayes, where="small streams") -> Claim:
-    better = all(
-        mine.missed <= its.missed and mine.false_alarms <= its.false_alarms
-        for (mine, _), its in zip(thesis, bayes, strict=True)
-    )
+def _against_bayes(statement: str, filters, bayes) -> Claim:
+    pairs = [(mine, its) for (mine, _), its in zip(filters, bayes, strict=True)]
+    better = all(mine.missed <= its.missed and mine.false_alarms <= its.false_alarms for mine, its in pairs)
     return Claim(
-        f"{where}: the filter makes fewer errors of both kinds than a naive Bayes filter, at threshold 0.98",
+        statement,
         "15 and 2438, against 17 and 3291 of SpamBayes",
-        "; ".join(f"{_errors(mine)}, against {_errors(its)}" for (mine, _), its in zip(thesis, bayes, strict=True)),
+        "; ".join(f"{_errors(mine)}, against {_errors(its)}" for mine, its in pairs),
         verdict(better),
     )
 
 
-def _large_against_bayes(size, many, its) -> Claim:
-    mine = many[0]
-    better = mine.missed <= its.missed and mine.false_alarms <= its.false_alarms
-    return Claim(
-        f"{size[0]:,} messages, {size[1]:,} words: the same, with the default settings",
-        "15 and 2438, against 17 and 3291 of SpamBayes",
-        f"{_errors(mine)}, against {_errors(its)}",
-        verdict(better),
-    )
-
-
-def _pruning(thesis, streams, where="small streams") -> Claim:
-    changes = [model.prune(_PRUNED, X).largest_change for (_, model), (X, _) in zip(thesis, streams, strict=True)]
-    return Claim(
-        f"{where}: setting the smallest 43 % of the weights to zero changes no probability by 0.001",
-        "< 0.001",
-        "largest change " + ", ".join(f"{change:.1e}" for change in changes),
-        verdict(max(changes) < 1e-3),
-    )
-
-
-def _large_pruning(many, large) -> Claim:
-    change = many[1].prune(_PRUNED, large[0]).largest_change
-    return Claim(
-        "large stream: the same",
-        "< 0.001",
-        f"largest change {change:.1e}",
-        verdict(change < 1e-3),
-    )
+def _pruning(statement: str, filters, streams) -> Claim:
+    changes = [model.prune(_PRUNED, X).largest_change for (_, model), (X, _) in zip(filters, streams, strict=True)]
+    return Claim(statement, "< 0.001", "largest change " + listed(changes, ".1e"), verdict(max(changes) < 1e-3))
 
 
 def _raw_curvature(raw, thesis) -> Claim:
@@ -245,9 +221,7 @@ def _raw_curvature(raw, thesis) -> Claim:
     )
 
 
-def _draw(where: Path, thesis, bayes, many, many_bayes, real, real_bayes) -> Path:
-    from cumulant.plotting import COLOURS, figure, legend, save
-
+def _draw(thesis, bayes, many, many_bayes, real, real_bayes):
     fig, (left, right, *rest) = figure(1, 3 if real else 2)
     several = [(left, thesis, bayes, "three small streams")]
     if real:
@@ -258,10 +232,8 @@ def _draw(where: Path, thesis, bayes, many, many_bayes, real, real_bayes) -> Pat
             name = None if number else "naive Bayes"
             axes.step(*its.curve.T, where="post", color=COLOURS[1], linestyle="--", label=name)
         axes.set(xlabel="messages", ylabel="mistakes so far", title=title)
-        legend(axes)
     for table, colour, name in ((many[0], COLOURS[0], "interior point"), (many_bayes, COLOURS[1], "naive Bayes")):
         seen, wrong = table.curve.T
         right.plot(seen[1:], wrong[1:] / seen[1:], color=colour, label=name)
     right.set(xlabel="messages", ylabel="share of mistakes so far", title="a large stream", ylim=(0, None))
-    legend(right)
-    return save(fig, where / "spam-stream.png")
+    return fig

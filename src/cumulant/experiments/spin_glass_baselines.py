@@ -1,23 +1,10 @@
 """Figures 4.5 and 4.6, the lines that sampling is compared with: mean field, Bethe, Kikuchi and tree-reweighted."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.graphical import (
-    Ising,
-    RegionGraph,
-    belief_propagation,
-    complete,
-    double_loop,
-    grid,
-    mean_field,
-    plaquettes,
-    structured_mean_field,
-    tree_reweighted,
-)
+from cumulant import graphical
+from cumulant.experiments.base import Claim, Report, experiment, verdict
+from cumulant.plotting import COLOURS, figure
 
 TITLE = "Variational baselines on two spin glasses: a grid of 12 x 12, and a complete graph of 26"
 SOURCE = "Carbonetto (2009), thesis, figures 4.5 and 4.6 (Bethe, tree-reweighted), section 4.4"
@@ -25,18 +12,18 @@ SOURCE = "Carbonetto (2009), thesis, figures 4.5 and 4.6 (Bethe, tree-reweighted
 SIDE, NODES = 12, 26
 
 
-def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
+@experiment
+def run(quick: bool, rng: int) -> Report:
     """``log Z`` and the means of the spins by each method, against exact answers, on several instances."""
     seeds = range(rng, rng + (1 if quick else 5))
     found: dict[str, dict[str, np.ndarray]] = {"grid": {}, "complete": {}}
     settled = 0
     for seed in seeds:
-        lattice, dense = _instance(seed, grid(SIDE, SIDE)), _instance(seed, complete(NODES))
+        lattice, dense = _instance(seed, graphical.grid(SIDE, SIDE)), _instance(seed, graphical.complete(NODES))
         _record(found["grid"], _exact(lattice), _on_the_grid(lattice))
         _record(found["complete"], _exact_by_halves(dense), _on_the_complete_graph(dense))
-        settled += belief_propagation(dense, schedule="parallel").converged
+        settled += graphical.belief_propagation(dense, schedule="parallel").converged
     claims = _claims(found, settled, len(seeds))
-    pictures = () if output is None else (_draw(Path(output), found),)
     text = "; ".join(
         f"{place}: "
         + ", ".join(f"{name} {_range(rows[:, 0])} / {rows[:, 1].mean():.3f}" for name, rows in each.items())
@@ -49,14 +36,14 @@ def run(output: Any = None, quick: bool = False, rng: Any = 0) -> Report:
         "thesis. Tree-reweighted with the edge probabilities of a uniform spanning tree; it does not say which, "
         "nor how near is good; the limits were set before this run, with the numbers of two instances known."
     )
-    return Report(claims, pictures, notes)
+    return Report(claims, lambda: _draw(found), notes)
 
 
-def _instance(seed: int, edges: np.ndarray) -> Ising:
+def _instance(seed: int, edges: np.ndarray) -> graphical.Ising:
     draw = np.random.default_rng(seed)
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     fields = draw.uniform(-1, 1, int(edges.max()) + 1)
-    return Ising(edges, draw.choice([-0.5, 0.5], len(edges)), fields)
+    return graphical.Ising(edges, draw.choice([-0.5, 0.5], len(edges)), fields)
 
 
 def _record(table, exact, answers) -> None:
@@ -69,11 +56,11 @@ def _means(marginals) -> np.ndarray:
     return marginals[:, 1] - marginals[:, 0]
 
 
-def _exact(model: Ising):
+def _exact(model: graphical.Ising):
     return model.log_partition(), _means(model.marginals())
 
 
-def _exact_by_halves(model: Ising):
+def _exact_by_halves(model: graphical.Ising):
     """All states of one half of the spins against all of the other, some rows at a time."""
     half = NODES // 2
     spins = 2.0 * ((np.arange(2**half)[:, None] >> np.arange(half)) & 1) - 1.0
@@ -93,10 +80,12 @@ def _exact_by_halves(model: Ising):
     return top + float(np.log(rows.sum())), np.concatenate(parts)
 
 
-def _on_the_grid(model: Ising):
+def _on_the_grid(model: graphical.Ising):
     strips = np.split(np.arange(SIDE * SIDE), SIDE // 3)
-    bethe = belief_propagation(model, damping=0.5)
-    kikuchi = double_loop(model, RegionGraph.of(model, plaquettes(SIDE, SIDE)), max_loops=150, tol=1e-6)
+    bethe = graphical.belief_propagation(model, damping=0.5)
+    kikuchi = graphical.double_loop(
+        model, graphical.RegionGraph.of(model, graphical.plaquettes(SIDE, SIDE)), max_loops=150, tol=1e-6
+    )
     return {
         **_mean_fields(model, strips),
         "Bethe": (bethe.log_partition, _means(bethe.marginals)),
@@ -105,8 +94,8 @@ def _on_the_grid(model: Ising):
     }
 
 
-def _on_the_complete_graph(model: Ising):
-    bethe = double_loop(model)
+def _on_the_complete_graph(model: graphical.Ising):
+    bethe = graphical.double_loop(model)
     return {
         **_mean_fields(model, np.split(np.arange(NODES), 2)),
         "Bethe": (bethe.log_partition, _means(bethe.marginals)),
@@ -114,17 +103,17 @@ def _on_the_complete_graph(model: Ising):
     }
 
 
-def _mean_fields(model: Ising, blocks):
-    naive, wide = mean_field(model, n_starts=20), structured_mean_field(model, blocks=blocks)
+def _mean_fields(model: graphical.Ising, blocks):
+    naive, wide = graphical.mean_field(model, n_starts=20), graphical.structured_mean_field(model, blocks=blocks)
     return {
         "mean field": (naive.bound, _means(naive.marginals)),
         "mean field, blocks": (wide.bound, _means(wide.marginals)),
     }
 
 
-def _tree_reweighted(model: Ising):
+def _tree_reweighted(model: graphical.Ising):
     """All spanning trees alike: each edge has its effective resistance (Wainwright, Jaakkola, Willsky 2005)."""
-    found = tree_reweighted(model, "uniform", damping=0.5, tol=1e-10, max_sweeps=5000)
+    found = graphical.tree_reweighted(model, "uniform", damping=0.5, tol=1e-10, max_sweeps=5000)
     return found.bound, _means(found.marginals)
 
 
@@ -145,48 +134,42 @@ def _claims(found, settled: int, n: int) -> tuple[Claim, ...]:
             "grid: the Bethe estimate of log Z is almost perfect (within 0.5 nats of about 150)",
             "almost perfect",
             f"off by {_range(lattice['Bethe'][:, 0])} nats; with squares as regions {_range(lattice['Kikuchi'][:, 0])}",
-            _verdict(worst["Bethe"] <= 0.5),
+            verdict(worst["Bethe"] <= 0.5),
         ),
         Claim(
             "grid: the tree-reweighted bound is good (within 10 % of log Z)",
             "good",
             f"above by {_range(lattice['tree-reweighted'][:, 0])} nats, {share:.1%} at most",
-            _verdict(share <= 0.1),
+            verdict(share <= 0.1),
         ),
         Claim(
             "complete graph: sum-product messages do not converge (on most instances, without damping)",
             "did not converge",
             f"{n - settled} of {n} did not",
-            _verdict(2 * settled < n),
+            verdict(2 * settled < n),
         ),
         Claim(
             "complete graph: the Bethe estimate breaks down (off by more than 5 nats of about 50)",
             "breaks down",
             f"off by {_range(dense['Bethe'][:, 0])} nats; means off by {dense['Bethe'][:, 1].mean():.2f} on average",
-            _verdict(least["Bethe"] > 5.0),
+            verdict(least["Bethe"] > 5.0),
         ),
         Claim(
             "complete graph: the tree-reweighted bound is too far to plot (more than 50 nats)",
             "not shown",
             f"above by {_range(dense['tree-reweighted'][:, 0])} nats",
-            _verdict(least["tree-reweighted"] > 50.0),
+            verdict(least["tree-reweighted"] > 50.0),
         ),
         Claim(
             "mean field is below log Z and the tree-reweighted bound above, on both",
             "by theorem",
             f"lower bounds off by {_range(np.concatenate(bounds))} nats, upper by {_range(upper)}",
-            _verdict(max(map(np.max, bounds)) <= 0 and upper.min() >= 0),
+            verdict(max(map(np.max, bounds)) <= 0 and upper.min() >= 0),
         ),
     )
 
 
-def _verdict(holds: bool):
-    return verdict(holds)
-
-
-def _draw(path: Path, found):
-    from cumulant.plotting import COLOURS, figure, save
-
+def _draw(found):
     fig, axes = figure(2, 2, squeeze=False)
     names = list(found["grid"])
     titles = {"grid": f"grid, {SIDE} x {SIDE}", "complete": f"complete graph, {NODES} nodes"}
@@ -206,4 +189,4 @@ def _draw(path: Path, found):
         axes[1, column].set_ylim(0.0)
     axes[0, 0].set_ylabel("error of log Z (nats)")
     axes[1, 0].set_ylabel("mean error of the means")
-    return save(fig, path / "spin-glass-baselines.png")
+    return fig

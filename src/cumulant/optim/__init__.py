@@ -6,10 +6,9 @@ bound on how far it can be from the optimum.
 
 from cumulant.optim import gradients, interior_point, rates, schedules
 from cumulant.optim.analysis import flows
-from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, reparametrised_flow
+from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, nesterov_flow, reparametrised_flow
 from cumulant.optim.analysis.implicit_bias import implicit_bias, small_start_limit
 from cumulant.optim.analysis.lasso import lasso, lasso_path, soft_threshold
-from cumulant.optim.analysis.nesterov_flow import nesterov_flow
 from cumulant.optim.analysis.pca import PrincipalAxes, level_axes, pca
 from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
 from cumulant.optim.analysis.separability import is_separable, separating_direction

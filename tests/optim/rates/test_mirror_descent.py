@@ -127,3 +127,14 @@ def test_special_values():
         rates.implicit_mirror(0.0, 1.0, 3)
     with pytest.raises(ValueError, match="d, the number of entries"):
         rates.simplex_radius(0)
+
+
+def test_nothing_is_said_before_the_first_step_even_from_the_solution():
+    """Zero over zero: the theorems start at k = 1."""
+    for bound in (
+        rates.mirror(1.0, 0.0, [0, 1]),
+        rates.implicit_mirror(1.0, 0.0, [0, 1]),
+        rates.ista(1.0, 0.0, [0, 1]),
+    ):
+        np.testing.assert_array_equal(bound, [np.inf, 0.0])
+    np.testing.assert_array_equal(rates.nesterov_flow(0.0, [0.0, 1.0]), [np.inf, 0.0])

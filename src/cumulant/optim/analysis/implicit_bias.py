@@ -18,15 +18,6 @@ from cumulant.geometry.projections import bregman_affine
 from cumulant.optim.problems.base import array, is_concrete, problem_type, widen
 from cumulant.optim.protocol import Problem
 
-__all__ = [
-    "ImplicitBias",
-    "Interpolation",
-    "SmallStartLimit",
-    "certify_projection",
-    "implicit_bias",
-    "small_start_limit",
-]
-
 
 @problem_type
 class Interpolation(Problem):

@@ -13,8 +13,6 @@ from cumulant.optim.problems.penalties import L1
 from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
 
-__all__ = ["lasso", "lasso_path", "soft_threshold"]
-
 
 def soft_threshold(v: Any, amount: Any) -> Any:
     """``sign(v) max(|v| - amount, 0)``, entry by entry: the minimiser of ``(x - v)^2 / 2 + amount |x|``.
@@ -70,22 +68,12 @@ def lasso(
     >>> result.status, result.x.round(6), result.certificate.upper < 1e-6
     ('converged', array([0.      , 0.482143]), True)
     """
-    smooth = LeastSquares(A, y, reduction="sum")
-    return _solve(smooth, lam, x0, method, tol=tol, max_steps=max_steps, **settings)
+    return lasso_path(A, y, [lam], x0=x0, method=method, tol=tol, max_steps=max_steps, **settings)[0]
 
 
-def _solve(smooth: LeastSquares, lam: float, x0: Any = None, method: str = "fista", **settings: Any) -> Result:
-    if not (np.isfinite(lam) and lam >= 0):
-        raise ValueError(f"lam must be finite and not negative; got {lam}")
-    if method not in ("fista", "ista"):
-        raise ValueError(f"method must be 'fista' or 'ista'; got {method!r}")
-    problem = Composite(smooth, L1(float(lam)))
-    solver = AcceleratedProximalGradient(restart=True) if method == "fista" else ProximalGradient()
-    start = np.zeros(problem.shape) if x0 is None else x0
-    return run(solver, problem, start, **({"tol": 1e-8, "max_steps": 100_000} | settings))
-
-
-def lasso_path(A: Any, y: Any, lams: Any, **settings: Any) -> list[Result]:
+def lasso_path(
+    A: Any, y: Any, lams: Any, *, x0: Any = None, method: Literal["fista", "ista"] = "fista", **settings: Any
+) -> list[Result]:
     """The Lasso for many penalties, largest first, each started from the solution before it.
 
     As ``lam -> 0`` the solutions approach those of ``A x = y`` with the least ``|x|_1``, if there are any:
@@ -97,8 +85,8 @@ def lasso_path(A: Any, y: Any, lams: Any, **settings: Any) -> list[Result]:
     ----------
     lams : array
         In any order; the results come in the same.
-    **settings
-        For `lasso`.
+    x0, method, **settings
+        As for `lasso`.
 
     Examples
     --------
@@ -109,10 +97,15 @@ def lasso_path(A: Any, y: Any, lams: Any, **settings: Any) -> list[Result]:
     lams = np.asarray(lams, dtype=np.float64)
     if lams.ndim != 1:
         raise ValueError(f"lams must be a list of penalties; got shape {lams.shape}")
+    if not np.all(np.isfinite(lams) & (lams >= 0)):
+        raise ValueError(f"lam must be finite and not negative; got {lams[~(lams >= 0) | np.isinf(lams)][0]}")
+    if method not in ("fista", "ista"):
+        raise ValueError(f"method must be 'fista' or 'ista'; got {method!r}")
     smooth = LeastSquares(A, y, reduction="sum")  # once: it keeps the singular values
-    found: dict[int, Result] = {}
-    x = settings.pop("x0", None)
+    solver = AcceleratedProximalGradient(restart=True) if method == "fista" else ProximalGradient()
+    x, found = np.zeros(smooth.shape) if x0 is None else x0, {}
     for i in np.argsort(-lams, kind="stable"):
-        found[int(i)] = _solve(smooth, float(lams[i]), x, **settings)
-        x = found[int(i)].x
+        problem = Composite(smooth, L1(float(lams[i])))
+        found[i] = run(solver, problem, x, **({"tol": 1e-8, "max_steps": 100_000} | settings))
+        x = found[i].x
     return [found[i] for i in range(lams.size)]

@@ -7,8 +7,6 @@ import numpy as np
 
 from cumulant.optim.problems.base import array
 
-__all__ = ["PrincipalAxes", "level_axes", "pca"]
-
 
 @dataclass(frozen=True)
 class PrincipalAxes:

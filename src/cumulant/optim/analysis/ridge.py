@@ -14,8 +14,6 @@ from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
 
-__all__ = ["RidgeSolution", "pinv_solution", "ridge", "ridge_path"]
-
 Method = Literal["auto", "primal", "dual", "cg", "svd"]
 
 
@@ -101,11 +99,17 @@ def ridge_path(A: Any, y: Any, lams: Any) -> np.ndarray:
     lams = np.asarray(array(lams, "lams", 1), dtype=np.float64)
     if not np.all(lams > 0):
         raise ValueError(f"lams must be positive; got {lams.min():g}")
+    s, along, Vt = _singular(A, y)
+    return (s / (s**2 + lams[:, None]) * along) @ Vt
+
+
+def _singular(A: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The singular values of ``A = U diag(s) V^T``, with ``U^T y`` and ``V^T``."""
     design, targets = host_matrix(matrix(A, "A")), np.asarray(array(y, "y", 1), dtype=np.float64)
     if design.shape[0] != targets.size:
         raise ValueError(f"A must have one row for each entry of y; got shapes {design.shape} and {targets.shape}")
     U, s, Vt = np.linalg.svd(design if isinstance(design, np.ndarray) else design.toarray(), full_matrices=False)
-    return ((s / (s**2 + lams[:, None])) * (U.T @ targets)) @ Vt
+    return s, U.T @ targets, Vt
 
 
 def pinv_solution(A: Any, y: Any, *, cutoff: float | None = None) -> np.ndarray:
@@ -118,10 +122,7 @@ def pinv_solution(A: Any, y: Any, *, cutoff: float | None = None) -> np.ndarray:
     >>> pinv_solution([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]], [1.0, 1.0]).round(8)
     array([-0.11764706,  0.41176471,  0.58823529])
     """
-    design, targets = host_matrix(matrix(A, "A")), np.asarray(array(y, "y", 1), dtype=np.float64)
-    if design.shape[0] != targets.size:
-        raise ValueError(f"A must have one row for each entry of y; got shapes {design.shape} and {targets.shape}")
-    U, s, Vt = np.linalg.svd(design if isinstance(design, np.ndarray) else design.toarray(), full_matrices=False)
-    limit = (max(design.shape) * np.finfo(np.float64).eps if cutoff is None else float(cutoff)) * s[0]
-    kept = s > limit
-    return Vt.T @ (np.where(kept, 1 / np.where(kept, s, 1.0), 0.0) * (U.T @ targets))
+    s, along, Vt = _singular(A, y)
+    share = max(np.size(y), Vt.shape[1]) * np.finfo(np.float64).eps if cutoff is None else float(cutoff)
+    kept = s > share * s[0]
+    return Vt.T @ (np.where(kept, 1 / np.where(kept, s, 1.0), 0.0) * along)

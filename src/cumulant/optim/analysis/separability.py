@@ -9,8 +9,6 @@ from cumulant.errors import NotConvergedError
 from cumulant.optim.problems.base import array, matrix
 from cumulant.optim.problems.sparse_matrix import host_matrix
 
-__all__ = ["is_separable", "separating_direction"]
-
 
 def separating_direction(A: Any, y: Any) -> np.ndarray | None:
     """A vector ``x`` with ``y_i <a_i, x> >= 0`` for all ``i``, and ``> 0`` for one; None if there is none.

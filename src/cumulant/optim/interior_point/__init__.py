@@ -33,9 +33,14 @@ from cumulant.optim.interior_point.diagnostics import (
     l1_violation,
     rm_budget,
 )
-from cumulant.optim.interior_point.linear_algebra import PrimalDualStep, inertia, solve_primal_dual
+from cumulant.optim.interior_point.linear_algebra import (
+    PrimalDualStep,
+    inertia,
+    rank_two_determinant,
+    sherman_morrison,
+    solve_primal_dual,
+)
 from cumulant.optim.interior_point.problem import ConstrainedProblem, l1_regularize, on_simplex
-from cumulant.optim.interior_point.rank_updates import rank_two_determinant, sherman_morrison
 from cumulant.optim.interior_point.step_sizes import Harmonic, RobbinsMonroReport, check_robbins_monro
 from cumulant.optim.interior_point.stochastic import InteriorPointSA, ipsa_init, ipsa_step
 from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, Intersection, SimplexConstraints

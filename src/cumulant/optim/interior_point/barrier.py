@@ -1,6 +1,6 @@
 """The logarithmic barrier, and the path of its minimisers."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,6 @@ from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.problems.base import is_concrete, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
-
-__all__ = ["CentralPath", "LogBarrier", "central_path", "log_barrier", "noisy_central_path"]
 
 
 @problem_type
@@ -34,8 +32,6 @@ class LogBarrier(Problem):
     problem: Any
     mu: Any
 
-    quadratic: ClassVar[bool] = False
-
     def __post_init__(self):
         if not isinstance(self.problem, ConstrainedProblem):
             raise TypeError(f"problem must be a ConstrainedProblem; got {type(self.problem).__name__}")
@@ -46,11 +42,6 @@ class LogBarrier(Problem):
     def shape(self) -> Any:
         """The shape of ``x``."""
         return self.problem.shape
-
-    @property
-    def smoothness(self) -> None:
-        """There is no such constant: the barrier is steep without limit."""
-        return
 
     @property
     def strong_convexity(self) -> float:

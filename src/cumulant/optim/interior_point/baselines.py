@@ -21,8 +21,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
 from cumulant.pytrees import pytree
 
-__all__ = ["AugmentedLagrangianSGD", "ProjectedSGD", "SmoothedL1SGD", "SubgradientSGD", "dykstra"]
-
 
 class NoisyState(NamedTuple):
     """The iterate, and the position in the stream of gradients."""
@@ -33,11 +31,12 @@ class NoisyState(NamedTuple):
     key: Any
 
 
+@dataclasses.dataclass(frozen=True)
 class _Noisy(Solver):
     """What the methods of this file share: a schedule, an oracle, a state."""
 
-    schedule: Any
-    gradients: Any
+    schedule: Any = dataclasses.field(default_factory=Harmonic)
+    gradients: Any = dataclasses.field(default_factory=ByRows)
 
     backend: ClassVar[str] = "jax"
     every: ClassVar[int] = 100
@@ -76,9 +75,6 @@ class ProjectedSGD(_Noisy):
     >>> optim.run(solver, problem, [1.0, 1.0], max_steps=1, tol=None).x
     array([0., 1.])
     """
-
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
 
     takes: ClassVar[type] = ConstrainedProblem
 
@@ -125,8 +121,6 @@ class SubgradientSGD(_OnL1):
     array([1.25])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     truncate: bool = dataclasses.field(default=False, metadata={"static": True})
 
     def step(self, problem, state):
@@ -153,8 +147,6 @@ class SmoothedL1SGD(_OnL1):
     array([1.5])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     sharpness: Any = 10.0
 
     def step(self, problem, state):
@@ -182,8 +174,6 @@ class AugmentedLagrangianSGD(_Noisy):
     array([0., 1.])
     """
 
-    schedule: Any = dataclasses.field(default_factory=Harmonic)
-    gradients: Any = dataclasses.field(default_factory=ByRows)
     penalty: Any = 50.0
     k0: Any = 50.0
     inverted: bool = dataclasses.field(default=False, metadata={"static": True})

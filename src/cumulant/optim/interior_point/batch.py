@@ -1,19 +1,15 @@
 """The primal-dual interior-point method with exact derivatives: the reference for its stochastic sibling."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from cumulant.optim.interior_point.centring import ConstantSigma
-from cumulant.optim.interior_point.certify import certify_constrained, known, running_gap
-from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follow
-from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
-from cumulant.optim.interior_point.stochastic import positive_start
-from cumulant.optim.protocol import Solver, require_gradient
+from cumulant.optim.interior_point.certify import known
+from cumulant.optim.interior_point.moves import PrimalDual, centre, direction, follow
+from cumulant.optim.protocol import require_gradient
 from cumulant.pytrees import pytree
-
-__all__ = ["InteriorPoint", "InteriorPointState"]
 
 
 class InteriorPointState(NamedTuple):
@@ -31,7 +27,7 @@ class InteriorPointState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPoint(Solver):
+class InteriorPoint(PrimalDual):
     """Newton steps on the perturbed optimality conditions ``grad f + J^T z = 0``, ``-c_i z_i = mu``, with ``mu =
     sigma <s, z> / m`` from step to step, each at most 0.995 of the way to the boundary.
 
@@ -70,24 +66,16 @@ class InteriorPoint(Solver):
     least_mu: Any = 0.0
     route: str = dataclasses.field(default="auto", metadata={"static": True})
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
-        if not callable(self.centring):
-            raise TypeError(f"centring must be ConstantSigma, PowerSigma or MehrotraSigma; got {self.centring!r}")
+        super().__post_init__()
         if isinstance(self.least_mu, int | float) and not self.least_mu >= 0:
             raise ValueError(f"least_mu must not be negative; got {self.least_mu}")
-        if self.route not in ROUTES:
-            raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {self.route!r}")
 
     def init(self, problem, x0, rng):
         """Slacks and multipliers at a strictly feasible ``x0``."""
-        if not isinstance(problem, ConstrainedProblem):
-            raise TypeError(f"InteriorPoint takes a ConstrainedProblem; got {type(problem).__name__}")
+        z, slack = self._start(problem, x0)
         require_gradient(self, problem.loss)
-        slack = interior(problem, x0)
         zero = jnp.zeros((), x0.dtype)
-        z = positive_start(self.z0, slack)
         return InteriorPointState(x0, z, slack, jnp.zeros((), int), zero, zero, zero, known(problem))
 
     def step(self, problem, state):
@@ -102,16 +90,5 @@ class InteriorPoint(Solver):
 
     def measure(self, problem, state):
         """The value, its distance to the optimum, the surrogate gap ``<s, z>`` and the residual of the Lagrangian."""
-        value, bound = running_gap(problem, state.x, state.known)
         residual = problem.objective.gradient(state.x) + problem.constraints.jacobian_transpose(state.x, state.z)
-        return {
-            "value": value,
-            "bound": bound,
-            "gap": jnp.vdot(state.slack, state.z),
-            "lagrangian_residual": jnp.max(jnp.abs(residual)),
-            "step_size": state.primal_step,
-        }
-
-    def certify(self, problem, state):
-        """The duality gap at the iterate: `certify_constrained`."""
-        return certify_constrained(problem, state.x)
+        return super().measure(problem, state) | {"lagrangian_residual": jnp.max(jnp.abs(residual))}

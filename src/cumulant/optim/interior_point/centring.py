@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
-__all__ = ["ConstantSigma", "MehrotraSigma", "PowerSigma", "barrier_from_gap"]
-
 
 def _number(value: Any, name: str, low: float, high: float) -> None:
     if isinstance(value, bool | str) or (isinstance(value, int | float) and not low <= value <= high):
@@ -89,18 +87,10 @@ class MehrotraSigma:
         """The ceiling of step ``k``."""
         return self.ceiling(k)
 
+    @precise
     def sigma(self, gap, gap_after):
-        """``(gap_after / gap)^exponent``.
-
-        >>> MehrotraSigma().sigma(2.0, 0.5)
-        np.float64(0.0625)
-        """
-        return _left(gap, gap_after, self.exponent)
-
-
-@precise
-def _left(gap, gap_after, exponent):
-    return (jnp.maximum(gap_after, 0.0) / gap) ** exponent
+        """``(gap_after / gap)^exponent``."""
+        return (jnp.maximum(gap_after, 0.0) / gap) ** self.exponent
 
 
 @precise

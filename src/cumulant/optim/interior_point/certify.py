@@ -21,7 +21,7 @@ from cumulant.certificates import Assumption, Certificate, assume, by_constructi
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, running_bound
 from cumulant.optim.certify.strong_convexity import accuracy, certain_strong_convexity, convexity, enclosed_gradient
-from cumulant.optim.interior_point.lifted import BoundL1, OnSimplex, Plain, SplitL1
+from cumulant.optim.interior_point.lifted import LiftedL1, OnSimplex, Plain, SplitL1
 from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import Composite
@@ -29,23 +29,17 @@ from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
 from cumulant.optim.problems.penalties import L1
 from cumulant.precision import any_tracer
 
-__all__ = ["certify_constrained", "known", "relative_accuracy", "running_gap"]
-
 
 def known(problem: ConstrainedProblem) -> Knowledge:
     """The constants of the loss, looked up once; nothing is known of a problem that is being traced."""
     loss = problem.loss
     if loss is None or any_tracer(problem):
-        return Knowledge(jnp.zeros(()), jnp.asarray(loss is not None and bool(getattr(loss, "convex", False))))
+        return Knowledge(jnp.zeros(()), jnp.asarray(loss is not None and bool(loss.convex)))
     return Knowledge(jnp.asarray(certain_strong_convexity(loss), dtype=float), jnp.asarray(bool(loss.convex)))
 
 
 def _composite(problem: ConstrainedProblem) -> Composite:
     return Composite(problem.loss, L1(problem.objective.weight))
-
-
-def _has_l1(problem: ConstrainedProblem) -> bool:
-    return isinstance(problem.objective, SplitL1 | BoundL1)
 
 
 def _lagrangian(problem, x, mu):
@@ -70,7 +64,7 @@ def _lagrangian(problem, x, mu):
 def running_gap(problem: ConstrainedProblem, x: Any, constants: Knowledge) -> tuple[Any, Any]:
     """``f(x)`` and the bound, inside a compiled program; rounding is not allowed for."""
     value = problem.objective.value(x)
-    if _has_l1(problem):
+    if isinstance(problem.objective, LiftedL1):
         inner, bound = running_bound(_composite(problem), problem.objective.coefficients(x), constants)
         return value, bound + jnp.maximum(value - inner, 0.0)
     mu = constants.strong_convexity.astype(x.dtype) if problem.objective.coefficients(x).shape == x.shape else 0.0
@@ -96,7 +90,8 @@ def certify_constrained(problem: ConstrainedProblem, x: Any) -> Certificate:
     """
     if problem.loss is None:
         raise CertificateError("no certificate: the objective is a stream", assumption="the objective is known")
-    return _certify_l1(problem, x) if _has_l1(problem) else _certify_lagrangian(problem, x)
+    certify = _certify_l1 if isinstance(problem.objective, LiftedL1) else _certify_lagrangian
+    return certify(problem, x)
 
 
 def _certify_l1(problem: ConstrainedProblem, x: Any) -> Certificate:

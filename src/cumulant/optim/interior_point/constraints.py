@@ -16,23 +16,12 @@ import numpy as np
 from cumulant.optim.interior_point.linear_algebra import (
     dense_curvature,
     solve_quasi_definite,
-    solve_reduced,
     spd_solve,
 )
 from cumulant.optim.problems.base import array, is_concrete
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
-
-__all__ = [
-    "Bounds",
-    "Constraints",
-    "LinearConstraints",
-    "QuadraticConstraints",
-    "SmoothConstraints",
-    "constraint_type",
-    "room",
-]
 
 _BACKTRACK, _FLOOR = 0.75, 1e-12
 _HALVINGS = 64
@@ -64,6 +53,11 @@ def room(positive, direction):
     """
     falls = direction < 0
     return jnp.min(jnp.where(falls, positive / -jnp.where(falls, direction, -1.0), jnp.inf), initial=jnp.inf)
+
+
+def joined(pieces: list[Enclosure]) -> Enclosure:
+    """One after the other."""
+    return Enclosure(np.concatenate([p.value for p in pieces]), np.concatenate([p.error for p in pieces]))
 
 
 @_precise_methods
@@ -154,7 +148,7 @@ class Constraints:
         The curvature is a number, a diagonal or a matrix.
         """
         W, J = dense_curvature(curvature, x.size) + self.lagrangian_hessian(x, z), self.jacobian(x)
-        dx = solve_reduced(W, J, weights, right)
+        dx = spd_solve(W + (J.T * weights) @ J, right)
         # Where the weights span more than the precision, Cholesky breaks down; the quasi-definite system does not.
         fine = jnp.all(jnp.isfinite(dx))
         return jax.lax.cond(fine, lambda: dx, lambda: solve_quasi_definite(W, J, weights, right))
@@ -217,10 +211,6 @@ class Constraints:
         """A bound on the distance of two points of the set, ``n`` being the number of variables."""
         return float("inf")
 
-    def holds_type(self, kind: type) -> bool:
-        """Whether this set, or one it is made of, is of that type."""
-        return isinstance(self, kind)
-
 
 @constraint_type
 class Bounds(Constraints):
@@ -270,16 +260,17 @@ class Bounds(Constraints):
 
     def _sides(self, x):
         """For each side there is: its sign, the bound as a vector, and the coordinates it is on."""
-        found = []
+        found, xp = [], np if isinstance(x, np.ndarray) else jnp
         for sign, bound, index in ((-1.0, self.lower, self.below), (1.0, self.upper, self.above)):
             if bound is not None:
                 where = slice(None) if index is None else np.array(index)
-                found.append((sign, jnp.broadcast_to(jnp.asarray(bound, x.dtype), x.shape)[where], where))
+                found.append((sign, xp.broadcast_to(xp.asarray(bound, x.dtype), x.shape)[where], where))
         return found
 
     def _cut(self, x, u):
-        sides, pieces, start = self._sides(x), [], 0
-        for sign, bound, where in sides:
+        """The same with what belongs to each side of a vector ``u`` over the constraints."""
+        pieces, start = [], 0
+        for sign, bound, where in self._sides(x):
             pieces.append((sign, u[start : start + bound.size], where))
             start += bound.size
         return pieces
@@ -325,22 +316,21 @@ class Bounds(Constraints):
 
     def enclosed_value(self, x):
         """``(lower - x, x - upper)``, each rounded once."""
-        sides = [(enclose(x[w]) - np.asarray(b)) * s for s, b, w in self._host_sides(x)]
-        return Enclosure(*(np.concatenate([getattr(each, part) for each in sides]) for part in ("value", "error")))
+        return joined([(enclose(x[where]) - bound) * sign for sign, bound, where in self._sides(x)])
 
     def enclosed_pull(self, x, z):
         """``z_upper - z_lower``."""
-        total, start = enclose(np.zeros_like(x)), 0
-        for sign, bound, where in self._host_sides(x):
+        total = enclose(np.zeros_like(x))
+        for sign, share, where in self._cut(x, z):
             piece = np.zeros_like(x)
-            piece[where] = sign * z[start : start + bound.size]
-            total, start = total + piece, start + bound.size
+            piece[where] = sign * share
+            total = total + piece
         return total
 
     def enclosed_reach(self, x, slope):
         """``sum_j max over y_j of slope_j (x_j - y_j)``; infinite where that way is open."""
         far = [np.full_like(x, np.inf), np.full_like(x, np.inf)]
-        for sign, bound, where in self._host_sides(x):
+        for sign, bound, where in self._sides(x):
             far[int(sign > 0)][where] = np.maximum(-sign * (x[where] - bound), 0.0) * (1 + 4 * UNIT)
         down, up = far
         most = np.maximum(slope.value + slope.error, 0.0), np.maximum(slope.error - slope.value, 0.0)
@@ -349,14 +339,6 @@ class Bounds(Constraints):
         down, up = (np.where(np.isinf(each), 0.0, each) for each in far)
         exact = enclose(np.maximum(slope.value, 0.0)) * down + enclose(np.maximum(-slope.value, 0.0)) * up
         return exact.widened(slope.error * np.maximum(down, up)).sum()
-
-    def _host_sides(self, x):
-        found = []
-        for sign, bound, index in ((-1.0, self.lower, self.below), (1.0, self.upper, self.above)):
-            if bound is not None:
-                where = slice(None) if index is None else np.array(index)
-                found.append((sign, np.broadcast_to(np.asarray(bound, dtype=np.float64), x.shape)[where], where))
-        return found
 
     def lift(self, x, slack, least):
         """Each coordinate moved off its bound; where the bounds are nearer than `least`, still between them."""
@@ -439,14 +421,6 @@ class LinearConstraints(Constraints):
     def jacobian(self, x):
         """``A``."""
         return jnp.asarray(self.A)
-
-    def jacobian_apply(self, x, v):
-        """``A v``."""
-        return self.A @ v
-
-    def jacobian_transpose(self, x, u):
-        """``A^T u``."""
-        return self.A.T @ u
 
 
 @constraint_type

@@ -6,8 +6,6 @@ import jax.numpy as jnp
 
 from cumulant.precision import any_tracer, precise
 
-__all__ = ["DampedBFGS", "damped_bb", "damped_bfgs"]
-
 
 class DampedBFGS(NamedTuple):
     """The new matrix, its inverse (None where it was not given) and the damping ``t`` that was used.

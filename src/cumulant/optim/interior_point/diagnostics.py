@@ -11,8 +11,6 @@ from cumulant.optim.interior_point.stochastic import InteriorPointSAState
 from cumulant.optim.problems.base import widen
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Budget", "Diagnostics", "Qualification", "check_licq", "diagnostics", "l1_violation", "rm_budget"]
-
 
 @dataclass(frozen=True)
 class Qualification:
@@ -64,10 +62,7 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
     sufficiency holds
     """
     wide, x = widen(problem), np.asarray(x, dtype=np.float64)
-    c = np.asarray(wide.constraints_at(x))
-    with float64():
-        J = to_numpy(wide.constraints.jacobian(x + 0.0))
-    J = np.asarray(J, dtype=np.float64)
+    c, J = np.asarray(wide.constraints_at(x)), np.asarray(wide.constraints.jacobian(x))
     active = np.flatnonzero(c > -tol)
     rows = J[active]
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -77,10 +72,9 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
     if z is not None:
         z = np.asarray(z, dtype=np.float64)
         strict = bool(np.all(z - c > tol))
-        if hasattr(wide.loss, "hessian_apply"):
+        if wide.loss is not None:
             with float64():
-                curved = wide.constraints.lagrangian_hessian(x + 0.0, z)
-                W = to_numpy(dense_curvature(wide.hessian(x), x.size) + curved)
+                W = to_numpy(dense_curvature(wide.hessian(x), x.size) + wide.constraints.lagrangian_hessian(x, z))
             _, sizes, right = np.linalg.svd(rows) if active.size else (None, np.zeros(0), np.eye(x.size))
             free = right[int(np.sum(sizes > 1e-8)) :]
             second = bool(free.size == 0 or np.linalg.eigvalsh(free @ W @ free.T)[0] > 1e-10)
@@ -185,9 +179,7 @@ def diagnostics(problem: ConstrainedProblem, state: InteriorPointSAState) -> Dia
     residual = None
     if problem.loss is not None:
         wide = widen(problem)
-        with float64():
-            pull = to_numpy(wide.constraints.jacobian_transpose(x + 0.0, z + 0.0))
-        residual = float(np.max(np.abs(np.asarray(wide.gradient(x)) + pull)))
+        residual = float(np.max(np.abs(wide.gradient(x) + wide.constraints.jacobian_transpose(x, z))))
     steps, cuts, stuck, budget = int(state.step), int(state.cuts), int(state.stuck), rm_budget(state)
     warnings = []
     if stuck:

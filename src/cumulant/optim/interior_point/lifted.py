@@ -17,8 +17,6 @@ from cumulant.optim.problems.base import is_concrete, not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.optim.solvers.newton import _hessian
 
-__all__ = ["BoundL1", "OnSimplex", "Plain", "SplitL1"]
-
 
 class Lifted(Problem):
     """What the objectives of this file derive from the loss."""
@@ -84,14 +82,24 @@ class Plain(Lifted):
         return curvature
 
 
-def _check_weight(weight: Any) -> None:
-    if is_concrete(weight):
-        for each in np.ravel(np.asarray(weight)):
-            not_negative(each, "weight")
+class LiftedL1(Lifted):
+    """A loss and ``weight |w|_1``, in twice as many variables as the loss has."""
+
+    weight: Any
+
+    def __post_init__(self):
+        if is_concrete(self.weight):
+            for each in np.ravel(np.asarray(self.weight)):
+                not_negative(each, "weight")
+
+    @property
+    def shape(self) -> Any:
+        """Twice as many as the loss has."""
+        return None if self._loss_size is None else (2 * self._loss_size,)
 
 
 @problem_type
-class SplitL1(Lifted):
+class SplitL1(LiftedL1):
     """``loss(w+ - w-) + weight sum(w+ + w-)`` for ``x = (w+, w-) >= 0``.
 
     The gradient is ``(g, -g) + weight``. A matrix ``H`` for the loss becomes ``[[H, -H], [-H, H]]``, singular; a number
@@ -100,14 +108,6 @@ class SplitL1(Lifted):
 
     loss: Any
     weight: Any
-
-    def __post_init__(self):
-        _check_weight(self.weight)
-
-    @property
-    def shape(self) -> Any:
-        """Twice as many as the loss has."""
-        return None if self._loss_size is None else (2 * self._loss_size,)
 
     def start(self, p: int, scale: float = 1.0) -> np.ndarray:
         """``w+ = w- = scale``, so that ``w = 0``."""
@@ -134,19 +134,11 @@ class SplitL1(Lifted):
 
 
 @problem_type
-class BoundL1(Lifted):
+class BoundL1(LiftedL1):
     """``loss(w) + weight sum u`` for ``x = (w, u)`` with ``-u <= w <= u``. The curvature of ``u`` is zero."""
 
     loss: Any
     weight: Any
-
-    def __post_init__(self):
-        _check_weight(self.weight)
-
-    @property
-    def shape(self) -> Any:
-        """Twice as many as the loss has."""
-        return None if self._loss_size is None else (2 * self._loss_size,)
 
     def start(self, p: int, scale: float = 1.0) -> np.ndarray:
         """``w = 0``, ``u = scale``."""

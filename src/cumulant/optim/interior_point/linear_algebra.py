@@ -11,7 +11,8 @@ mu/c + Sigma J dx)`` (2.20, 2.21), positive definite for convex problems; or to 
 ``[[W, J^T], [J, Sigma^-1]]`` (2.22).
 """
 
-from typing import Any, Literal, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,11 +22,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cumulant.errors import DomainError
-
-__all__ = ["PrimalDualStep", "Route", "dense_curvature", "inertia", "solve_primal_dual", "solve_reduced", "spd_solve"]
+from cumulant.precision import precise
 
 Route = Literal["auto", "diag", "cholesky", "sparse_cholesky", "ldl", "full", "block2x2"]
-_ROUTES = ("auto", "diag", "cholesky", "sparse_cholesky", "ldl", "full", "block2x2")
 
 
 # Inside compiled programs ---------------------------------------------------------------------------------------------
@@ -47,16 +46,47 @@ def spd_solve(matrix: Any, right: Any) -> Any:
     return scale * cho_solve(cho_factor(matrix * scale[:, None] * scale[None, :], lower=True), scale * right)
 
 
-def solve_reduced(W: Any, J: Any, weights: Any, right: Any) -> Any:
-    """``(W + J^T diag(weights) J)^-1 right``."""
-    return spd_solve(W + (J.T * weights) @ J, right)
-
-
 def solve_quasi_definite(W: Any, J: Any, weights: Any, right: Any) -> Any:
-    """The same by way of ``[[W, J^T], [J, -1 / weights]]``, which huge weights do not harm."""
+    """``(W + J^T diag(weights) J)^-1 right`` by way of ``[[W, J^T], [J, -1 / weights]]``, which huge weights do not
+    harm.
+    """
     n = right.size
     matrix = jnp.block([[W, J.T], [J, -jnp.diag(1 / weights)]])
     return jnp.linalg.solve(matrix, jnp.pad(right, (0, weights.size)))[:n]
+
+
+def diagonal_plus_rank_one(diagonal, weight, right):
+    """``(diag(d) + weight 1 1^T)^-1 right``, for positive ``d`` and ``weight``, in linear time."""
+    inverse = jnp.broadcast_to(1 / diagonal, right.shape)
+    scaled = inverse * right
+    return scaled - inverse * (weight * jnp.sum(scaled) / (1 + weight * jnp.sum(inverse)))
+
+
+@precise
+def sherman_morrison(inverse, u, v):
+    """``(A + u v^T)^-1`` from ``A^-1``: ``A^-1 - A^-1 u v^T A^-1 / (1 + v^T A^-1 u)`` (Sherman and Morrison 1950).
+
+    The division is missing from equation 2.48 of Carbonetto (2009).
+
+    >>> sherman_morrison([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0], [1.0, 0.0]).tolist()
+    [[0.5, 0.0], [0.0, 1.0]]
+    """
+    left, right = inverse @ u, v @ inverse
+    return inverse - jnp.outer(left, right) / (1 + v @ left)
+
+
+@precise
+def rank_two_determinant(inverse, u1, u2, u3, u4):
+    """``det(A + u1 u2^T + u3 u4^T) / det A`` from ``A^-1``, which need not be symmetric:
+    ``(1 + u2^T A^-1 u1)(1 + u4^T A^-1 u3) - (u2^T A^-1 u3)(u4^T A^-1 u1)``.
+
+    Equation 2.49 of Carbonetto (2009) is the special case of a symmetric ``A``.
+
+    >>> rank_two_determinant([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0])
+    np.float64(6.0)
+    """
+    first, second = inverse @ u1, inverse @ u3
+    return (1 + u2 @ first) * (1 + u4 @ second) - (u2 @ second) * (u4 @ first)
 
 
 # On the host ----------------------------------------------------------------------------------------------------------
@@ -108,8 +138,8 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
     >>> step.dx.round(6), step.dz[0].round(6)
     (array([-0.833333, -2.166667]), np.float64(0.333333))
     """
-    if method not in _ROUTES:
-        raise ValueError(f"method must be one of {', '.join(_ROUTES)}; got {method!r}")
+    if method not in get_args(Route):
+        raise ValueError(f"method must be one of {', '.join(get_args(Route))}; got {method!r}")
     J = sparse.csr_array(J).astype(np.float64) if sparse.issparse(J) else np.asarray(J, dtype=np.float64)
     if J.ndim != 2:
         raise ValueError(f"J must be a matrix; got shape {J.shape}")
@@ -196,22 +226,19 @@ def _reduced(W, J, c, z, grad, mu, method):
         J = sparse.csr_array(J)
         return _banded(sparse.csr_array(W + J.T @ sparse.diags_array(weights) @ J), right)
     J = _array(J)
-    return _positive(lambda matrix: scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, lower=True), right))(
-        _dense(W, n) + (J.T * weights) @ J
-    )
+    with _positive_definite():
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(_dense(W, n) + (J.T * weights) @ J, lower=True), right)
 
 
-def _positive(factorise):
-    def call(*arguments):
-        try:
-            return factorise(*arguments)
-        except np.linalg.LinAlgError as problem:
-            raise DomainError(
-                "W - J^T Sigma J must be positive definite, as it is for convex problems: use method='ldl', or a "
-                "positive definite W"
-            ) from problem
-
-    return call
+@contextmanager
+def _positive_definite():
+    try:
+        yield
+    except np.linalg.LinAlgError as problem:
+        raise DomainError(
+            "W - J^T Sigma J must be positive definite, as it is for convex problems: use method='ldl', or a positive "
+            "definite W"
+        ) from problem
 
 
 def _banded(matrix, right):
@@ -224,7 +251,8 @@ def _banded(matrix, right):
     band = np.zeros((width + 1, right.size))
     band[(rows - columns)[keep], columns[keep]] = permuted.data[keep]
     dx = np.empty_like(right)
-    dx[order] = _positive(lambda b: scipy.linalg.solveh_banded(b, right[order], lower=True))(band)
+    with _positive_definite():
+        dx[order] = scipy.linalg.solveh_banded(band, right[order], lower=True)
     return dx
 
 

@@ -1,17 +1,57 @@
 """One primal-dual move: the direction, how far it may be followed, and where it ends. Plain JAX, for all solvers."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
+from cumulant.errors import DomainError
 from cumulant.optim.interior_point.centring import MehrotraSigma, barrier_from_gap
+from cumulant.optim.interior_point.certify import certify_constrained, running_gap
 from cumulant.optim.interior_point.constraints import Constraints, room
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
-
-__all__ = ["FRACTION", "ROUTES", "Direction", "Move", "centre", "direction", "follow"]
+from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
+from cumulant.optim.protocol import Solver
+from cumulant.precision import any_tracer
 
 FRACTION = 0.995  # of the way to the boundary
 ROUTES = ("auto", "cholesky", "full")
+
+
+class PrimalDual(Solver):
+    """What the solvers with a state ``x``, ``z``, ``slack`` share."""
+
+    centring: Any
+    z0: Any
+    route: str
+
+    backend: ClassVar[str] = "jax"
+
+    def __post_init__(self):
+        if not callable(self.centring):
+            raise TypeError(f"centring must be ConstantSigma, PowerSigma or MehrotraSigma; got {self.centring!r}")
+        if self.route not in ROUTES:
+            raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {self.route!r}")
+
+    def _start(self, problem, x0):
+        """The multipliers and the slacks at a strictly feasible ``x0``."""
+        if not isinstance(problem, ConstrainedProblem):
+            raise TypeError(f"{type(self).__name__} takes a ConstrainedProblem; got {type(problem).__name__}")
+        slack = interior(problem, x0)
+        z = jnp.array(jnp.broadcast_to(jnp.asarray(self.z0, slack.dtype), slack.shape))
+        if not any_tracer(z) and not bool(jnp.all((z > 0) & jnp.isfinite(z))):
+            raise DomainError(f"z0 must be positive and finite; got {np.asarray(self.z0)}")
+        return z, slack
+
+    def measure(self, problem, state):
+        """The value, its distance to the optimum, the surrogate gap ``<s, z>`` and the length of the step."""
+        value, bound = running_gap(problem, state.x, state.known)
+        gap = jnp.vdot(state.slack, state.z)
+        return {"value": value, "bound": bound, "gap": gap, "step_size": state.primal_step}
+
+    def certify(self, problem, state):
+        """The duality gap at the iterate, from the data: `certify_constrained`."""
+        return certify_constrained(problem, state.x)
 
 
 class Direction(NamedTuple):

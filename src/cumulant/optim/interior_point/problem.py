@@ -5,14 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cumulant.errors import DomainError
-from cumulant.optim.interior_point.constraints import Bounds
+from cumulant.optim.interior_point.constraints import Bounds, Constraints
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
 from cumulant.optim.interior_point.structured_sets import AbsoluteBounds, SimplexConstraints
 from cumulant.optim.problems.base import not_negative, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_tracer, precise
-
-__all__ = ["ConstrainedProblem", "interior", "l1_regularize", "on_simplex"]
 
 
 @problem_type
@@ -50,10 +48,10 @@ class ConstrainedProblem(Problem):
 
     def __post_init__(self):
         if not isinstance(self.objective, Lifted):
-            if not hasattr(self.objective, "value") and self.objective is not None:
-                raise TypeError(f"objective must be a problem with a value; got {type(self.objective).__name__}")
+            if self.objective is not None and not isinstance(self.objective, Problem):
+                raise TypeError(f"objective must be a problem of cumulant.optim; got {type(self.objective).__name__}")
             object.__setattr__(self, "objective", Plain(self.objective))
-        if not hasattr(self.constraints, "jacobian"):
+        if not isinstance(self.constraints, Constraints):
             raise TypeError(f"constraints must be Bounds or the like; got {type(self.constraints).__name__}")
         if isinstance(self.radius, int | float):
             not_negative(self.radius, "radius")

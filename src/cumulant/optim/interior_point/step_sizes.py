@@ -9,8 +9,6 @@ import numpy as np
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
 from cumulant.pytrees import pytree
 
-__all__ = ["Harmonic", "RobbinsMonroReport", "check_robbins_monro"]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True)

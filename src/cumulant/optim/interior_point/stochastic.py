@@ -5,23 +5,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from cumulant import randomness
-from cumulant.errors import DomainError
 from cumulant.optim.gradients import ByRows, check_oracle
 from cumulant.optim.interior_point.centring import PowerSigma
-from cumulant.optim.interior_point.certify import certify_constrained, known, running_gap
+from cumulant.optim.interior_point.certify import known
 from cumulant.optim.interior_point.curvature import damped_bb, damped_bfgs
-from cumulant.optim.interior_point.moves import ROUTES, centre, direction, follow
-from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
+from cumulant.optim.interior_point.moves import PrimalDual, centre, direction, follow
+from cumulant.optim.interior_point.problem import ConstrainedProblem
 from cumulant.optim.interior_point.step_sizes import Harmonic
-from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import as_schedule
-from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
-
-__all__ = ["InteriorPointSA", "InteriorPointSAState", "ipsa_init", "ipsa_step", "positive_start"]
 
 # Each step may come 0.995 of the way to the boundary, so that after some twenty of them float32 runs out of exponents.
 # There, slacks and multipliers are kept above this share of the largest of them, and mu above its own floor.
@@ -53,7 +47,7 @@ class InteriorPointSAState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class InteriorPointSA(Solver):
+class InteriorPointSA(PrimalDual):
     """Each step solves the primal-dual equations with one noisy gradient, and never leaves the interior.
 
     Step ``k`` (Carbonetto 2009, figure 2.1): ``mu = sigma_k <s, z> / m``; a noisy gradient ``g`` at ``x``; the
@@ -103,6 +97,7 @@ class InteriorPointSA(Solver):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cumulant import optim
     >>> from cumulant.optim.interior_point import Bounds
     >>> problem = ConstrainedProblem(optim.Quadratic(np.eye(2), [-1.0, 1.0]), Bounds(0.0))     # solution (0, 1)
@@ -122,22 +117,18 @@ class InteriorPointSA(Solver):
     damping: Any = 0.75
     route: str = dataclasses.field(default="auto", metadata={"static": True})
 
-    backend: ClassVar[str] = "jax"
     every: ClassVar[int] = 100
 
     def __post_init__(self):
+        super().__post_init__()
         if isinstance(self.schedule, bool | int | float):
             object.__setattr__(self, "schedule", as_schedule(self.schedule, "schedule"))
-        if not callable(self.centring):
-            raise TypeError(f"centring must be ConstantSigma, PowerSigma or MehrotraSigma; got {self.centring!r}")
         check_oracle(self.gradients)
         words = ("identity", "bb", "bfgs")
         if isinstance(self.curvature, str) and self.curvature not in words:
             raise ValueError(f"curvature must be one of {', '.join(words)}, or numbers; got {self.curvature!r}")
         if isinstance(self.curvature, int | float) and not self.curvature > 0:
             raise ValueError(f"curvature must be positive; got {self.curvature}")
-        if self.route not in ROUTES:
-            raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {self.route!r}")
         if isinstance(self.damping, int | float) and not 0 < self.damping < 1:
             raise ValueError(f"damping must be strictly between 0 and 1; got {self.damping}")
 
@@ -148,15 +139,13 @@ class InteriorPointSA(Solver):
 
     def init(self, problem, x0, rng):
         """Slacks and multipliers at a strictly feasible ``x0``."""
-        if not isinstance(problem, ConstrainedProblem):
-            raise TypeError(f"InteriorPointSA takes a ConstrainedProblem; got {type(problem).__name__}")
-        slack = interior(problem, x0)
-        z = positive_start(self.z0, slack)
+        z, slack = self._start(problem, x0)
         w = problem.objective.coefficients(x0)
         curvature = 1.0 if isinstance(self.curvature, str) else self.curvature
         if isinstance(self.curvature, str) and self.curvature == "bfgs":
             curvature = jnp.eye(w.size)
-        empty, zero, none = jnp.zeros((0,), x0.dtype), jnp.zeros((), x0.dtype), jnp.zeros((), int)
+        empty, none = jnp.zeros((0,), x0.dtype), jnp.zeros((), int)
+        numbers = ("mu", "primal_step", "dual_step", "allowed", "total", "squares", "bias")
         return InteriorPointSAState(
             x=x0,
             z=z,
@@ -166,16 +155,10 @@ class InteriorPointSA(Solver):
             curvature=jnp.asarray(curvature, x0.dtype),
             last_point=jnp.array(w) if self.learns else empty,
             last_gradient=jnp.zeros_like(w) if self.learns else empty,
-            mu=zero,
-            primal_step=zero,
-            dual_step=zero,
             cuts=none,
             stuck=none,
-            allowed=zero,
-            total=zero,
-            squares=zero,
-            bias=zero,
             known=known(problem),
+            **dict.fromkeys(numbers, jnp.zeros((), x0.dtype)),
         )
 
     def step(self, problem, state):
@@ -189,27 +172,7 @@ class InteriorPointSA(Solver):
 
     def measure(self, problem, state):
         """The value and its distance to the optimum, the surrogate gap ``<s, z>``, and how the steps went."""
-        value, bound = running_gap(problem, state.x, state.known)
-        return {
-            "value": value,
-            "bound": bound,
-            "gap": jnp.vdot(state.slack, state.z),
-            "mu": state.mu,
-            "step_size": state.primal_step,
-            "cuts": state.cuts,
-        }
-
-    def certify(self, problem, state):
-        """The duality gap at the iterate, from the data: `certify_constrained`."""
-        return certify_constrained(problem, state.x)
-
-
-def positive_start(z0: Any, slack: Any) -> Any:
-    """The multipliers to start from, one for each slack."""
-    z = jnp.array(jnp.broadcast_to(jnp.asarray(z0, slack.dtype), slack.shape))
-    if not any_tracer(z) and not bool(jnp.all((z > 0) & jnp.isfinite(z))):
-        raise DomainError(f"z0 must be positive and finite; got {np.asarray(z0)}")
-    return z
+        return super().measure(problem, state) | {"mu": state.mu, "cuts": state.cuts}
 
 
 def ipsa_init(solver: InteriorPointSA, problem: ConstrainedProblem, x0: Any, rng: Any = 0) -> InteriorPointSAState:

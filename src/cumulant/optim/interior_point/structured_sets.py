@@ -6,13 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.interior_point.constraints import Constraints, constraint_type
-from cumulant.optim.interior_point.linear_algebra import spd_solve
-from cumulant.optim.interior_point.rank_updates import diagonal_plus_rank_one
+from cumulant.optim.interior_point.constraints import Constraints, constraint_type, joined
+from cumulant.optim.interior_point.linear_algebra import diagonal_plus_rank_one, spd_solve
 from cumulant.optim.problems.base import is_concrete
 from cumulant.optim.problems.enclosures import Enclosure, enclose
-
-__all__ = ["AbsoluteBounds", "Intersection", "SimplexConstraints"]
 
 
 @constraint_type
@@ -78,12 +75,12 @@ class AbsoluteBounds(Constraints):
     def enclosed_value(self, x):
         """``(-w - u, w - u)``, each rounded once."""
         w, u = np.split(x, 2)
-        return _joined([-enclose(w) - u, enclose(w) - u])
+        return joined([-enclose(w) - u, enclose(w) - u])
 
     def enclosed_pull(self, x, z):
         """``(z_2 - z_1, -z_1 - z_2)``, each rounded once."""
         first, second = np.split(z, 2)
-        return _joined([enclose(second) - first, -enclose(first) - second])
+        return joined([enclose(second) - first, -enclose(first) - second])
 
     def lift(self, x, slack, least):
         """``u`` raised."""
@@ -136,7 +133,7 @@ class SimplexConstraints(Constraints):
     def enclosed_value(self, x):
         """``(-x, sum x - total)`` with a bound on its error."""
         last = enclose(x).sum() - float(self.total)
-        return _joined([enclose(-x), Enclosure(last.value[None], last.error[None])])
+        return joined([enclose(-x), Enclosure(last.value[None], last.error[None])])
 
     def enclosed_pull(self, x, z):
         """``z_last - z``, each rounded once."""
@@ -237,11 +234,12 @@ class Intersection(Constraints):
 
     def enclosed_value(self, x):
         """One after the other."""
-        return _joined([each.enclosed_value(x) for each in self.sets])
+        return joined([each.enclosed_value(x) for each in self.sets])
 
-    def _shares(self, x, z):
-        ends = np.cumsum([each.enclosed_value(x).value.size for each in self.sets])
-        return zip(self.sets, np.split(z, ends[:-1]), strict=True)
+    def _shares(self, x, u):
+        """Each set with its part of a vector over all constraints."""
+        ends = np.cumsum([jax.eval_shape(each.value, x).shape[0] for each in self.sets])
+        return zip(self.sets, (np if isinstance(u, np.ndarray) else jnp).split(u, ends[:-1]), strict=True)
 
     def enclosed_pull(self, x, z):
         """Their sum."""
@@ -272,20 +270,13 @@ class Intersection(Constraints):
 
     def lagrangian_hessian(self, x, z):
         """Their sum."""
-        total, start = jnp.zeros((), x.dtype), 0
-        for each in self.sets:
-            count = jax.eval_shape(each.value, x).shape[0]
-            total = total + each.lagrangian_hessian(x, z[start : start + count])
-            start += count
-        return total
+        return sum((each.lagrangian_hessian(x, share) for each, share in self._shares(x, z)), jnp.zeros((), x.dtype))
 
     def max_step(self, x, slack, direction, ceiling, fraction=0.995):
         """The shortest of theirs."""
-        step, start = ceiling, 0
-        for each in self.sets:
-            count = jax.eval_shape(each.value, x).shape[0]
-            step = each.max_step(x, slack[start : start + count], direction, step, fraction)
-            start += count
+        step = ceiling
+        for each, share in self._shares(x, slack):
+            step = each.max_step(x, share, direction, step, fraction)
         return step if self.affine else self._backtrack(x, direction, step)
 
     def reach(self, x, slope):
@@ -295,11 +286,3 @@ class Intersection(Constraints):
     def diameter(self, n):
         """The least of theirs."""
         return min(each.diameter(n) for each in self.sets)
-
-    def holds_type(self, kind):
-        """Whether one of the sets is of that type."""
-        return any(each.holds_type(kind) for each in self.sets)
-
-
-def _joined(pieces: list[Enclosure]) -> Enclosure:
-    return Enclosure(np.concatenate([p.value for p in pieces]), np.concatenate([p.error for p in pieces]))

@@ -1,10 +1,6 @@
 """Theorems as functions: each takes the constants of a problem and the number of steps, and returns the guarantee.
 
-`optim.compare_with_rate(trace, bound)` compares a run with one. All accept arrays of steps. The rates of gradient
-descent are in `gradient_descent`, those of methods with momentum in `accelerated`, those of proximal methods and of
-penalties in `proximal`, those of mirror descent in `mirror_descent`, those of stochastic mirror descent in
-`stochastic`, those of stochastic gradient methods in `stochastic_gradient`, and those of dual coordinate ascent in
-`dual_ascent`.
+`optim.compare_with_rate(trace, bound)` compares a run with one. All accept arrays of steps.
 """
 
 from cumulant.optim.rates.accelerated import (
@@ -48,9 +44,17 @@ from cumulant.optim.rates.gradient_descent import (
     gd_quadratic,
     gd_strongly_convex,
 )
-from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_divergence, mirror_steps, simplex_radius
+from cumulant.optim.rates.mirror_descent import (
+    implicit_mirror,
+    mirror,
+    mirror_divergence,
+    mirror_steps,
+    simplex_radius,
+    smd_gap,
+    smd_optimum_variance,
+    smd_optimum_variance_start,
+)
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
-from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
 from cumulant.optim.rates.stochastic_gradient import (
     noisy_gradient,
     sag,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["constants", "steps"]
+_MEANING = {"s": ", the step size,", "tau": ", the step size,", "smallest": ", a non-zero singular value,"}
 
 
 def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
@@ -16,6 +16,19 @@ def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
     for name, value in others.items():
         if not np.all(np.isfinite(value) & (np.asarray(value) >= 0)):
             raise ValueError(f"{name} must be finite and not negative; got {value}")
+
+
+def positive(**values: Any) -> None:
+    """Refuse what is not positive and finite."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name}{_MEANING.get(name, '')} must be positive and finite; got {value}")
+
+
+def ratio(top: Any, bottom: Any) -> Any:
+    """``top / bottom``, infinite where `bottom` is zero: there the theorem says nothing yet."""
+    bottom = np.asarray(bottom, dtype=np.float64)
+    return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.inf)[()]
 
 
 def steps(k: Any) -> np.ndarray:

@@ -4,22 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
-
-__all__ = [
-    "conjugate_gradient",
-    "heavy_ball",
-    "heavy_ball_contraction",
-    "nesterov",
-    "nesterov_flow",
-    "nesterov_quadratic_factor",
-    "nesterov_strongly_convex",
-]
-
-
-def _step(s: float, name: str = "s") -> None:
-    if not (np.isfinite(s) and s > 0):
-        raise ValueError(f"{name}, the step size, must be positive and finite; got {s}")
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def nesterov(s: float, R2: float, k: Any) -> Any:
@@ -31,7 +16,7 @@ def nesterov(s: float, R2: float, k: Any) -> Any:
     >>> nesterov(0.25, 1.0, [1, 3, 9])
     array([2.  , 0.5 , 0.08])
     """
-    _step(s)
+    positive(s=s)
     constants(R2=R2)
     k = steps(k)
     return np.where(k > 0, 2 * R2 / (s * (k + 1) ** 2), np.inf)[()]
@@ -68,7 +53,7 @@ def nesterov_quadratic_factor(s: float, mu: float) -> float:
     >>> nesterov_quadratic_factor(0.25, 2.0)
     0.5
     """
-    _step(s)
+    positive(s=s)
     constants(mu=mu)
     if s * mu > 1:
         raise ValueError(f"s must be at most 1/mu; got s = {s}, mu = {mu}")
@@ -84,9 +69,7 @@ def nesterov_flow(R2: float, t: Any, friction: float = 3.0) -> Any:
     constants(R2=R2)
     if not friction >= 3:
         raise ValueError(f"friction must be at least 3 for the rate 1 / t^2; got {friction}")
-    t = np.asarray(t, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        return ((friction - 1) ** 2 * R2 / (2 * t**2))[()]
+    return ratio((friction - 1) ** 2 * R2, 2 * np.square(t))
 
 
 def heavy_ball_contraction(L: float, mu: float) -> float:

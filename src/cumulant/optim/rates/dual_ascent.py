@@ -22,30 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
-
-__all__ = [
-    "SafeSteps",
-    "adaptive_rate",
-    "ascent_lower_bound",
-    "block_conditions",
-    "expected_ascent_lower_bound",
-    "gap_from_dual",
-    "gap_from_primal",
-    "iterations_to",
-    "lipschitz_gap_ascent",
-    "nonuniformity",
-    "primal_smoothness",
-    "safe_steps",
-    "sdca_adaptive",
-    "sdca_gap",
-    "sdca_importance",
-    "sdca_lipschitz_gap",
-    "sdca_uniform",
-    "sgd_strongly_convex",
-    "weights_distance",
-]
-
+from cumulant.optim.rates._constants import constants, positive, steps
 
 # The constants of a problem
 
@@ -68,7 +45,7 @@ def block_conditions(squared_radii: Any, l2: float, loss_smoothness: float = 1.0
     array([29., 11., 11.])
     """
     R = _blocks("squared_radii", squared_radii)
-    _positive(l2=l2, loss_smoothness=loss_smoothness)
+    positive(l2=l2, loss_smoothness=loss_smoothness)
     return 1 + loss_smoothness * R / (R.size * l2)
 
 
@@ -120,7 +97,7 @@ def primal_smoothness(squared_radii: Any, l2: float, loss_smoothness: float = 1.
     17.0
     """
     R = _blocks("squared_radii", squared_radii)
-    _positive(l2=l2, loss_smoothness=loss_smoothness)
+    positive(l2=l2, loss_smoothness=loss_smoothness)
     return float(l2 + loss_smoothness * R.mean())
 
 
@@ -161,7 +138,7 @@ def ascent_lower_bound(
     0.0125
     """
     constants(gap=gap, residual=residual, condition=condition)
-    _positive(n=n, loss_smoothness=loss_smoothness)
+    positive(n=n, loss_smoothness=loss_smoothness)
     g, d, s, c = (np.asarray(v, dtype=np.float64) for v in (gap, residual, step, condition))
     if not np.all(c >= 1):
         raise ValueError(f"condition, the condition number of a block, must be at least 1; got {condition}")
@@ -364,7 +341,7 @@ def gap_from_primal(suboptimality: Any, L: float, l2: float) -> Any:
     0.017
     """
     constants(L, suboptimality=suboptimality)
-    _positive(l2=l2)
+    positive(l2=l2)
     return (L / l2 * np.asarray(suboptimality, dtype=np.float64))[()]
 
 
@@ -391,7 +368,7 @@ def weights_distance(gap: Any, l2: float) -> Any:
     0.2
     """
     constants(gap=gap)
-    _positive(l2=l2)
+    positive(l2=l2)
     return np.sqrt(2 * np.asarray(gap, dtype=np.float64) / l2)[()]
 
 
@@ -411,7 +388,7 @@ def sgd_strongly_convex(L: float, mu: float, gamma: float, k: Any, distance_squa
     array([2.  , 1.75])
     """
     constants(L, mu, distance_squared=distance_squared, noise=noise)
-    _positive(mu=mu)
+    positive(mu=mu)
     if not 0 < gamma <= 1 / (2 * L):
         raise ValueError(f"gamma, the step size, must be in (0, 1/(2L)] = (0, {1 / (2 * L):g}]; got {gamma}")
     kept = (1 - gamma * mu) ** steps(k)
@@ -451,9 +428,3 @@ def _conditions(conditions: Any) -> np.ndarray:
     if not c.min() >= 1:
         raise ValueError(f"conditions, the condition numbers of the blocks, must be at least 1; got {c.min()}")
     return c
-
-
-def _positive(**values: Any) -> None:
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive and finite; got {value}")

@@ -5,19 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
-
-__all__ = [
-    "armijo_reductions",
-    "armijo_step",
-    "gd_contraction",
-    "gd_convex",
-    "gd_decrease",
-    "gd_degenerate_quadratic",
-    "gd_exact_line_search",
-    "gd_quadratic",
-    "gd_strongly_convex",
-]
+from cumulant.optim.rates._constants import constants, positive, steps
 
 
 def gd_contraction(L: float, mu: float, tau: Any) -> Any:
@@ -58,8 +46,7 @@ def gd_degenerate_quadratic(tau: float, k: Any, distance_squared: float) -> Any:
     0.0179471...
     """
     constants(distance_squared=distance_squared)
-    if not tau > 0:
-        raise ValueError(f"tau, the step size, must be positive; got {tau}")
+    positive(tau=tau)
     k = steps(k)
     worst = np.exp(-2 * k * np.log1p(1 / np.where(k > 0, 2 * k, np.inf))) / (2 * k + 1)
     return (distance_squared / (2 * tau) * worst)[()]

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
-
-__all__ = ["implicit_mirror", "mirror", "mirror_divergence", "mirror_steps", "simplex_radius"]
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
@@ -22,12 +20,12 @@ def mirror(L: float, D0: float, k: Any, mu: float = 0.0) -> Any:
     """
     constants(L, mu, D0=D0)
     k = steps(k)
-    with np.errstate(divide="ignore", over="ignore"):
-        if mu == 0:
-            return (L * D0 / k)[()]
-        if mu == L:
-            return np.where(k > 0, 0.0, np.inf)[()]
-        return (mu * D0 / np.expm1(k * math.log1p(mu / (L - mu))))[()]
+    if mu == 0:
+        return ratio(L * D0, k)
+    if mu == L:
+        return ratio(0.0, k)
+    with np.errstate(over="ignore"):
+        return ratio(mu * D0, np.expm1(k * math.log1p(mu / (L - mu))))
 
 
 def mirror_divergence(L: float, mu: float, D0: float, k: Any) -> Any:
@@ -57,10 +55,8 @@ def implicit_mirror(tau: float, D0: float, k: Any) -> Any:
     array([2. , 0.5])
     """
     constants(D0=D0)
-    if not tau > 0:
-        raise ValueError(f"tau, the step size, must be positive; got {tau}")
-    with np.errstate(divide="ignore"):
-        return (D0 / (tau * steps(k)))[()]
+    positive(tau=tau)
+    return ratio(D0, tau * steps(k))
 
 
 def simplex_radius(d: int) -> float:
@@ -75,3 +71,79 @@ def simplex_radius(d: int) -> float:
     if d < 1:
         raise ValueError(f"d, the number of entries, must be at least 1; got {d}")
     return math.log(d)
+
+
+# Stochastic mirror descent on the likelihood of an exponential family, in expectation. Both bounds are on
+# D_A(theta*; theta_n) = KL(p_theta_n || p_theta*), the reverse of the risk (Le Priol 2021, section 5.6).
+
+
+def smd_gap(n: Any, gamma: Any, C: float, D0: float) -> Any:
+    """``E D_n <= P D0 + (1 - P) C``, ``P = prod_{i <= n} (1 - gamma_i)``: for any steps in (0, 1], on a likelihood.
+
+    ``C = min f - E min f_X = E A*(T) - A*(mu*)`` is the optimality gap of single observations,
+    `families.risk.gap_constant`. Proof: ``D_n = D_{A*}(mu_n; mu*)`` is convex in ``mu_n = (1 - gamma) mu_{n-1} +
+    gamma T``. It implies ``P D0 + C``, the form that follows from assumption 5.35 of Le Priol 2021; it does not go to
+    zero, however small the steps.
+
+    Parameters
+    ----------
+    n : int or array of int
+        Numbers of steps.
+    gamma : float or array
+        A constant step, or the sizes of steps 1, 2, ...
+
+    Examples
+    --------
+    >>> float(smd_gap(1, 0.5, 1.0, 3.0))                            # (3 + 1) / 2
+    2.0
+    """
+    constants(C=C, D0=D0)
+    n, gamma = steps(n), np.asarray(gamma, dtype=np.float64)
+    if not np.all((gamma > 0) & (gamma <= 1)):
+        raise ValueError(f"gamma must be in (0, 1]; got {gamma}")
+    products = np.concatenate([[1.0], np.cumprod(1 - np.atleast_1d(gamma))])
+    kept = (1 - gamma) ** n if gamma.ndim == 0 else products[n.astype(int)]
+    return (kept * D0 + (1 - kept) * C)[()]
+
+
+def smd_optimum_variance_start(relative_smoothness: float = 1.0, relative_strong_convexity: float = 1.0) -> int:
+    """The first ``N0`` whose step ``(2 N0 + 1) / (alpha (N0 + 1)^2)`` is at most ``1 / (2 beta)``.
+
+    >>> smd_optimum_variance_start()
+    3
+    """
+    constants(relative_smoothness, relative_strong_convexity)
+    start = 0
+    while 2 * start + 1 > relative_strong_convexity * (start + 1) ** 2 / (2 * relative_smoothness):
+        start += 1
+    return start
+
+
+def smd_optimum_variance(N: Any, C: float, D0: float, start: int, relative_strong_convexity: float = 1.0) -> Any:
+    """``E D_N <= (N0^2 D_{N0} + 4C (N - N0) / alpha^2) / N^2`` with steps ``(2n + 1) / (alpha (n + 1)^2)`` from ``N0``.
+
+    Under the variance assumption at the optimum, ``E D_{A*}(mu - 2 gamma g(theta*); mu) <= 2 gamma^2 C`` (Le Priol
+    2021, 5.33): one step gives ``E D_{n+1} <= (1 - gamma alpha) D_n + gamma^2 C`` for ``gamma <= 1 / (2 beta)``.
+    ``C`` is 1 for the normal distribution of known variance, and infinite for families with a barrier, such as the
+    normal distribution of known mean.
+
+    Parameters
+    ----------
+    N : int or array of int
+        Counts from `start`: the iterate after ``N - start`` steps.
+    D0 : float
+        ``D_A(theta*; theta)`` at the start.
+    start : int
+        ``N0``, at least `smd_optimum_variance_start`.
+
+    Examples
+    --------
+    >>> float(smd_optimum_variance(2, 1.0, 4.0, 1))                 # (4 + 4) / 4
+    2.0
+    """
+    constants(C=C, D0=D0)
+    alpha = relative_strong_convexity
+    N = steps(N)
+    if not np.all(max(start, 1) <= N):
+        raise ValueError(f"N must be at least start = {start} and positive; got {N}")
+    return ((start**2 * D0 + 4 * C * (N - start) / alpha**2) / N**2)[()]

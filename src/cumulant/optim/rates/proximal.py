@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 from cumulant.optim.rates.accelerated import nesterov
-from cumulant.optim.rates.gradient_descent import gd_contraction
-
-__all__ = ["fista", "ista", "ista_strongly_convex", "penalised_residual", "ridge_distance"]
+from cumulant.optim.rates.gradient_descent import gd_quadratic
 
 
 def ista(tau: float, R2: float, k: Any) -> Any:
@@ -20,10 +18,8 @@ def ista(tau: float, R2: float, k: Any) -> Any:
     array([1.  , 0.5 , 0.25])
     """
     constants(R2=R2)
-    if not (np.isfinite(tau) and tau > 0):
-        raise ValueError(f"tau, the step size, must be positive and finite; got {tau}")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(steps(k) > 0, R2 / (2 * tau * steps(k)), np.inf)[()]
+    positive(tau=tau)
+    return ratio(R2, 2 * tau * steps(k))
 
 
 def fista(tau: float, R2: float, k: Any) -> Any:
@@ -43,8 +39,7 @@ def ista_strongly_convex(L: float, mu: float, tau: float, k: Any, distance: floa
     >>> float(ista_strongly_convex(2.0, 1.0, 0.5, 3))
     0.125
     """
-    constants(L, mu, distance=distance)
-    return (gd_contraction(L, mu, tau) ** steps(k) * distance)[()]
+    return gd_quadratic(L, mu, tau, k, distance)
 
 
 def penalised_residual(lam: Any, R0: float) -> Any:
@@ -70,7 +65,6 @@ def ridge_distance(lam: Any, smallest: float, norm: float) -> Any:
     1.5
     """
     constants(lam=lam, norm=norm)
-    if not smallest > 0:
-        raise ValueError(f"smallest, a non-zero singular value, must be positive; got {smallest}")
+    positive(smallest=smallest)
     lam = np.asarray(lam, dtype=np.float64)
     return (lam / (smallest**2 + lam) * norm)[()]

@@ -8,20 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.optim.rates._constants import constants, steps
-
-__all__ = [
-    "noisy_gradient",
-    "sag",
-    "sag_start",
-    "saga",
-    "sga",
-    "sgd",
-    "sgd_decreasing",
-    "sgd_recursion",
-    "svrg",
-    "svrg_contraction",
-]
+from cumulant.optim.rates._constants import constants, positive, ratio, steps
 
 
 def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
@@ -39,16 +26,15 @@ def sgd(C: float, mu: float, k: Any, refined: bool = False) -> Any:
     (array([1.  , 0.5 , 0.25]), array([0.25    , 0.194444]))
     """
     constants(C=C)
-    _positive(mu=mu)
+    positive(mu=mu)
     k = steps(k)
     if not np.all(k == np.floor(k)):
         raise ValueError(f"k, the number of updates, must be whole; got {k}")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.where(k > 0, 1.0 / k, np.inf)
-        if refined:
-            harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, max(int(np.max(k, initial=0)), 1) + 1))])
-            bound = np.where(k >= 2, (k - harmonic[k.astype(int)]) / (k * (k - 1)), bound)
-    return (C**2 / mu**2 * bound)[()]
+    bound = ratio(1.0, k)
+    if refined:
+        harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, max(int(np.max(k, initial=0)), 1) + 1))])
+        bound = np.where(k >= 2, ratio(k - harmonic[k.astype(int)], k * (k - 1)), bound)[()]
+    return C**2 / mu**2 * bound
 
 
 def sgd_recursion(step_sizes: Any, C: float, mu: float, distance_squared: float) -> np.ndarray:
@@ -78,7 +64,7 @@ def sgd_decreasing(L: float, mu: float, k: Any, distance_squared: float, noise: 
     array([2., 1.])
     """
     constants(L, mu, distance_squared=distance_squared, noise=noise)
-    _positive(mu=mu)
+    positive(mu=mu)
     return (max(4 * L * distance_squared / mu, 8 * noise / mu**2) / (steps(k) + 4 * L / mu))[()]
 
 
@@ -113,7 +99,7 @@ def sag_start(L: float, n: int, gap: float, distance_squared: float, noise: floa
     4.0
     """
     constants(L, gap=gap, distance_squared=distance_squared, noise=noise)
-    _positive(n=n)
+    positive(n=n)
     return float(gap + 4 * L / n * distance_squared + noise / (16 * L))
 
 
@@ -127,12 +113,11 @@ def sag(L: float, n: int, k: Any, C0: float, mu: float = 0.0) -> Any:
     (array([1.    , 0.9375]), 1.0)
     """
     constants(L, mu, C0=C0)
-    _positive(n=n)
+    positive(n=n)
     k = steps(k)
     if mu > 0:
         return (C0 * (1 - min(mu / (16 * L), 1 / (8 * n))) ** k)[()]
-    with np.errstate(divide="ignore"):
-        return np.where(k > 0, 32 * n * C0 / np.maximum(k, 1), np.inf)[()]
+    return ratio(32 * n * C0, k)
 
 
 def saga(L: float, mu: float, n: int, k: Any, distance_squared: float, gap: float) -> Any:
@@ -145,7 +130,7 @@ def saga(L: float, mu: float, n: int, k: Any, distance_squared: float, gap: floa
     1.5
     """
     constants(L, mu, distance_squared=distance_squared, gap=gap)
-    _positive(mu=mu, n=n)
+    positive(mu=mu, n=n)
     start = distance_squared + 2 * n / (3 * L) * gap
     return (start * (1 - min(1 / (4 * n), mu / (3 * L))) ** steps(k))[()]
 
@@ -159,7 +144,7 @@ def svrg_contraction(L: float, mu: float, tau: float, inner: int) -> float:
     0.375
     """
     constants(L, mu)
-    _positive(mu=mu, inner=inner)
+    positive(mu=mu, inner=inner)
     if not 0 < tau < 1 / (2 * L):
         raise ValueError(f"tau, the step size, must be in (0, 1/(2L)) = (0, {1 / (2 * L):g}); got {tau}")
     return float(1 / (mu * tau * (1 - 2 * L * tau) * inner) + 2 * L * tau / (1 - 2 * L * tau))
@@ -203,9 +188,3 @@ def _step_sizes(values: Any) -> np.ndarray:
     if taus.ndim != 1 or taus.size == 0 or not np.all(np.isfinite(taus) & (taus > 0)):
         raise ValueError(f"step_sizes must be a vector of positive numbers, one for each update; got {values}")
     return taus
-
-
-def _positive(**values: Any) -> None:
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive and finite; got {value}")
