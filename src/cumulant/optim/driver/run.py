@@ -170,7 +170,7 @@ class _Loop:
         self.message = ""
         self.certificate: Certificate | None = None
         self.started = self.healthy = False
-        self.call_steps = 1.0
+        self.call_steps = float(self.solver.every or 1)
         self.clock = time.perf_counter()
         self.began = self.clock  # when this process began; `clock` is moved back by what earlier ones took
         self.saved_at = self.clock
@@ -273,7 +273,7 @@ class _Loop:
     def _pace(self, done: int, seconds: float) -> None:
         """Steps for the next call, so that it lasts about `_CALL`. The answer does not depend on it."""
         ratio = min(_CALL, max(self._time_left(), 0.0)) / max(seconds, 1e-9)
-        self.call_steps = min(max(done, 1) * min(max(ratio, 0.5), 8.0), 2.0**23)
+        self.call_steps = min(max(done, 1) * min(max(ratio, 0.5), 32.0), 2.0**23)
 
     def _keep(self, rows: dict[str, np.ndarray], before: float, done: int) -> None:
         share = (rows["steps"] - self.steps) / max(done, 1)
