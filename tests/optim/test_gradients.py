@@ -109,7 +109,9 @@ def test_averages_leave_out_what_is_burnt():
     problem = optim.Quadratic([[1.0]], [0.0])
 
     def run(steps, **settings):
-        return optim.run(optim.RobbinsMonro(0.3, Noisy(1.0), **settings), problem, [2.0], rng=3, max_work=steps).x[0]
+        return optim.run(
+            optim.RobbinsMonro(0.3, Noisy(1.0), **settings), problem, [2.0], rng=3, max_steps=steps, tol=None
+        ).x[0]
 
     path = np.array([run(k) for k in (1, 2, 3)])
     np.testing.assert_allclose(run(3, average=True), path.mean(), rtol=1e-12)

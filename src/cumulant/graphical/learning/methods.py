@@ -41,7 +41,7 @@ class RunSettings(TypedDict):
     progress: NotRequired[Any]
     time_limit: NotRequired[float | None]
     checkpoint: NotRequired[str | PathLike | Checkpoint | None]
-    max_work: NotRequired[int]
+    max_steps: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -266,10 +266,8 @@ def method_named(method: str | Method) -> Method:
 
 def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, running: RunSettings) -> Result:
     K = int(solver.plan.iterations)
-    steps = None if "max_work" in running else K
-    return run(
-        solver, problem, np.zeros(problem.shape), max_steps=steps, tol=None, rng=rng, every=max(1, K // 1000), **running
-    )
+    settings = {"max_steps": K, **running}
+    return run(solver, problem, np.zeros(problem.shape), tol=None, rng=rng, every=max(1, K // 1000), **settings)
 
 
 def _path(result: Result) -> tuple[np.ndarray, np.ndarray]:
