@@ -182,5 +182,6 @@ def require_gradient(solver: Solver, problem: Any) -> None:
     """Refuse a problem whose gradient is missing or does not belong to the whole objective."""
     if not (isinstance(problem, Problem) and problem.differentiable):
         raise TypeError(
-            f"{type(solver).__name__} needs a problem with a gradient, which {type(problem).__name__} does not have"
+            f"{type(solver).__name__} needs a problem with a gradient, which {type(problem).__name__} does not have: "
+            "where there is a penalty use AcceleratedProximalGradient"
         )
