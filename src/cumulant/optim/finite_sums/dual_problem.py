@@ -109,11 +109,13 @@ class DualProblem(RowSums):
         return float(self.loss.smoothness)
 
     @property
-    def smoothness(self) -> float | None:
+    def smoothness(self) -> Any:
         """``L = sigma_max^2 smoothness(phi) weight + l2``; not known for another regulariser."""
         return super().smoothness if self.regulariser is None else None
 
-    _on_host = False  # the loss is yours, in JAX
+    @property
+    def _on_host(self) -> bool:
+        return False  # the loss is yours, in JAX
 
     def _losses(self, scores):
         return jnp.sum(jax.vmap(self.loss.value)(scores, self.targets))

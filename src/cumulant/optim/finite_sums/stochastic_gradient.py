@@ -45,10 +45,6 @@ class FiniteSumSolver(Solver):
 
     backend: ClassVar[str] = "host"
 
-    def solution(self, problem: Any, state: Any) -> np.ndarray:
-        """The answer."""
-        return state.x
-
     def measure(self, problem: Any, state: Any) -> dict[str, float]:
         """The objective, a bound on its distance to the minimum, and how many gradients of terms were computed."""
         x = self.solution(problem, state)

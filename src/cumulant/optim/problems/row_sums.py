@@ -65,7 +65,7 @@ class RowSums(Problem):
         return singular_values(self.A)
 
     @property
-    def smoothness(self) -> float | None:
+    def smoothness(self) -> float:
         """``L = sigma_max^2 max(phi'') weight + l2``."""
         return self.weight * self.largest_curvature * float(self.singular_values[0]) ** 2 + float(self.l2)
 
