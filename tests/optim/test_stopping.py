@@ -126,7 +126,8 @@ def test_a_callback_ends_a_run_at_the_first_record_that_spends_a_budget(answer, 
         return lambda snapshot: answer if snapshot.measures[name] >= most else None
 
     settings = {"tol": None, "max_steps": 200}
-    result = optim.run(optim.SGA(batch=2), LOGISTIC, ZERO, callback=spent("gradients", 100), rng=0, **settings)
+    solver = optim.SGA(gradients=optim.gradients.ByRows("random", 2))
+    result = optim.run(solver, LOGISTIC, ZERO, callback=spent("gradients", 100), rng=0, **settings)
     compiled = optim.run(
         optim.MirrorDescent(optim_entropy()), RIDGE, ZERO, callback=spent("travelled", 3.0), **settings
     )
