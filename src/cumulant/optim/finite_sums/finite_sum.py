@@ -130,13 +130,10 @@ class FiniteSum(Problem):
         known = self.convex or float(self.curvature) > 0
         return float(self.curvature) + float(self.l2) if known else 0.0
 
-    def _mean(self, x):
-        return jnp.mean(jax.vmap(self.term, in_axes=(None, 0))(x, self.data)) + self.l2 * jnp.vdot(x, x) / 2
-
     @precise
     def value(self, x):
         """``f(x)``."""
-        return self._mean(x)
+        return jnp.mean(jax.vmap(self.term, in_axes=(None, 0))(x, self.data)) + self.l2 * jnp.vdot(x, x) / 2
 
     def term_gradient(self, x: Any, i: Any) -> Any:
         """``grad term(x, data_i) + l2 x``, of which `gradient` is the mean over ``i = 0, ..., n - 1``.

@@ -97,15 +97,9 @@ class Quadratic(Problem):
         """
         return bool(self.spectrum[0] >= -4 * len(self.b) * UNIT * np.max(np.abs(self.spectrum)))
 
-    @precise
     def value(self, x):
         """``f(x)``."""
-        return jnp.dot(x, self.C @ x) / 2 - jnp.dot(self.b, x)
-
-    @precise
-    def gradient(self, x):
-        """``C x - b``."""
-        return self.C @ x - self.b
+        return self.value_and_gradient(x)[0]
 
     @precise
     def value_and_gradient(self, x):
