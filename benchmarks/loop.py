@@ -38,7 +38,7 @@ def run() -> list[Row]:
             return np.asarray(by_hand(problem.C, problem.b, x0, tau, STEPS)[0])
 
     def ours(every):
-        return optim.run(optim.GradientDescent(), problem, x0, max_work=STEPS, every=every)
+        return optim.run(optim.GradientDescent(), problem, x0, max_steps=STEPS, tol=None, every=every)
 
     np.testing.assert_allclose(ours(1).x, peer(), rtol=1e-9)
     return [

@@ -147,7 +147,7 @@ CASES = {
         np.array([-3.0]),
     ),
     "host coordinate descent": (CoordinateDescent(), RIDGE, np.zeros(4)),
-    "SGA": (optim.SGA(batch=2), LOGISTIC, np.ones(4)),
+    "SGA": (optim.SGA(gradients=optim.gradients.ByRows("random", 2)), LOGISTIC, np.ones(4)),
     "SAG": (optim.SAG(updates=5), RIDGE, np.ones(4)),
     "SVRG, any function": (
         optim.SVRG(snapshot="random"),

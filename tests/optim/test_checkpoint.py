@@ -122,7 +122,7 @@ def test_a_diverged_run_leaves_the_checkpoint_from_before_it_diverged(tmp_path):
 
 def test_a_checkpoint_that_is_further_than_asked_is_not_cut_short(saved):
     with pytest.raises(ValueError, match="the checkpoint is at step 5 already, beyond the 3 asked for"):
-        optim.run(NoisyDescent(), RIDGE, ZERO, max_work=3, rng=1, checkpoint=saved)
+        optim.run(NoisyDescent(), RIDGE, ZERO, max_steps=3, rng=1, checkpoint=saved)
 
 
 def test_it_is_saved_as_often_as_asked(tmp_path, monkeypatch):

@@ -63,8 +63,9 @@ def test_the_kernels_agree_with_plain_loops(name, layout):
     sizes = np.where(np.arange(16) == 5, 1 / l2, 0.03 / (1 + np.arange(16.0) / 4))
     schedule = lambda k: sizes[np.asarray(k).astype(int)]  # noqa: E731
     iterates = plain.sgd(name, A, y, l2, scale, X, orders, sizes)
-    last, _ = advance(optim.SGD(schedule, batch=3, updates=8), problem, x0, 2)
-    mean, _ = advance(optim.SGA(schedule, batch=3, updates=8), problem, x0, 2)
+    three = optim.gradients.ByRows("random", 3)
+    last, _ = advance(optim.SGD(schedule, three, updates=8), problem, x0, 2)
+    mean, _ = advance(optim.SGA(schedule, three, updates=8), problem, x0, 2)
     np.testing.assert_allclose(last.reshape(P, -1), iterates[-1], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(mean.reshape(P, -1), iterates.mean(axis=0), rtol=1e-9, atol=1e-11)
 
@@ -231,7 +232,6 @@ def test_bad_input_is_refused():
         go(optim.SGD(lambda k: -k), optim.LeastSquares(A, TARGETS), np.zeros(P), 1)
     for make, message in (
         (lambda: optim.SGD(-1.0), "step_size must be a positive number or a schedule"),
-        (lambda: optim.SGA(batch=0), "batch must be a positive whole number"),
         (lambda: optim.SAG(normalise="some"), "normalise must be 'seen' or 'all'"),
         (lambda: optim.SAGA(np.nan), "step_size must be a positive number"),
         (lambda: optim.SVRG(snapshot="first"), "snapshot must be 'last' or 'random'"),

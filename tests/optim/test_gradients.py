@@ -109,7 +109,9 @@ def test_averages_leave_out_what_is_burnt():
     problem = optim.Quadratic([[1.0]], [0.0])
 
     def run(steps, **settings):
-        return optim.run(optim.RobbinsMonro(0.3, Noisy(1.0), **settings), problem, [2.0], rng=3, max_work=steps).x[0]
+        return optim.run(
+            optim.RobbinsMonro(0.3, Noisy(1.0), **settings), problem, [2.0], rng=3, max_steps=steps, tol=None
+        ).x[0]
 
     path = np.array([run(k) for k in (1, 2, 3)])
     np.testing.assert_allclose(run(3, average=True), path.mean(), rtol=1e-12)
@@ -121,3 +123,14 @@ def test_projected_iterates_stay_in_the_set():
     result = optim.run(optim.RobbinsMonro(0.1, Noisy(5.0)), problem, np.ones(3) / 3, tol=None, max_steps=200, rng=1)
     np.testing.assert_allclose(result.x.sum(), 1.0, rtol=1e-12)
     assert np.all(result.x >= 0)
+
+
+def test_rows_in_their_order_are_the_same_on_the_host_and_compiled():
+    rng = np.random.default_rng(5)
+    problem = optim.Logistic(rng.normal(size=(7, 3)), np.sign(rng.normal(size=7)), l2=0.1)
+    oracle = ByRows("stream", 2)
+    host = optim.run(optim.SGD(0.3, oracle, updates=5), problem, np.ones(3), max_steps=4, tol=None)
+    compiled = optim.run(optim.RobbinsMonro(0.3, oracle), problem, np.ones(3), max_steps=20, tol=None)
+    np.testing.assert_allclose(host.x, compiled.x, rtol=1e-12)
+    with pytest.raises(TypeError, match="RobbinsMonro takes the other oracles; got Noisy"):
+        optim.SGD(gradients=Noisy(1.0))

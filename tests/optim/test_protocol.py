@@ -9,7 +9,7 @@ import pytest
 from cumulant import optim
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
-from cumulant.optim.driver.engines import engine_for
+from cumulant.optim.driver.run import engine_for
 from cumulant.optim.driver.window import Window
 from cumulant.optim.protocol import Problem, Solver
 from tests.optim.cases import CASES
@@ -111,7 +111,7 @@ def test_a_run_in_three_processes_equals_one_in_one(name, uninterrupted, tmp_pat
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ctrl_c_returns_what_there_is_and_max_work_replays_it(name):
+def test_ctrl_c_returns_what_there_is_and_its_work_replays_it(name):
     def press(snapshot):
         if snapshot.step == 9:
             signal.raise_signal(signal.SIGINT)
@@ -121,7 +121,7 @@ def test_ctrl_c_returns_what_there_is_and_max_work_replays_it(name):
     assert result.work == 9
     assert result.certificate is not None or result.refusal
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # put back
-    replay = go(name, max_steps=None, max_work=result.work)
-    assert replay.status == "max_work"
+    replay = go(name, max_steps=result.work, tol=None)
+    assert replay.status == "max_steps"
     np.testing.assert_array_equal(replay.x, result.x)
     assert replay.value == result.value

@@ -182,14 +182,14 @@ def test_an_error_in_the_callback_is_not_swallowed():
 @pytest.mark.parametrize(
     "solver", [optim.GradientDescent(), CoordinateDescent(), BareDescent()], ids=["jax", "host", "bare"]
 )
-def test_the_clock_ends_a_run_and_max_work_replays_it(solver):
+def test_the_clock_ends_a_run_and_its_work_replays_it(solver):
     start = time.perf_counter()
     result = optim.run(solver, RIDGE, ZERO, tol=None, time_limit=0.3, every=1000, rng=2)
     assert time.perf_counter() - start < 30
     assert result.status == "time_limit"
     assert result.work > 0
     assert result.trace.steps[-1] == result.work  # recorded where it stopped
-    again = optim.run(solver, RIDGE, ZERO, max_work=result.work, every=1000, rng=2)
+    again = optim.run(solver, RIDGE, ZERO, max_steps=result.work, tol=None, every=1000, rng=2)
     np.testing.assert_array_equal(again.x, result.x)
     assert again.value == result.value
     np.testing.assert_array_equal(again.trace.value, result.trace.value)
@@ -297,7 +297,7 @@ def test_it_says_that_it_cannot_be_traced():
         ({"tol": np.nan}, "tol must be"),
         ({"time_limit": 0}, "time_limit must be a positive number of seconds; got 0"),
         ({"every": 0}, "every must be a whole number, at least 1; got 0"),
-        ({"max_work": 3, "max_steps": 3}, "leave max_steps out"),
+        ({"tol": (1e-3, -1.0)}, "the scale of tol must be a finite number"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

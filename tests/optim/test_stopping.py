@@ -111,24 +111,33 @@ def test_a_checkpoint_resumes_to_the_same_end(tmp_path):
 
 def test_the_scale_says_what_the_tolerance_is_relative_to():
     shifted = optim.Quadratic(np.diag([1.0, 3.0]), np.zeros(2))  # the minimum is 0
-    result = optim.run(optim.GradientDescent(), shifted, [1.0, 1.0], tol=1e-3, scale=1e-3)
+    result = optim.run(optim.GradientDescent(), shifted, [1.0, 1.0], tol=(1e-3, 1e-3))
     assert result.status == "converged"
     assert result.scale == max(abs(result.value), 1e-3)
     assert result.certificate.upper <= 1e-3 * result.scale
     assert optim.run(optim.GradientDescent(), shifted, [1.0, 1.0], tol=1e-3).work < result.work
-    with pytest.raises(ValueError, match="scale must be a finite number"):
-        optim.run(optim.GradientDescent(), shifted, [1.0, 1.0], scale=-1.0)
+    with pytest.raises(ValueError, match="scale of tol must be a finite number"):
+        optim.run(optim.GradientDescent(), shifted, [1.0, 1.0], tol=(1e-3, -1.0))
 
 
-def test_limits_end_a_run_at_the_first_record_that_reaches_them():
-    result = optim.run(optim.SGA(batch=2), LOGISTIC, ZERO, tol=None, limits={"gradients": 100}, max_steps=1000, rng=0)
-    assert result.status == "max_steps"
-    gradients = result.trace["gradients"]
+@pytest.mark.parametrize(("answer", "status"), [(True, "stopped"), ("max_steps", "max_steps"), ("no status", None)])
+def test_a_callback_ends_a_run_at_the_first_record_that_spends_a_budget(answer, status):
+    def spent(name, most):
+        return lambda snapshot: answer if snapshot.measures[name] >= most else None
+
+    settings = {"tol": None, "max_steps": 200}
+    solver = optim.SGA(gradients=optim.gradients.ByRows("random", 2))
+    result = optim.run(solver, LOGISTIC, ZERO, callback=spent("gradients", 100), rng=0, **settings)
+    compiled = optim.run(
+        optim.MirrorDescent(optim_entropy()), RIDGE, ZERO, callback=spent("travelled", 3.0), **settings
+    )
+    if status is None:
+        assert result.work == compiled.work == 200
+        return
+    assert (result.status, compiled.status) == (status, status)
+    gradients, travelled = result.trace["gradients"], compiled.trace["travelled"]
     assert gradients[-1] >= 100 > gradients[-2]
-    compiled = optim.run(optim.MirrorDescent(optim_entropy()), RIDGE, ZERO, tol=None, limits={"travelled": 3.0})
-    assert compiled.trace["travelled"][-1] >= 3.0 > compiled.trace["travelled"][-2]
-    with pytest.raises(ValueError, match="limits must name what SGA measures"):
-        optim.run(optim.SGA(), LOGISTIC, ZERO, limits={"epochs": 3})
+    assert travelled[-1] >= 3.0 > travelled[-2]
 
 
 def optim_entropy():

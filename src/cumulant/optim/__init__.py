@@ -47,8 +47,7 @@ from cumulant.optim.problems.penalties import L1, Box, ElasticNet, GroupLasso, L
 from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
-from cumulant.optim.solvers.accelerated_gradient import AcceleratedGradient
-from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
+from cumulant.optim.solvers.accelerated_gradient import AcceleratedGradient, AcceleratedProximalGradient
 from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
 from cumulant.optim.solvers.gradient_descent import GradientDescent
 from cumulant.optim.solvers.heavy_ball import HeavyBall

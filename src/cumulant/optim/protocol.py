@@ -132,6 +132,21 @@ class Problem:
         return 64 * 2.0**-52 * (float(np.linalg.norm(gradient)) + (change if np.isfinite(change) else 0.0))
 
 
+class DerivedProblem(Problem):
+    """A problem made of another, `problem`, whose constants it has."""
+
+    problem: Any
+
+    smoothness = property(lambda self: self.problem.smoothness)
+    strong_convexity = property(lambda self: self.problem.strong_convexity)
+    convex = property(lambda self: self.problem.convex)
+    constants_are = property(lambda self: self.problem.constants_are)
+    constant_rounding = property(lambda self: self.problem.constant_rounding)
+    differentiable = property(lambda self: self.problem.differentiable)
+    quadratic = property(lambda self: self.problem.quadratic)
+    n_terms = property(lambda self: self.problem.n_terms)
+
+
 @runtime_checkable
 class CertifiedProblem(Protocol):
     """A problem that knows more about the distance to its minimum than constants say: a likelihood, for instance."""
@@ -182,5 +197,6 @@ def require_gradient(solver: Solver, problem: Any) -> None:
     """Refuse a problem whose gradient is missing or does not belong to the whole objective."""
     if not (isinstance(problem, Problem) and problem.differentiable):
         raise TypeError(
-            f"{type(solver).__name__} needs a problem with a gradient, which {type(problem).__name__} does not have"
+            f"{type(solver).__name__} needs a problem with a gradient, which {type(problem).__name__} does not have: "
+            "where there is a penalty use AcceleratedProximalGradient"
         )

@@ -155,9 +155,7 @@ class CRF(Fitted, BaseEstimator):
             problem,
             np.zeros(problem.shape),
             max_steps=int(self.max_epochs),
-            limits={"oracle_calls": float(self.max_epochs) * problem.n_terms},
-            tol=self.tol,
-            scale=2.0**-52,  # relative to the objective alone, unless that is zero within rounding: one label
+            tol=(self.tol, 2.0**-52),  # relative to the objective alone, unless that is zero within rounding: one label
             callback=monitor,
             time_limit=self.time_limit,
             checkpoint=self.checkpoint,

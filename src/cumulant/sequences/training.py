@@ -25,8 +25,8 @@ class FitMonitor:
             self.stopping = EarlyStopping(lambda w: crf._accuracy(w, dev))
         crf.history_ = []
 
-    def __call__(self, snapshot: Snapshot) -> bool:
-        """Whether the run is to end."""
+    def __call__(self, snapshot: Snapshot) -> bool | str:
+        """Whether the run is to end: by the user's callback or the development set, or after `max_epochs` passes."""
         measures = snapshot.measures
         row = {
             "epoch": measures["oracle_calls"] / self.problem.n_terms,
@@ -42,7 +42,8 @@ class FitMonitor:
         if self.stopping is not None:
             end = self.stopping(snapshot) or end
             row["dev_accuracy"] = self.stopping.scores[-1]
-        return end
+        spent = measures["oracle_calls"] >= float(self.crf.max_epochs) * self.problem.n_terms
+        return "max_steps" if spent and not end else end
 
     @property
     def best_weights(self) -> np.ndarray | None:

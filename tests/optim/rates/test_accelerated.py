@@ -9,8 +9,8 @@ from scipy.special import eval_chebyu
 from cumulant import optim
 from cumulant.optim import rates
 from cumulant.optim.certify.optimality import Knowledge
+from cumulant.optim.solvers.accelerated_gradient import AcceleratedState
 from cumulant.optim.solvers.heavy_ball import HeavyBallState
-from cumulant.optim.solvers.momentum import AcceleratedState
 from tests.optim.rates.test_gradient_descent import gaps, pseudo_huber, quadratics
 
 K = 60

@@ -148,9 +148,8 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 problem,
                 x0,
                 max_steps=self._max_iter(solver),
-                tol=float(self.tol),
                 # Where the fit is perfect, `tol` is relative to a billionth of the loss of the best constant score.
-                scale=1e-9 * max(constant, 0.0),
+                tol=(float(self.tol), 1e-9 * max(constant, 0.0)),
                 callback=self.callback,
                 time_limit=self.time_limit,
                 checkpoint=self.checkpoint,

@@ -13,20 +13,11 @@ from cumulant.glm.objective.duality_gap import PrimalDual
 from cumulant.glm.objective.losses import NamedLoss
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
-from cumulant.optim.finite_sums.block_sampling import (
-    BlockSampler,
-    GapImportanceSampler,
-    GapSampler,
-    ImportanceSampler,
-    MaxGapSampler,
-    ResidualSampler,
-    UniformSampler,
-)
+from cumulant.optim.finite_sums.block_sampling import SAMPLINGS, BlockSampler
 from cumulant.optim.protocol import Solver
 
 __all__ = ["SAMPLINGS", "AscentState", "GLMDualAscent"]
 
-SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max", "residual")
 _SMOOTHNESS = {0: 0.25, 1: 1.0, 2: 1.0, 3: 1.0}  # of the loss; for Poisson and gamma a scale, since there is none
 
 
@@ -84,20 +75,6 @@ class GLMDualAscent(Solver):
 
     backend: ClassVar[str] = "host"
 
-    def _sampler(self, conditions: np.ndarray) -> BlockSampler:
-        share = self.nonuniformity
-        made = {
-            "uniform": lambda: UniformSampler(),
-            "importance": lambda: ImportanceSampler(conditions, share),
-            "gap": lambda: GapSampler(share),
-            "gap-importance": lambda: GapImportanceSampler(conditions, share),
-            "max": lambda: MaxGapSampler(share),
-            "residual": lambda: ResidualSampler(conditions, share),
-        }
-        if self.sampling not in made:
-            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
-        return made[self.sampling]()
-
     def init(self, problem: GLMProblem, x0: Any, rng: Any) -> AscentState:
         """Slopes of zero: every mean is its observation, and the weights are zero."""
         loss = problem.loss
@@ -113,7 +90,7 @@ class GLMDualAscent(Solver):
             rows = sp.csr_matrix(problem.design.X - centre)
         norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         conditions = 1.0 + problem.weights * norms * (_SMOOTHNESS[loss.code] * loss.scale) / problem.l2
-        sampler = self._sampler(conditions).init(problem.n_terms, rng)
+        sampler = BlockSampler(self.sampling, conditions, self.nonuniformity).init(problem.n_terms, rng)
         x = np.zeros(problem.shape)
         if problem.design.intercept:
             x[-1] = fitted_intercept(problem, problem.offset, float(loss.start(problem.weights)[0]))

@@ -5,7 +5,7 @@ import math
 from cumulant.glm.objective.loss_kernels import row_conjugate, row_terms
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
-from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember, tree_update
+from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 
 __all__ = ["ascend"]
 
@@ -63,10 +63,10 @@ def ascend(
         if scheme >= 2:
             value, wanted, _ = row_terms(code, scale, eta, y[i])
             if scheme == 5:
-                tree_update(tree, i, abs(wanted - old) * importance[i] ** 0.5)
+                seen = abs(wanted - old)
             else:
-                gap = max(value + row_conjugate(code, scale, old, y[i]) - old * eta, 0.0)
-                remember(scheme, tree, i, gap, importance[i])
+                seen = max(value + row_conjugate(code, scale, old, y[i]) - old * eta, 0.0)
+            remember(scheme, tree, i, seen, importance[i])
         new = row_terms(code, scale, _solve(code, scale, y[i], eta, old, weights[i] * norms[i] / l2), y[i])[1]
         slopes[i] = new
         amount = -weights[i] * (new - old) / l2

@@ -178,7 +178,7 @@ def replay(fit: Fit, *, problem: SampledProblem | None = None, n_jobs: int | Non
         raise ValueError(f"fit must be one by method='mcmc'; got {fit.method!r}")
     method = MCMC(delta=fit.run.delta, plan=fit.plan, smoothness=fit.run.smoothness, max_work=math.inf)
     given = fit.problem if problem is None else problem
-    again = method.fit(given, rng=fit.run.seed, n_jobs=n_jobs, max_work=len(fit.path) - 1)
+    again = method.fit(given, rng=fit.run.seed, n_jobs=n_jobs, steps=len(fit.path) - 1)
     assert again.path is not None
     same = again.path.shape == fit.path.shape and np.allclose(again.path, fit.path, rtol=0.0, atol=1e-9)
     if not (same and np.allclose(again.model.theta, fit.model.theta, rtol=0.0, atol=1e-9)):

@@ -42,7 +42,6 @@ class RunSettings(TypedDict):
     progress: NotRequired[Any]
     time_limit: NotRequired[float | None]
     checkpoint: NotRequired[str | PathLike | Checkpoint | None]
-    max_work: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -146,9 +145,15 @@ class MCMC:
     objective: ClassVar[str] = "likelihood"
 
     def fit(
-        self, problem: SampledProblem, *, rng: Any = None, n_jobs: int | None = None, **running: Unpack[RunSettings]
+        self,
+        problem: SampledProblem,
+        *,
+        rng: Any = None,
+        n_jobs: int | None = None,
+        steps: int | None = None,
+        **running: Unpack[RunSettings],
     ) -> Fit:
-        """Plan, run, and certify."""
+        """Plan, run, and certify; `steps` repeats a run that ended before its plan."""
         known = constants(problem, self.smoothness)
         plan, strong = self.plan, problem.l2 > 0
         if plan is None and strong:
@@ -171,7 +176,7 @@ class MCMC:
             )
         seed = randomness.seed(rng)
         solver = SampledGradient(plan, "uniform", 1.0 / known["L"], "last" if strong else "all", n_jobs)
-        result = _sampled(solver, problem, seed, running)
+        result = _sampled(solver, problem, seed, running, steps)
         path, errors = _path(result)
         record = SampledRun(seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors)
         found = Fit(
@@ -264,9 +269,11 @@ def method_named(method: str | Method) -> Method:
     return METHODS[method]()
 
 
-def _sampled(solver: SampledGradient, problem: SampledProblem, rng: Any, running: RunSettings) -> Result:
+def _sampled(
+    solver: SampledGradient, problem: SampledProblem, rng: Any, running: RunSettings, steps: int | None = None
+) -> Result:
     K = int(solver.plan.iterations)
-    steps = None if "max_work" in running else K
+    steps = K if steps is None else steps
     return run(
         solver, problem, np.zeros(problem.shape), max_steps=steps, tol=None, rng=rng, every=max(1, K // 1000), **running
     )

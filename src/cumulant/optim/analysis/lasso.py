@@ -10,7 +10,7 @@ from cumulant.optim.driver.run import run
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.penalties import L1
-from cumulant.optim.solvers.accelerated_proximal_gradient import AcceleratedProximalGradient
+from cumulant.optim.solvers.accelerated_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
 
 

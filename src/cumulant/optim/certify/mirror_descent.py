@@ -91,12 +91,9 @@ def _rate(problem: Any, solver: Any, state: Any) -> Certificate:
     radius, travelled, longest = (float(getattr(state, name)) for name in ("radius", "travelled", "longest"))
     convex, paid = convexity(problem, "the objective is convex")
     check(paid == 0, "the objective is convex, whatever the rounding", f"negative curvature up to {paid:.3g}")
-    on_simplex = "D(x*|x0) is at most max_i -log x0_i"
-    known = check(
-        radius >= 0, "a bound on D(x*|x0) is known", f"{radius:.6g}" if radius >= 0 else "radius was not given"
-    )
+    check(radius >= 0, "a bound on D(x*|x0) is known", "radius was not given")
     known = (
-        check(True, on_simplex, f"{radius:.6g}")
+        check(True, "D(x*|x0) is at most max_i -log x0_i", f"{radius:.6g}")
         if solver.radius is None
         else assume("D(x*|x0) is at most radius", f"{radius:.6g}")
     )

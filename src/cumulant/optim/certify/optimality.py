@@ -164,7 +164,7 @@ def _dual(smooth: Any, penalty: Any, scale_of: Any, x: np.ndarray) -> _Bound | N
     """``F(A x) + R(x) + F*(theta) + R*(-A^T theta)`` at the slopes of ``x``, scaled until they are feasible."""
     if not _has_dual(smooth) or float(smooth.l2) != 0:
         return None
-    slopes = smooth.dual_slopes(smooth.slopes(x))
+    slopes = smooth.dual_slopes(smooth.weight * smooth.enclosed_slopes(x).value)
     conjugate, pulled = smooth.enclosed_dual(slopes)
     feasible = penalty.enclosed_conjugate(-pulled)
     scale = 1.0
@@ -238,7 +238,6 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
         best.theorem,
         (*best.assumptions, *grounds),
         slack=max(float(best.gap.upper) - bound, 0.0),
-        details={"value": float(smooth.value(x)) + float(penalty.enclosed_value(x).value)},
     )
 
 

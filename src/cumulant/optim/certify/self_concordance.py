@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from cumulant.certificates import Certificate, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
@@ -11,8 +12,7 @@ from cumulant.optim.certify.strong_convexity import accuracy
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclose, smallest_eigenvalue
 from cumulant.optim.problems.margin_losses import LogisticLoss
-from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
-from cumulant.precision import float64
+from cumulant.optim.problems.sparse_matrix import row_squares
 
 __all__ = ["certify_self_concordance", "decrement_bound", "self_concordant_gap"]
 
@@ -31,21 +31,18 @@ class _Found(NamedTuple):
 
 
 def _find(problem: Any, x: np.ndarray) -> _Found:
-    A, l2 = host_matrix(problem.A), float(problem.l2)
-    margin, concordance = problem.enclosed_scores(x) * np.asarray(problem.y), float(problem.loss.self_concordance)
-    with float64():
-        computed = np.asarray(problem.loss.curvature(margin.value))
-    with np.errstate(over="ignore"):  # the logarithm of the curvature moves no faster than the margin, times c
-        curvature = enclose(computed, computed * np.expm1(concordance * margin.error) + 32 * UNIT * computed + TINY)
+    A, l2, concordance = problem.host_A, float(problem.l2), float(problem.loss.self_concordance)
+    curvature = problem.enclosed_curvature(problem.enclosed_margins(x))
+    computed = curvature.value
     squares = row_squares(problem.A)
     rows = concordance * float(np.sqrt(squares.max())) * (1 + (A.shape[1] + 8) * UNIT)
     weighted = A.T @ (A * (problem.weight * computed)[:, None])
-    H = np.asarray(weighted.todense() if hasattr(weighted, "todense") else weighted) + l2 * np.eye(x.size)
+    H = np.asarray(weighted.todense() if sparse.issparse(weighted) else weighted) + l2 * np.eye(x.size)
     H = (H + H.T) / 2
     # The error of H is at most a sum of matrices |a_i| |a_i|^T, and so is its norm at most that of their traces.
     size = problem.weight * (curvature.error + (sum(A.shape) + 16) * UNIT * computed) * squares
-    certain = smallest_eigenvalue(H) - float(np.sum(size)) * (1 + 1e-12) - 8 * UNIT * l2 - TINY
     smallest = float(np.linalg.eigvalsh(H)[0])
+    certain = smallest_eigenvalue(H, smallest) - float(np.sum(size)) * (1 + 1e-12) - 8 * UNIT * l2 - TINY
     if not certain > 0:
         return _Found(enclose(np.inf), smallest, certain, rows)
     g = problem.enclosed_gradient(x)

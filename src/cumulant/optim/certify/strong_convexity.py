@@ -29,9 +29,7 @@ def enclosed_gradient(problem: Any, x: Any) -> Enclosure:
 
 def certain_strong_convexity(problem: Any) -> float:
     """``mu`` less what rounding may have added to it."""
-    mu = float(problem.strong_convexity)
-    rounded = float(problem.constant_rounding) if isinstance(problem, RowSums | Quadratic) else 0.0
-    return max(mu - rounded, 0.0)
+    return max(float(problem.strong_convexity) - float(problem.constant_rounding), 0.0)
 
 
 def accuracy(problem: Any, text: str) -> Assumption:

@@ -67,6 +67,9 @@ class Position:
     still: float
 
 
+_NUMBERS = ("steps", "seconds", "scale", "patience", "still")
+
+
 def save(checkpoint: Checkpoint, position: Position, identity: Mapping[str, str]) -> None:
     """Write the position of the run that `identity` describes."""
     arrays: dict[str, Any] = {}
@@ -82,11 +85,7 @@ def save(checkpoint: Checkpoint, position: Position, identity: Mapping[str, str]
         "identity": dict(identity),
         "generators": generators,
         "counts": {"state": len(position.state), "best": len(position.best)},
-        "steps": position.steps,
-        "seconds": position.seconds,
-        "scale": position.scale,
-        "patience": position.patience,
-        "still": position.still,
+        **{name: getattr(position, name) for name in _NUMBERS},
     }
     files.save(checkpoint.file, _KIND, arrays, settings)
 
@@ -107,26 +106,14 @@ def load(checkpoint: Checkpoint, identity: Mapping[str, str]) -> Position | None
                 f"{path} is the checkpoint of a run with another {what}: delete it, choose another path, or run "
                 f"what it was made for ({what} {theirs.get(what)} there, {mine} here)"
             )
-    groups: dict[str, list] = {}
-    for group, count in saved.settings["counts"].items():
-        groups[group] = [
-            _generator(saved.settings["generators"][name])
-            if name in saved.settings["generators"]
-            else saved.arrays[name]
-            for name in (f"{group}/{i}" for i in range(count))
-        ]
-    return Position(
-        state=groups["state"],
-        best=groups["best"],
-        trace={
-            name.removeprefix("trace/"): column for name, column in saved.arrays.items() if name.startswith("trace/")
-        },
-        steps=saved.settings["steps"],
-        seconds=saved.settings["seconds"],
-        scale=saved.settings["scale"],
-        patience=saved.settings["patience"],
-        still=saved.settings["still"],
-    )
+    generators, counts = saved.settings["generators"], saved.settings["counts"]
+
+    def leaves(group: str) -> list:
+        names = [f"{group}/{i}" for i in range(counts[group])]
+        return [_generator(generators[name]) if name in generators else saved.arrays[name] for name in names]
+
+    columns = {name.removeprefix("trace/"): array for name, array in saved.arrays.items() if name.startswith("trace/")}
+    return Position(leaves("state"), leaves("best"), columns, **{name: saved.settings[name] for name in _NUMBERS})
 
 
 def _plain(state: Any) -> Any:

@@ -15,10 +15,8 @@ class Display:
     """Shows steps, value and certified distance of a run. `wanted` is None (if it lasts), a flag, or a rich console."""
 
     def __init__(self, wanted: bool | Console | None, title: str, total: int | None):
-        self._console: Console | None = None  # and no bar: most runs are over before there is anything to show
-        if wanted is not False:
-            console = wanted if isinstance(wanted, Console) else Console(stderr=True)
-            self._console = console if console.is_terminal else None
+        self._wanted = wanted
+        self._console: Console | None = None  # made late: most runs are over before there is anything to show
         self._patience = _PATIENCE if wanted is None else 0.0
         self._title, self._total = title, total
         self._bar: Progress | None = None
@@ -36,7 +34,12 @@ class Display:
 
     def update(self, steps: int, seconds: float, value: float, bound: float) -> None:
         """Show where the run is; at most ten times a second."""
-        if self._console is None or seconds < self._patience or seconds - self._shown < 0.1:
+        if self._wanted is False or seconds < self._patience or seconds - self._shown < 0.1:
+            return
+        if self._console is None:
+            self._console = self._wanted if isinstance(self._wanted, Console) else Console(stderr=True)
+        if not self._console.is_terminal:
+            self._wanted = False
             return
         self._shown = seconds
         note = f"value {value:.6g}" + (f", within {bound:.2g}" if math.isfinite(bound) else "")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.problems.base import problem_type, static
-from cumulant.optim.protocol import Problem
+from cumulant.optim.protocol import DerivedProblem
 
 __all__ = ["Flattened", "flatten", "is_tree"]
 
@@ -26,7 +26,7 @@ def is_tree(x: Any) -> bool:
 
 
 @problem_type
-class Flattened(Problem):
+class Flattened(DerivedProblem):
     """``f(tree(x))`` as a function of one vector."""
 
     problem: Any
@@ -52,14 +52,6 @@ class Flattened(Problem):
     def hessian_apply(self, x, v):
         """``hess f v``, as a vector."""
         return _vector(self.problem.hessian_apply(self.tree(x), self.tree(v)))
-
-    smoothness = property(lambda self: self.problem.smoothness)
-    strong_convexity = property(lambda self: self.problem.strong_convexity)
-    convex = property(lambda self: self.problem.convex)
-    constants_are = property(lambda self: self.problem.constants_are)
-    constant_rounding = property(lambda self: self.problem.constant_rounding)
-    differentiable = property(lambda self: self.problem.differentiable)
-    n_terms = property(lambda self: self.problem.n_terms)
 
 
 def flatten(problem: Any, x0: Any) -> tuple[Any, Any, Callable[[Any], Any]]:

@@ -8,14 +8,11 @@ from cumulant.optim.driver.trace import Trace
 
 __all__ = ["Result", "Snapshot", "Status"]
 
-Status = Literal[
-    "converged", "max_steps", "max_work", "time_limit", "stopped", "interrupted", "stationary", "rounding", "diverged"
-]
+Status = Literal["converged", "max_steps", "time_limit", "stopped", "interrupted", "stationary", "rounding", "diverged"]
 
 _WORDS = {
     "converged": "converged",
     "max_steps": "stopped at max_steps",
-    "max_work": "replayed",
     "time_limit": "stopped by the clock",
     "stopped": "stopped by the callback",
     "interrupted": "interrupted",
@@ -42,18 +39,18 @@ class Result:
     status : str
         ``"converged"`` (the certified relative bound is at most `tol`), ``"stationary"`` (the gradient, or what the
         solver measures in its place, is zero within rounding, and no certificate can be given), ``"rounding"`` (no
-        further step brings the certified bound down to `tol`), ``"max_steps"``, ``"max_work"``, ``"time_limit"``,
+        further step brings the certified bound down to `tol`), ``"max_steps"``, ``"time_limit"``,
         ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
     message : str
         Why a run ended as ``"stationary"`` or ``"rounding"``; else empty.
     refusal : str
         Why there is no certificate; empty when there is one.
     work : int
-        The number of steps taken. ``run(..., max_work=result.work)`` takes exactly these again.
+        The number of steps taken. ``run(..., max_steps=result.work, tol=None)`` takes exactly these again.
     seconds : float
         Wall-clock time, over all processes of a run that was resumed.
     scale : float
-        What `tol` is relative to: ``max(|f(x)|, scale)``, where `run` takes ``|f(x0)|`` unless told otherwise.
+        What `tol` is relative to: ``max(|f(x)|, |f(x0)|)``, unless `run` was told otherwise.
     state : Any
         The solver's state at `x`: dual variables, for instance.
     subject : Subject

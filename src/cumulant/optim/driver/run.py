@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -14,18 +15,20 @@ from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.driver import checkpoints
 from cumulant.optim.driver.checkpoints import Checkpoint, Position
+from cumulant.optim.driver.compiled_engine import CompiledEngine
 from cumulant.optim.driver.display import Display
-from cumulant.optim.driver.engines import engine_for
 from cumulant.optim.driver.fingerprint import fingerprint
 from cumulant.optim.driver.flattening import flatten
+from cumulant.optim.driver.host_engine import HostEngine
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.optim.driver.result import Result, Snapshot, Status
 from cumulant.optim.driver.trace import Recorder, Trace
 from cumulant.optim.driver.window import Window, is_still
 from cumulant.optim.problems.base import widen
+from cumulant.optim.protocol import Problem, Solver
 from cumulant.precision import any_tracer
 
-__all__ = ["run"]
+__all__ = ["engine_for", "run"]
 
 _CALL = 0.1  # seconds one compiled call should last: short enough for Ctrl-C, the clock and the progress bar
 _DEFAULT_STEPS = 1000
@@ -38,16 +41,13 @@ def run(
     x0: Any,
     *,
     max_steps: int | None = None,
-    tol: float | None = 1e-6,
+    tol: float | tuple[float, float] | None = 1e-6,
     callback: Callable[[Snapshot], Any] | None = None,
     progress: bool | Console | None = None,
     time_limit: float | None = None,
     checkpoint: str | PathLike | Checkpoint | None = None,
     rng: Any = None,
     every: int | None = None,
-    max_work: int | None = None,
-    scale: float | None = None,
-    limits: Mapping[str, float] | None = None,
 ) -> Result:
     """Run a solver on a problem until it is certified to be close enough, or until a budget is spent.
 
@@ -62,17 +62,20 @@ def run(
         pytree: ``problem.value`` takes such a tree, `result.x` is one, and solvers see one vector of all its leaves
         (a list is an array).
     max_steps : int, optional
-        1000 unless `time_limit` or `max_work` says when to end.
-    tol : float or None
-        The run has converged when the certified bound is at most ``tol * max(|f(x)|, scale)``: a *relative*
-        distance to the optimum, unchanged when the objective is multiplied by a constant. The bound that the solver
+        1000 unless `time_limit` says when to end. With ``tol=None``, `Result.work` of a run that the clock, Ctrl-C or a
+        callback ended gives its answer again.
+    tol : float, pair of floats or None
+        The run has converged when the certified bound is at most ``tol * max(|f(x)|, |f(x0)|)``: a *relative*
+        distance to the optimum, unchanged when the objective is multiplied by a constant. A pair ``(tol, scale)`` has
+        another number in place of ``|f(x0)|``; 0 never converges where the optimum is 0. The bound that the solver
         measures is looked at every `every` steps; only when it is small enough is the certificate computed, in
         float64 from the data, and it decides. Where no further step makes progress (the gradient is zero within
         rounding, a line search finds no step, the solver says that it is stuck, or only the slack of the certificate
         is above `tol`), the run ends as ``"rounding"``, or as ``"stationary"`` where there is no certificate. None:
         the run takes all its steps.
     callback : callable, optional
-        Called with a `Snapshot` at each record. Returning True ends the run.
+        Called with a `Snapshot` at each record. Returning True ends the run as ``"stopped"``, and ``"max_steps"`` as
+        that: a budget on something that the solver measures.
     progress : bool or rich console, optional
         A bar on the terminal. By default it appears once a run has lasted a second; never where there is no terminal.
     time_limit : float, optional
@@ -88,16 +91,6 @@ def run(
         Steps between two records of the trace. By default what the solver suggests, else 1, for the first 1024 records,
         and then twice as many each time that the number of steps has doubled: long runs of cheap steps are not slowed
         down by their records. What is computed does not depend on it, but when it is looked at does.
-    max_work : int, optional
-        Take exactly this many steps, whatever `tol` says: `Result.work` of a run that the clock, Ctrl-C or a callback
-        ended gives its answer again.
-    scale : float, optional
-        What `tol` is relative to besides ``|f(x)|``; by default ``|f(x0)|``. With 0 the tolerance is relative to the
-        value alone, which never converges where the optimum is 0.
-    limits : mapping of str to float, optional
-        Budgets on what the solver measures, such as ``{"gradients": 1e6}``: the run ends as ``"max_steps"`` at the
-        first record where one is reached.
-
     Returns
     -------
     Result
@@ -114,30 +107,40 @@ def run(
     >>> result.certificate.verify(result.subject).bound <= 1e-10 * result.scale
     True
     """
-    budget, ending = _budget(max_steps, max_work, time_limit)
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit}")
+    if max_steps is None and time_limit is None:
+        max_steps = _DEFAULT_STEPS
+    budget = None if max_steps is None else _whole("max_steps", max_steps, least=0)
     name = f"{type(solver).__name__} on {type(problem).__name__}"
     problem, x0, restore = flatten(problem, x0)
     engine = engine_for(solver, problem, x0)
     x0 = _starting_point(x0)
     if problem.shape is not None and x0.shape != problem.shape:
         raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
-    grows = _GROWS if every is None else 0
-    every = _positive_int("every", every if every is not None else solver.every or 1)
-    if tol is not None and not (math.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be a finite number, not negative, or None; got {tol}")
-    if scale is not None and not (math.isfinite(scale) and scale >= 0):
-        raise ValueError(f"scale must be a finite number, not negative, or None; got {scale}")
-    if isinstance(checkpoint, str | PathLike):
-        checkpoint = Checkpoint(checkpoint)
-    tol = None if max_work is not None else tol
-    limits = {} if limits is None or max_work is not None else dict(limits)
+    tol, scale = tol if isinstance(tol, tuple) else (tol, None)
+    for what, number in (("tol", tol), ("the scale of tol", scale)):
+        if number is not None and not (math.isfinite(number) and number >= 0):
+            raise ValueError(f"{what} must be a finite number, not negative, or None; got {number}")
     loop = _Loop(
-        engine, name, x0, restore, rng, (every, grows), tol, budget, time_limit, callback, checkpoint, scale, limits
+        engine=engine,
+        name=name,
+        x0=x0,
+        restore=restore,
+        rng=rng,
+        every=_whole("every", every if every is not None else solver.every or 1),
+        grows=_GROWS if every is None else 0,
+        tol=tol,
+        given_scale=scale,
+        budget=budget,
+        time_limit=time_limit,
+        callback=callback,
+        checkpoint=Checkpoint(checkpoint) if isinstance(checkpoint, str | PathLike) else checkpoint,
     )
     with Interruption() as interruption, Display(progress, loop.name, budget) as display:
         try:
             loop.start()
-            status = loop.go(interruption, display) or ending
+            status = loop.go(interruption, display) or "max_steps"
         except KeyboardInterrupt:
             if not loop.started:
                 raise
@@ -147,37 +150,47 @@ def run(
         return loop.result(status)
 
 
+@dataclass
 class _Loop:
-    """The position of a run and the settings it goes by."""
+    """The settings of a run and its position."""
 
-    def __init__(
-        self, engine, name, x0, restore, rng, records, tol, budget, time_limit, callback, checkpoint, scale, limits
-    ):
-        self.engine, self.solver, self.problem, self.name = engine, engine.solver, engine.problem, name
-        self.restore = restore  # the vector that solvers see as what `x0` was
-        self.x0, self.rng, self.tol, self.limits = x0, rng, tol, limits
-        self.every, self.grows = records
-        self.budget, self.time_limit, self.callback, self.checkpoint = budget, time_limit, callback, checkpoint
-        self.identity = {} if checkpoint is None else self._identity(self.problem)
-        self.recorder = Recorder()
-        self.latest = (0, 0.0, math.inf)  # steps, value and bound of the last record
-        self.measures: dict[str, float] = {}  # all of that record
-        self.before_call: Any = None  # what to go back to if a call is torn
-        self.steps = 0
-        self.given_scale, self.scale = scale, 0.0
-        self.patience = 1.0  # the factor by which the measured bound must undercut `tol` before it is certified again
-        self.still = -1.0  # the residual at which the gradient may be zero within rounding
-        self.message = ""
-        self.certificate: Certificate | None = None
-        self.started = self.healthy = False
-        self.call_steps = 1.0
-        self.clock = time.perf_counter()
-        self.began = self.clock  # when this process began; `clock` is moved back by what earlier ones took
+    engine: CompiledEngine | HostEngine
+    name: str
+    x0: Any
+    restore: Callable[[Any], Any]  # the vector that solvers see as what `x0` was
+    rng: Any
+    every: int
+    grows: int
+    tol: float | None
+    given_scale: float | None
+    budget: int | None
+    time_limit: float | None
+    callback: Callable[[Snapshot], Any] | None
+    checkpoint: Checkpoint | None
+
+    recorder: Recorder = field(default_factory=Recorder)
+    latest: tuple[int, float, float] = (0, 0.0, math.inf)  # steps, value and bound of the last record
+    measures: dict[str, float] = field(default_factory=dict)  # all of that record
+    before_call: Any = None  # what to go back to if a call is torn
+    steps: int = 0
+    scale: float = 0.0
+    patience: float = 1.0  # the factor by which the measured bound must undercut `tol` before it is certified again
+    still: float = -1.0  # the residual at which the gradient may be zero within rounding
+    message: str = ""
+    certificate: Certificate | None = None
+    started: bool = False
+    healthy: bool = False
+
+    def __post_init__(self):
+        self.solver, self.problem = self.engine.solver, self.engine.problem
+        self.identity = {} if self.checkpoint is None else self._identity()
+        self.call_steps = float(self.solver.every or 1)
+        self.clock = self.began = time.perf_counter()  # when this process began; `clock` counts earlier ones too
         self.saved_at = self.clock
 
-    def _identity(self, problem: Any) -> dict[str, str]:
+    def _identity(self) -> dict[str, str]:
         seed = str(int(self.rng)) if isinstance(self.rng, int | np.integer) else "left open"
-        parts = {"solver": self.solver, "problem": problem, "starting point": self.x0}
+        parts = {"solver": self.solver, "problem": self.problem, "starting point": self.x0}
         digests = {name: fingerprint(part) for name, part in parts.items()}
         return digests | {
             "seed": seed,
@@ -211,10 +224,6 @@ class _Loop:
                     f"the checkpoint is at step {self.steps} already, beyond the {self.budget} asked for: "
                     "ask for more steps, delete it or choose another path"
                 )
-        missing = [name for name in self.limits if name not in self.measures]
-        if missing:
-            known = ", ".join(sorted(self.measures))
-            raise ValueError(f"limits must name what {type(self.solver).__name__} measures ({known}); got {missing}")
         if self.tol is not None:
             self.still = self._gradient_rounding() if position is None else position.still
         self.started = self.healthy = True
@@ -243,8 +252,8 @@ class _Loop:
                 return "diverged"
             if len(out.rows["steps"]):
                 display.update(self.steps, self.seconds, *self.latest[1:])
-                if self.callback is not None and self._called_back():
-                    return "stopped"
+                if status := self._called_back():
+                    return status
                 if status := self._ended(out.reached, out.still):
                     return status
             if self.checkpoint is not None and time.perf_counter() - self.saved_at >= self.checkpoint.seconds:
@@ -266,14 +275,14 @@ class _Loop:
         size = int(self.call_steps)
         if self.budget is not None:
             size = min(size, self.budget - self.steps)
-        if self.callback is not None or self.limits:  # which want to see each record
+        if self.callback is not None:  # which wants to see each record
             size = min(size, window.to_next_record(self.steps))
         return max(size, 1)
 
     def _pace(self, done: int, seconds: float) -> None:
         """Steps for the next call, so that it lasts about `_CALL`. The answer does not depend on it."""
         ratio = min(_CALL, max(self._time_left(), 0.0)) / max(seconds, 1e-9)
-        self.call_steps = min(max(done, 1) * min(max(ratio, 0.5), 8.0), 2.0**23)
+        self.call_steps = min(max(done, 1) * min(max(ratio, 0.5), 32.0), 2.0**23)
 
     def _keep(self, rows: dict[str, np.ndarray], before: float, done: int) -> None:
         share = (rows["steps"] - self.steps) / max(done, 1)
@@ -291,11 +300,15 @@ class _Loop:
             self.engine.state, self.engine.best = (None if self.engine.consumes else state), best
             self.recorder.forget_after(self.steps)
 
-    def _called_back(self) -> bool:
-        assert self.callback is not None
+    def _called_back(self) -> Status | None:
+        if self.callback is None:
+            return None
         x = self.engine.solution(self.engine.state)
         snapshot = Snapshot(self.steps, self.seconds, self.latest[1], self.latest[2], self.restore(x), self.measures)
-        return self.callback(snapshot) is True
+        answer = self.callback(snapshot)
+        return (
+            "stopped" if answer is True else "max_steps" if isinstance(answer, str) and answer == "max_steps" else None
+        )
 
     # Stopping ---------------------------------------------------------------------------------------------------------
 
@@ -312,10 +325,7 @@ class _Loop:
         """What the last record means for the run; None where it continues."""
         if still and (status := self._at_an_end()):
             return status
-        if reached and (status := self._confirmed()):
-            return status
-        over = any(self.measures[name] >= limit for name, limit in self.limits.items())
-        return "max_steps" if over else None
+        return self._confirmed() if reached else None
 
     def _enough(self) -> float:
         assert self.tol is not None
@@ -445,22 +455,28 @@ class _Loop:
             return None, str(refusal)
 
 
-def _budget(max_steps: int | None, max_work: int | None, time_limit: float | None) -> tuple[int | None, Status]:
-    """How many steps at most, and what to call it when they are spent."""
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit}")
-    if max_work is not None:
-        if max_steps is not None:
-            raise ValueError("max_work takes exactly that many steps: leave max_steps out")
-        return _positive_int("max_work", max_work, zero=True), "max_work"
-    if max_steps is not None:
-        return _positive_int("max_steps", max_steps, zero=True), "max_steps"
-    return (_DEFAULT_STEPS if time_limit is None else None), "max_steps"
+def engine_for(solver: Any, problem: Any, x0: Any) -> CompiledEngine | HostEngine:
+    """The engine a solver asks for by its `backend`: many steps in one compiled call, or one at a time on the host.
+
+    An engine holds the state of the run and the best recorded state; `advance` takes some steps and returns the rows it
+    recorded on the way. What is computed does not depend on how the steps are cut into calls.
+    """
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver must be an optim.Solver, such as optim.LBFGS(); got {type(solver).__name__}")
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"problem must be an optim.Problem, which declares its constants; got {type(problem).__name__}: inherit "
+            "from optim.Problem"
+        )
+    engines = {"jax": CompiledEngine, "host": HostEngine}
+    if solver.backend not in engines:
+        raise TypeError(f"solver.backend of {type(solver).__name__} must be 'jax' or 'host'; got {solver.backend!r}")
+    return engines[solver.backend](solver, problem, x0)
 
 
-def _positive_int(name: str, value: Any, zero: bool = False) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (0 if zero else 1):
-        raise ValueError(f"{name} must be a whole number, at least {0 if zero else 1}; got {value!r}")
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
     return int(value)
 
 

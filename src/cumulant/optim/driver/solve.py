@@ -123,10 +123,6 @@ class _Known(Problem):
         """Both."""
         return self.problem.value_and_gradient(x)
 
-    def gradient(self, x):
-        """``grad f(x)``."""
-        return self.problem.gradient(x)
-
     def hessian_apply(self, x, v):
         """``hess f(x) v``."""
         return self.problem.hessian_apply(x, v)

@@ -71,7 +71,7 @@ def measure(solver: Any, problem: Any, state: Any) -> dict[str, jax.Array]:
 
 def typed(state: Any) -> Any:
     """The state on strongly typed arrays, so that a step returns the types it was given."""
-    return jax.tree.map(lambda leaf: jnp.array(leaf, dtype=jnp.asarray(leaf).dtype), state)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.result_type(leaf)), state)
 
 
 def one_step(solver: Any, problem: Any, state: Any) -> Any:

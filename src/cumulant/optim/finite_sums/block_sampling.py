@@ -11,25 +11,23 @@ blocks not yet visited. Draws and updates cost O(log n).
 Reference: Le Priol 2021, thesis chapter 3, sections 3.5 and 3.6.3; Csiba, Qu and Richtárik 2015 for the residuals.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cumulant.optim.finite_sums.sum_tree_kernels import (
+    draw,
     max_tree_argmax,
     max_tree_build,
-    max_tree_update,
+    remember,
     tree_build,
-    tree_draw,
     tree_total,
-    tree_update,
 )
 from cumulant.randomness import seed
-from cumulant.randomness_kernels import uniform_pair
 
 __all__ = [
+    "SAMPLINGS",
     "BlockSampler",
     "GapImportanceSampler",
     "GapSampler",
@@ -40,7 +38,16 @@ __all__ = [
     "UniformSampler",
 ]
 
-INITIAL_ESTIMATE = 100.0  # far above the gap of any block at a sensible start
+SAMPLINGS = (
+    "uniform",
+    "importance",
+    "gap",
+    "gap-importance",
+    "max",
+    "residual",
+)  # in the order of the kernels' schemes
+_WEIGHTED = ("importance", "gap-importance", "residual")
+_INITIAL_ESTIMATE = 100.0  # far above the gap of any block at a sensible start
 _NEGLIGIBLE = 1e-8  # a gap is a difference of larger numbers, and may come out this far below zero
 
 
@@ -77,13 +84,22 @@ class SamplerState:
         return self.tree[capacity : capacity + self.n]
 
 
-class BlockSampler(ABC):
-    """What all samplers share: `init`, `draw`, `update`, `probabilities`.
+@dataclass(frozen=True, eq=False)
+class BlockSampler:
+    """One of six ways to draw blocks, as `UniformSampler` and the functions after it make them.
 
-    A share `nonuniformity` of the draws is by weight, the rest uniform, so that no block is forgotten (Le Priol 2021,
-    section 3.5).
+    Parameters
+    ----------
+    sampling : str
+        One of `SAMPLINGS`.
+    weights : array, optional
+        One positive number for each block, for those that use it.
+    nonuniformity : float
+        The share of the draws that is by weight; the rest is uniform, so that no block is forgotten.
 
-    >>> sampler = GapSampler(nonuniformity=0.5)
+    Examples
+    --------
+    >>> sampler = BlockSampler("gap", nonuniformity=0.5)
     >>> state = sampler.init(2, rng=0)
     >>> for i, gap in ((0, 3.0), (1, 1.0)):
     ...     state = sampler.update(state, i, gap)
@@ -91,29 +107,51 @@ class BlockSampler(ABC):
     array([0.625, 0.375])
     """
 
-    nonuniformity: float
+    sampling: str
+    weights: Any = None
+    nonuniformity: float = 0.8
 
-    @abstractmethod
-    def _initial_weights(self, n: int) -> np.ndarray:
-        """The weights before any block has been visited."""
+    def __post_init__(self):
+        if self.sampling not in SAMPLINGS:
+            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
+        if not 0 <= self.nonuniformity <= 1:
+            raise ValueError(f"nonuniformity, the share of weighted draws, must be in [0, 1]; got {self.nonuniformity}")
+        object.__setattr__(self, "weights", _positive(self.weights) if self.sampling in _WEIGHTED else None)
 
-    @abstractmethod
-    def _record(self, state: SamplerState, i: int, value: float) -> None:
-        """Change the weight of block i after a visit."""
+    @property
+    def scheme(self) -> int:
+        """The number by which kernels know it."""
+        return SAMPLINGS.index(self.sampling)
+
+    def tree(self, values: np.ndarray) -> np.ndarray:
+        """The tree for blocks with these gaps or residuals."""
+        if self.sampling == "max":
+            return max_tree_build(values)
+        drawn_by = {
+            "uniform": np.ones(len(values)),
+            "importance": self.weights,
+            "gap": values,
+            "gap-importance": values * self._weights,
+            "residual": values * np.sqrt(self._weights),
+        }
+        return tree_build(drawn_by[self.sampling])
+
+    @property
+    def _weights(self) -> Any:
+        return 1.0 if self.weights is None else self.weights
 
     def init(self, n: int, rng: Any = None) -> SamplerState:
         """The state before the first draw, for `n` blocks; `rng` is an int, a `numpy.random.Generator` or None."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n, the number of blocks, must be a positive integer; got {n!r}")
-        return SamplerState(int(n), self._tree(self._initial_weights(int(n))), seed(rng))
+        if self.weights is not None and self.weights.size != n:
+            raise ValueError(f"n, the number of blocks, must be {self.weights.size}, as many as weights; got {n}")
+        return SamplerState(int(n), self.tree(np.full(n, _INITIAL_ESTIMATE)), seed(rng))
 
     def draw(self, state: SamplerState) -> int:
         """The next block."""
         k, state.draws = state.draws, state.draws + 1
-        coin, u = uniform_pair(state.seed, 0, k >> 32, k & 0xFFFFFFFF)
-        if coin < self.nonuniformity:
-            return self._weighted(state, u)
-        return min(int(u * state.n), state.n - 1)
+        return int(draw(self.scheme, self.nonuniformity, state.tree, state.n, state.seed, 0, k >> 32, k & 0xFFFFFFFF))
 
     def update(self, state: SamplerState, i: int, gap_or_residual: float) -> SamplerState:
         """Record what was seen at block `i`, before its update: its duality gap, or the norm of its residual."""
@@ -121,26 +159,21 @@ class BlockSampler(ABC):
             raise ValueError(f"i, the block, must be between 0 and {state.n - 1}; got {i}")
         if not (np.isfinite(gap_or_residual) and gap_or_residual >= -_NEGLIGIBLE):
             raise ValueError(f"a gap or a residual norm must be finite and not negative; got {gap_or_residual}")
-        self._record(state, i, max(float(gap_or_residual), 0.0))
+        weight = 1.0 if self.weights is None else float(self.weights[i])
+        remember(self.scheme, state.tree, i, max(float(gap_or_residual), 0.0), weight)
         return state
 
     def probabilities(self, state: SamplerState) -> np.ndarray:
         """The probability of each block at the next draw, shape (n,)."""
-        return (1 - self.nonuniformity) / state.n + self.nonuniformity * self._weighted_probabilities(state)
-
-    def _tree(self, weights: np.ndarray) -> np.ndarray:
-        return tree_build(weights)
-
-    def _weighted(self, state: SamplerState, u: float) -> int:
-        return int(tree_draw(state.tree, u, state.n))
-
-    def _weighted_probabilities(self, state: SamplerState) -> np.ndarray:
-        total = tree_total(state.tree)
-        return state.weights / total if total > 0 else np.full(state.n, 1 / state.n)
+        if self.sampling == "max":
+            weighted = np.arange(state.n) == max_tree_argmax(state.tree)
+        else:
+            total = tree_total(state.tree)
+            weighted = state.weights / total if total > 0 else np.full(state.n, 1 / state.n)
+        return (1 - self.nonuniformity) / state.n + self.nonuniformity * weighted
 
 
-@dataclass(frozen=True)
-class UniformSampler(BlockSampler):
+def UniformSampler() -> BlockSampler:
     """Every block with probability ``1/n`` (the rate is `rates.sdca_uniform`).
 
     Shalev-Shwartz and Zhang (2013).
@@ -149,57 +182,28 @@ class UniformSampler(BlockSampler):
     >>> sampler.probabilities(sampler.init(4, rng=0))
     array([0.25, 0.25, 0.25, 0.25])
     """
-
-    nonuniformity = 0.0
-
-    def _initial_weights(self, n):
-        return np.ones(n)
-
-    def _record(self, state, i, value):
-        pass
+    return BlockSampler("uniform", nonuniformity=0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class ImportanceSampler(BlockSampler):
+def ImportanceSampler(weights: Any, nonuniformity: float = 0.8) -> BlockSampler:
     """Fixed weights: ``q_i = weights[i]``.
 
     With the block condition numbers ``c_i`` as weights and `nonuniformity` one, this is the scheme of
-    `rates.sdca_importance`.
+    `rates.sdca_importance`. Zhao and Zhang (2015).
 
-    Zhao and Zhang (2015).
-
-    Examples
-    --------
     >>> sampler = ImportanceSampler([1.0, 3.0], nonuniformity=1.0)
     >>> sampler.probabilities(sampler.init(2, rng=0))
     array([0.25, 0.75])
     """
-
-    weights: Any
-    nonuniformity: float = 0.8
-
-    def __post_init__(self):
-        _check_nonuniformity(self.nonuniformity)
-        object.__setattr__(self, "weights", _positive_weights(self.weights))
-
-    def _initial_weights(self, n):
-        return _sized(self.weights, n)
-
-    def _record(self, state, i, value):
-        pass
+    return BlockSampler("importance", weights, nonuniformity)
 
 
-@dataclass(frozen=True)
-class GapSampler(BlockSampler):
+def GapSampler(nonuniformity: float = 0.8) -> BlockSampler:
     """Blocks by their duality gaps: ``q_i = g_i``, as of the last visit.
 
     With exact gaps and `nonuniformity` one this is the scheme of `rates.sdca_gap`; with stale gaps nothing is
-    guaranteed, and the uniform part keeps every gap from growing too old.
+    guaranteed, and the uniform part keeps every gap from growing too old. Le Priol (2021, sections 3.5 and 3.6.3).
 
-    Le Priol (2021, sections 3.5 and 3.6.3).
-
-    Examples
-    --------
     >>> sampler = GapSampler(nonuniformity=0.8)
     >>> state = sampler.init(4, rng=0)
     >>> for i, gap in enumerate([3.0, 1.0, 0.5, 0.5]):
@@ -207,25 +211,13 @@ class GapSampler(BlockSampler):
     >>> sampler.probabilities(state).round(6)
     array([0.53, 0.21, 0.13, 0.13])
     """
-
-    nonuniformity: float = 0.8
-
-    def __post_init__(self):
-        _check_nonuniformity(self.nonuniformity)
-
-    def _initial_weights(self, n):
-        return np.full(n, INITIAL_ESTIMATE)
-
-    def _record(self, state, i, value):
-        tree_update(state.tree, i, value)
+    return BlockSampler("gap", None, nonuniformity)
 
 
-@dataclass(frozen=True, eq=False)
-class GapImportanceSampler(BlockSampler):
+def GapImportanceSampler(weights: Any, nonuniformity: float = 0.8) -> BlockSampler:
     """Gaps times fixed weights: ``q_i = g_i weights[i]``.
 
     With ``c_i`` as weights, exact gaps and `nonuniformity` one, this is the scheme of `rates.sdca_lipschitz_gap`.
-
     Le Priol (2021, sections 3.5 and 3.6.3).
 
     >>> sampler = GapImportanceSampler([1.0, 3.0], nonuniformity=1.0)
@@ -233,102 +225,43 @@ class GapImportanceSampler(BlockSampler):
     >>> sampler.probabilities(state)
     array([0.5, 0.5])
     """
-
-    weights: Any
-    nonuniformity: float = 0.8
-
-    def __post_init__(self):
-        _check_nonuniformity(self.nonuniformity)
-        object.__setattr__(self, "weights", _positive_weights(self.weights))
-
-    def _initial_weights(self, n):
-        return INITIAL_ESTIMATE * _sized(self.weights, n)
-
-    def _record(self, state, i, value):
-        tree_update(state.tree, i, value * self.weights[i])
+    return BlockSampler("gap-importance", weights, nonuniformity)
 
 
-@dataclass(frozen=True)
-class MaxGapSampler(BlockSampler):
+def MaxGapSampler(nonuniformity: float = 0.8) -> BlockSampler:
     """The block of largest gap as of the last visit, the first of several; uniform otherwise.
 
     Fast at first. A block whose gap has grown since its last visit is seen again only by chance, so late progress is
-    slow and the mean of the recorded gaps far too optimistic.
-
-    Le Priol (2021, sections 3.5 and 3.6.3).
+    slow and the mean of the recorded gaps far too optimistic. Le Priol (2021, sections 3.5 and 3.6.3).
 
     >>> sampler = MaxGapSampler(nonuniformity=0.5)
     >>> sampler.probabilities(sampler.update(sampler.init(4, rng=0), 0, 1.0))
     array([0.125, 0.625, 0.125, 0.125])
     """
-
-    nonuniformity: float = 0.8
-
-    def __post_init__(self):
-        _check_nonuniformity(self.nonuniformity)
-
-    def _initial_weights(self, n):
-        return np.full(n, INITIAL_ESTIMATE)
-
-    def _tree(self, weights):
-        return max_tree_build(weights)
-
-    def _weighted(self, state, u):
-        return int(max_tree_argmax(state.tree))
-
-    def _weighted_probabilities(self, state):
-        return (np.arange(state.n) == max_tree_argmax(state.tree)).astype(np.float64)
-
-    def _record(self, state, i, value):
-        max_tree_update(state.tree, i, value)
+    return BlockSampler("max", None, nonuniformity)
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualSampler(BlockSampler):
+def ResidualSampler(conditions: Any, nonuniformity: float = 0.8) -> BlockSampler:
     """AdaSDCA: ``q_i = d_i sqrt(c_i)``, ``d_i = |beta_i - alpha_i|`` (the norm, not its square) as of the last visit.
 
     ``beta_i`` is the image of block i by the fixed-point map, ``c_i`` its condition number. With exact residuals,
-    quadratic losses and `nonuniformity` one, this is the scheme of `rates.sdca_adaptive`.
-
-    Csiba, Qu and Richtárik (2015).
+    quadratic losses and `nonuniformity` one, this is the scheme of `rates.sdca_adaptive`. Csiba, Qu and Richtárik
+    (2015).
 
     >>> sampler = ResidualSampler([1.0, 9.0], nonuniformity=1.0)
     >>> sampler.probabilities(sampler.init(2, rng=0))
     array([0.25, 0.75])
     """
-
-    conditions: Any
-    nonuniformity: float = 0.8
-
-    def __post_init__(self):
-        _check_nonuniformity(self.nonuniformity)
-        object.__setattr__(self, "conditions", _positive_weights(self.conditions, "conditions"))
-
-    def _initial_weights(self, n):
-        return INITIAL_ESTIMATE * np.sqrt(_sized(self.conditions, n))
-
-    def _record(self, state, i, value):
-        tree_update(state.tree, i, value * np.sqrt(self.conditions[i]))
+    return BlockSampler("residual", conditions, nonuniformity)
 
 
-def _check_nonuniformity(nonuniformity: float) -> None:
-    if not 0 <= nonuniformity <= 1:
-        raise ValueError(f"nonuniformity, the share of weighted draws, must be in [0, 1]; got {nonuniformity}")
-
-
-def _positive_weights(weights: Any, name: str = "weights") -> np.ndarray:
+def _positive(weights: Any) -> np.ndarray:
     """A read-only copy; a block of weight zero might never be visited, and nothing could then be said of the answer."""
     weights = np.array(weights, dtype=np.float64)
     if weights.ndim != 1 or weights.size == 0:
-        raise ValueError(f"{name} must be a non-empty vector, one number per block; got shape {weights.shape}")
+        raise ValueError(f"weights must be a non-empty vector, one number per block; got shape {weights.shape}")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if wrong.size:
-        raise ValueError(f"{name} must be positive and finite; got {weights[wrong[0]]} at index {wrong[0]}")
+        raise ValueError(f"weights must be positive and finite; got {weights[wrong[0]]} at index {wrong[0]}")
     weights.flags.writeable = False
-    return weights
-
-
-def _sized(weights: np.ndarray, n: int) -> np.ndarray:
-    if weights.size != n:
-        raise ValueError(f"n, the number of blocks, must be {weights.size}, the number of weights given; got {n}")
     return weights

@@ -7,29 +7,19 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.certify.optimality import certify_optimality
-from cumulant.optim.finite_sums.block_sampling import (
-    BlockSampler,
-    GapImportanceSampler,
-    GapSampler,
-    ImportanceSampler,
-    MaxGapSampler,
-    ResidualSampler,
-    UniformSampler,
-)
+from cumulant.optim.finite_sums.block_sampling import SAMPLINGS, BlockSampler
 from cumulant.optim.finite_sums.dual_coordinate_kernels import all_gaps, ascend, coins
 from cumulant.optim.finite_sums.dual_coordinate_program import ascend_program, gaps_program, start_program
 from cumulant.optim.finite_sums.dual_problem import certify_duality, dual_of, dual_value, primal_point
 from cumulant.optim.finite_sums.finite_sum import rows_of
 from cumulant.optim.finite_sums.finite_sum_kernels import all_slopes
 from cumulant.optim.finite_sums.stochastic_gradient import positive_or_none
-from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row_squares
 from cumulant.optim.protocol import Solver
 from cumulant.optim.rates import block_conditions
 
 __all__ = ["DualCoordinateAscent", "conditions_of"]
 
-_SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max", "residual")
 _STEPS = ("safe-newton", "bounded", "fixed")
 _EVALUATIONS = 100
 
@@ -126,8 +116,8 @@ class DualCoordinateAscent(Solver):
     backend: ClassVar[str] = "host"
 
     def __post_init__(self):
-        if self.sampling not in _SAMPLINGS:
-            raise ValueError(f"sampling must be one of {', '.join(_SAMPLINGS)}; got {self.sampling!r}")
+        if self.sampling not in SAMPLINGS:
+            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
         if self.step_rule not in _STEPS:
             raise ValueError(f"step_rule must be one of {', '.join(_STEPS)}; got {self.step_rule!r}")
         if not 0 <= self.nonuniformity <= 1:
@@ -140,18 +130,10 @@ class DualCoordinateAscent(Solver):
 
     @property
     def _scheme(self) -> int:
-        return _SAMPLINGS.index(self.sampling)
+        return SAMPLINGS.index(self.sampling)
 
     def _sampler(self, conditions: np.ndarray) -> BlockSampler:
-        share = self.nonuniformity
-        return {
-            "uniform": lambda: UniformSampler(),
-            "importance": lambda: ImportanceSampler(conditions, share),
-            "gap": lambda: GapSampler(share),
-            "gap-importance": lambda: GapImportanceSampler(conditions, share),
-            "max": lambda: MaxGapSampler(share),
-            "residual": lambda: ResidualSampler(conditions, share),
-        }[self.sampling]()
+        return BlockSampler(self.sampling, conditions, self.nonuniformity)
 
     def init(self, problem: Any, x0: Any, rng: Any) -> DualCoordinateState:
         """Slopes a little way into their domain, and the weights that belong to them."""
@@ -221,12 +203,7 @@ class DualCoordinateAscent(Solver):
 
     def _fresh_tree(self, problem, state):
         gaps, residuals = self.gaps(problem, state)
-        if self._scheme < 2:
-            return state.tree
-        if self._scheme == 4:
-            return max_tree_build(gaps)
-        weights = {2: gaps, 3: gaps * state.conditions, 5: residuals * np.sqrt(state.conditions)}[self._scheme]
-        return tree_build(weights)
+        return self._sampler(state.conditions).tree(residuals if self.sampling == "residual" else gaps)
 
     def measure(self, problem: Any, state: DualCoordinateState) -> dict[str, float]:
         """The objective, the duality gap, the dual, and how many slopes of rows were computed."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.optim.finite_sums.finite_sum_kernels import row_slope
-from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember, tree_update
+from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.randomness_kernels import uniform_pair
 
 __all__ = ["all_gaps", "ascend", "coins"]
@@ -153,7 +153,7 @@ def ascend(
     """`updates` updates of one row each; `x` ``(p, K)``, `slopes` ``(n, K)`` and `tree` are changed in place.
 
     `ratio` is ``weight / l2`` and ``x = -ratio sum_i a_i slope_i``. Kind of step: 0 bracketed Newton's method, 1 golden
-    section, 2 the safe share ``1 / c_i``. Scheme: as in `draw`, and 5 by the residual.
+    section, 2 the safe share ``1 / c_i``. Scheme: as in `draw` and `remember`.
     """
     n, outputs = slopes.shape
     scores, slope = np.empty(outputs), np.empty(outputs)
@@ -168,12 +168,10 @@ def ascend(
         old = slopes[i]
         gap = _laws(code, width, scores, targets[i], slope, old, law, log_new, delta)
         if scheme == 5:
-            norm = 0.0
+            gap = 0.0  # the norm of the residual takes its place
             for k in range(outputs):
-                norm += abs(slope[k] - old[k])
-            tree_update(tree, i, norm * math.sqrt(conditions[i]))
-        else:
-            remember(scheme, tree, i, gap, conditions[i])
+                gap += abs(slope[k] - old[k])
+        remember(scheme, tree, i, gap, conditions[i])
         if kind == 2:
             gamma = 1.0 / conditions[i]
         else:

@@ -10,7 +10,7 @@ r*(v(u))`` with ``v(u) = -(weight / l2) sum_i a_i u_i``, and ``w(u) = grad r*(v(
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ from cumulant.optim.problems.enclosures import UNIT, Enclosure, enclose
 from cumulant.optim.problems.margin_problems import MarginLoss
 from cumulant.optim.problems.penalties import ElasticNet
 from cumulant.optim.problems.row_sums import RowSums, squares_are_finite
-from cumulant.optim.problems.sparse_matrix import host_matrix, row_squares
 from cumulant.precision import precise
 
 __all__ = ["DualProblem", "certify_duality", "dual_of", "dual_value", "primal_point"]
@@ -81,10 +80,6 @@ class DualProblem(RowSums):
     reduction: str = static("mean")
     regulariser: Any = static(None)
 
-    quadratic: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    constants_are: ClassVar[str] = "assumed"
-
     def __post_init__(self):
         if self.reduction not in ("mean", "sum"):
             raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
@@ -109,64 +104,39 @@ class DualProblem(RowSums):
         return (self.A.shape[1],) if self.outputs is None else (self.A.shape[1], self.outputs)
 
     @property
-    def smoothness(self) -> float | None:
+    def largest_curvature(self) -> float:
+        """The smoothness of the loss."""
+        return float(self.loss.smoothness)
+
+    @property
+    def smoothness(self) -> Any:
         """``L = sigma_max^2 smoothness(phi) weight + l2``; not known for another regulariser."""
-        if self.regulariser is not None:
-            return None
-        return self.weight * float(self.loss.smoothness) * float(self.singular_values[0]) ** 2 + float(self.l2)
+        return super().smoothness if self.regulariser is None else None
 
     @property
-    def strong_convexity(self) -> float:
-        """``mu = l2``."""
-        return float(self.l2)
-
-    @property
-    def term_smoothness(self) -> np.ndarray:
-        """``smoothness(phi) |a_i|^2`` plus its share of `l2`: the constants of the terms of the sum."""
-        return float(self.loss.smoothness) * row_squares(self.A) + float(self.l2) / (self.weight * self.n_terms)
+    def _on_host(self) -> bool:
+        return False  # the loss is yours, in JAX
 
     def _losses(self, scores):
         return jnp.sum(jax.vmap(self.loss.value)(scores, self.targets))
-
-    def _value(self, x):
-        penalty = jnp.vdot(x, x) / 2 if self.regulariser is None else self.regulariser.value(x)
-        return self.weight * self._losses(self.A @ x) + self.l2 * penalty
-
-    @precise
-    def value(self, x):
-        """``P(w)``."""
-        return self._value(x)
-
-    @precise
-    def gradient(self, x):
-        """``weight A^T phi'(A w) + l2 w``."""
-        return jax.grad(self._value)(x)
-
-    @precise
-    def value_and_gradient(self, x):
-        """``P(w)`` and its gradient, in one pass."""
-        return jax.value_and_grad(self._value)(x)
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess P(w) v``."""
-        return jax.jvp(jax.grad(self._value), (x,), (v,))[1]
-
-    @precise
-    def slopes(self, x):
-        """``weight phi'(A w)``: the gradient in the scores."""
-        return self.weight * jax.grad(self._losses)(self.A @ x)
 
     @precise
     def conjugate(self, theta):
         """``F*(theta) = weight sum phi*(theta_i / weight)`` of the loss ``F`` of the scores."""
         return self.weight * jnp.sum(jax.vmap(self.loss.conjugate)(theta / self.weight, self.targets))
 
+    def enclosed_slopes(self, x: Any) -> Enclosure:
+        """The slopes with an allowance for their rounding."""
+        x = enclose(x)
+        slopes = np.asarray(self.slopes(x.value)) / self.weight
+        moved = self.largest_curvature * np.linalg.norm(self.enclosed_scores(x).error.reshape(len(slopes), -1), axis=1)
+        return enclose(slopes, 64 * UNIT * np.abs(slopes) + moved.reshape(-1, *[1] * (slopes.ndim - 1)))
+
     def enclosed_gradient(self, x: Any) -> Enclosure:
         """The gradient with an allowance for its rounding in float64; the loss is yours, so this is not a theorem."""
         x = enclose(x)
-        gradient, A, size = np.asarray(self.gradient(x.value)), abs(host_matrix(self.A)), np.abs(x.value)
-        largest = self.weight * float(self.loss.smoothness) * float(self.singular_values[0]) ** 2 + float(self.l2)
+        gradient, A, size = np.asarray(self.gradient(x.value)), abs(self.host_A), np.abs(x.value)
+        largest = self.weight * self.largest_curvature * float(self.singular_values[0]) ** 2 + float(self.l2)
         sums = (sum(A.shape) + 64) * UNIT * (A.T @ np.abs(np.asarray(self.slopes(x.value))) + largest * size)
         return enclose(gradient, sums + largest * float(np.linalg.norm(x.error)))
 
@@ -179,14 +149,6 @@ class DualProblem(RowSums):
             (slopes + float(self.loss.smoothness) * scores.error) * scores.error, axis=tuple(range(1, slopes.ndim))
         )
         return self.enclosed_weight() * enclose(each, 64 * UNIT * np.abs(each) + moved).sum()
-
-    def dual_slopes(self, theta: Any) -> np.ndarray:
-        """``theta / weight``: a slope for each row."""
-        return np.asarray(theta, dtype=np.float64) / self.weight
-
-    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
-        """The slopes times `scale`."""
-        return scale * slopes
 
     def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
         """The conjugate of the losses with an allowance for its rounding, and ``weight A^T slopes``."""
@@ -260,12 +222,11 @@ def primal_point(problem: Any, theta: Any) -> np.ndarray:
 
 def _combined(problem: Any, theta: Any) -> np.ndarray:
     """``v = -A^T theta / l2``."""
-    return np.asarray(-(host_matrix(problem.A).T @ np.asarray(theta)) / float(problem.l2))
+    return np.asarray(-(problem.host_A.T @ np.asarray(theta)) / float(problem.l2))
 
 
 def _image(problem: Any, v: np.ndarray) -> np.ndarray:
-    regulariser = getattr(problem, "regulariser", None)
-    return v if regulariser is None else _conjugate_point(regulariser, v)
+    return v if problem.regulariser is None else _conjugate_point(problem.regulariser, v)
 
 
 @precise(static=("regulariser",))
@@ -293,7 +254,7 @@ def dual_value(problem: Any, theta: Any) -> float:
     >>> round(dual_value(problem, problem.slopes(x)), 9), round(float(problem.value(x)), 9)
     (0.178571429, 0.178571429)
     """
-    v, regulariser = _combined(problem, theta), getattr(problem, "regulariser", None)
+    v, regulariser = _combined(problem, theta), problem.regulariser
     conjugate = float(np.vdot(v, v)) / 2 if regulariser is None else float(_conjugate(regulariser, v))
     return -float(problem.conjugate(np.asarray(theta))) - float(problem.l2) * conjugate
 
@@ -316,7 +277,7 @@ def certify_duality(problem: Any, answer: Any) -> Certificate:
     penalised = check(l2 > 0, "the objective has an l2 penalty", f"l2 = {l2:g}")
     loss = wide.enclosed_loss(x)
     conjugate, pulled = wide.enclosed_dual(wide.dual_slopes(theta))
-    penalty, support = _penalties(wide.regulariser if isinstance(wide, DualProblem) else None, l2, x, pulled)
+    penalty, support = _penalties(wide.regulariser, l2, x, pulled)
     gap = loss + penalty + conjugate + support
     feasible = check(np.isfinite(gap.upper), "the slopes are in the domain of the conjugate")
     bound = max(float(gap.value), 0.0)
@@ -334,7 +295,7 @@ def certify_duality(problem: Any, answer: Any) -> Certificate:
             else assume("the conjugates are those of loss and penalty", "the loss is yours"),
         ),
         slack=slack,
-        details={"value": float(wide.value(x)), "|x - x*|": float(np.sqrt(2 * (bound + slack) / l2))},
+        details={"value": float((loss + penalty).value), "|x - x*|": float(np.sqrt(2 * (bound + slack) / l2))},
     )
 
 

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.optim.problems.base import (
-    _UNIT,
     is_concrete,
     not_negative,
     ordered_constants,
@@ -20,6 +19,7 @@ from cumulant.optim.problems.base import (
     static,
     term_number,
 )
+from cumulant.optim.problems.enclosures import UNIT
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
@@ -130,13 +130,10 @@ class FiniteSum(Problem):
         known = self.convex or float(self.curvature) > 0
         return float(self.curvature) + float(self.l2) if known else 0.0
 
-    def _mean(self, x):
-        return jnp.mean(jax.vmap(self.term, in_axes=(None, 0))(x, self.data)) + self.l2 * jnp.vdot(x, x) / 2
-
     @precise
     def value(self, x):
         """``f(x)``."""
-        return self._mean(x)
+        return jnp.mean(jax.vmap(self.term, in_axes=(None, 0))(x, self.data)) + self.l2 * jnp.vdot(x, x) / 2
 
     def term_gradient(self, x: Any, i: Any) -> Any:
         """``grad term(x, data_i) + l2 x``, of which `gradient` is the mean over ``i = 0, ..., n - 1``.
@@ -158,7 +155,7 @@ class FiniteSum(Problem):
         """An allowance for the rounding of the gradient in float64; the terms are yours, so this is not a theorem."""
         scale = 0.0 if self.smoothness is None else self.smoothness
         size = float(np.linalg.norm(self.gradient(x))) + scale * float(np.linalg.norm(x))
-        return (self.n_terms + 64) * _UNIT * size
+        return (self.n_terms + 64) * UNIT * size
 
 
 def _wide(leaf: Any) -> np.ndarray:

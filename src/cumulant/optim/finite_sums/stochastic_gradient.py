@@ -1,6 +1,6 @@
 """Stochastic gradient descent, with its last iterate (`SGD`) or the mean of all of them (`SGA`) as the answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from cumulant.optim.finite_sums.finite_sum import finite_sum, rows_of, term_cons
 from cumulant.optim.finite_sums.finite_sum_kernels import draws
 from cumulant.optim.finite_sums.finite_sum_programs import sgd_program
 from cumulant.optim.finite_sums.stochastic_gradient_kernels import sgd_updates
+from cumulant.optim.gradients import ByRows
 from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseSqrt, InverseTime, as_schedule
 
@@ -45,10 +46,6 @@ class FiniteSumSolver(Solver):
 
     backend: ClassVar[str] = "host"
 
-    def solution(self, problem: Any, state: Any) -> np.ndarray:
-        """The answer."""
-        return state.x
-
     def measure(self, problem: Any, state: Any) -> dict[str, float]:
         """The objective, a bound on its distance to the minimum, and how many gradients of terms were computed."""
         x = self.solution(problem, state)
@@ -72,71 +69,9 @@ class StochasticGradientState(NamedTuple):
     seed: int
 
 
-class _StochasticGradient(FiniteSumSolver):
-    """The steps of both methods."""
-
-    step_size: Any
-    batch: int
-    updates: int | None
-
-    average: ClassVar[bool]
-    burn_in: int = 0  # iterates left out of the mean
-
-    def __post_init__(self):
-        if self.step_size is not None:
-            as_schedule(self.step_size)
-        positive_or_none("batch", self.batch, whole=True)
-        positive_or_none("updates", self.updates, whole=True)
-
-    def init(self, problem: Any, x0: Any, rng: Any) -> StochasticGradientState:
-        """The point `x0`, and nothing averaged yet."""
-        if rows_of(problem) is None:
-            finite_sum(problem)
-        self.sizes(problem, 0, 1)
-        x = np.array(x0, dtype=np.float64)
-        return StochasticGradientState(x, np.zeros_like(x), 0, 0, 0, randomness.seed(rng))
-
-    def _default(self, problem: Any, largest: float) -> Any:
-        raise NotImplementedError
-
-    def sizes(self, problem: Any, first: int, count: int) -> np.ndarray:
-        """The sizes of `count` updates from update number `first` on."""
-        schedule = self.step_size
-        if schedule is None:
-            schedule = self._default(problem, float(term_constants(problem).max()))
-        with precision.float64():
-            sizes = np.asarray(as_schedule(schedule)(np.arange(first, first + count, dtype=np.float64)))
-        sizes = np.broadcast_to(sizes, (count,)).astype(np.float64)
-        if not np.all(np.isfinite(sizes) & (sizes > 0)):
-            raise ValueError(f"step_size must give positive numbers; update {first} or one after it has {sizes.min()}")
-        return sizes
-
-    def step(self, problem: Any, state: StochasticGradientState) -> StochasticGradientState:
-        """As many updates as take one pass over the data, unless `updates` says otherwise."""
-        rows, n = rows_of(problem), problem.n_terms
-        count = self.updates or max(n // self.batch, 1)
-        sizes = self.sizes(problem, state.updates, count)
-        order = draws(state.seed, state.sweep, n, count * self.batch).reshape(count, self.batch)
-        x, total = state.x, state.total
-        # Where the mean begins within this step, the updates before are made apart.
-        before = min(max(self.burn_in - state.updates, 0), count)
-        for part, average in ((slice(before), False), (slice(before, None), self.average)):
-            if rows is not None:
-                shape = (x.shape[0], rows.outputs)
-                sgd_updates(
-                    *rows[:6], rows.scale, rows.l2, x.reshape(shape), total.reshape(shape), average, order[part],
-                    sizes[part],
-                )  # fmt: skip
-            elif len(order[part]):
-                x, gathered = sgd_program(finite_sum(problem), x, total, order[part], sizes[part])
-                total = gathered if average else total
-        made = state.gradients + order.size
-        return StochasticGradientState(x, total, state.updates + count, made, state.sweep + 1, state.seed)
-
-
 @dataclass(frozen=True)
-class SGD(_StochasticGradient):
-    """Stochastic gradient descent: ``x <- x - tau_k grad f_i(x)``, ``i`` drawn uniformly, with replacement.
+class SGD(FiniteSumSolver):
+    """Stochastic gradient descent: ``x <- x - tau_k grad f_i(x)``, ``i`` drawn uniformly or in the order of the rows.
 
     For ``f = (1/n) sum f_i``: `LeastSquares`, `Logistic`, `MarginLoss` and `MultinomialLogistic`, dense or sparse, by
     compiled loops whose cost is that of the non-zero entries of the row; and any `FiniteSum`, through JAX. The penalty
@@ -157,8 +92,9 @@ class SGD(_StochasticGradient):
     step_size : float or schedule, optional
         A number, `Constant`, `InverseTime(tau, k0)`, `InverseSqrt(tau, k0)`, or your own function of the update. By
         default ``1 / (2 L + mu k / 2)`` where ``mu > 0``, else ``1 / (2 L) / (1 + sqrt(k / n))``.
-    batch : int
-        Terms averaged in one update, drawn independently.
+    gradients : optim.gradients.ByRows
+        Which terms are averaged in one update: one, drawn at random with replacement, by default. For other oracles see
+        `RobbinsMonro`.
     updates : int, optional
         Updates in one step of `run`; by default those of one pass over the data.
 
@@ -173,10 +109,67 @@ class SGD(_StochasticGradient):
     """
 
     step_size: Any = None
-    batch: int = 1
+    gradients: ByRows = field(default_factory=lambda: ByRows("random"))
     updates: int | None = None
 
     average: ClassVar[bool] = False
+    burn_in = 0  # iterates left out of the mean
+
+    def __post_init__(self):
+        if self.step_size is not None:
+            as_schedule(self.step_size)
+        if not isinstance(self.gradients, ByRows):
+            raise TypeError(
+                f"gradients of {type(self).__name__} must be optim.gradients.ByRows(), and RobbinsMonro takes the "
+                f"other oracles; got {type(self.gradients).__name__}"
+            )
+        positive_or_none("updates", self.updates, whole=True)
+
+    def init(self, problem: Any, x0: Any, rng: Any) -> StochasticGradientState:
+        """The point `x0`, and nothing averaged yet."""
+        if rows_of(problem) is None:
+            finite_sum(problem)
+        self.sizes(problem, 0, 1)
+        x = np.array(x0, dtype=np.float64)
+        return StochasticGradientState(x, np.zeros_like(x), 0, 0, 0, randomness.seed(rng))
+
+    def sizes(self, problem: Any, first: int, count: int) -> np.ndarray:
+        """The sizes of `count` updates from update number `first` on."""
+        schedule = self.step_size
+        if schedule is None:
+            schedule = self._default(problem, float(term_constants(problem).max()))
+        with precision.float64():
+            sizes = np.asarray(as_schedule(schedule)(np.arange(first, first + count, dtype=np.float64)))
+        sizes = np.broadcast_to(sizes, (count,)).astype(np.float64)
+        if not np.all(np.isfinite(sizes) & (sizes > 0)):
+            raise ValueError(f"step_size must give positive numbers; update {first} or one after it has {sizes.min()}")
+        return sizes
+
+    def step(self, problem: Any, state: StochasticGradientState) -> StochasticGradientState:
+        """As many updates as take one pass over the data, unless `updates` says otherwise."""
+        rows, n = rows_of(problem), problem.n_terms
+        batch = self.gradients.batch
+        count = self.updates or max(n // batch, 1)
+        sizes = self.sizes(problem, state.updates, count)
+        if self.gradients.order == "random":
+            order = draws(state.seed, state.sweep, n, count * batch).reshape(count, batch)
+        else:
+            order = (state.updates * batch + np.arange(count * batch)).reshape(count, batch) % n
+        x, total = state.x, state.total
+        # Where the mean begins within this step, the updates before are made apart.
+        before = min(max(self.burn_in - state.updates, 0), count)
+        for part, average in ((slice(before), False), (slice(before, None), self.average)):
+            if rows is not None:
+                shape = (x.shape[0], rows.outputs)
+                sgd_updates(
+                    *rows[:6], rows.scale, rows.l2, x.reshape(shape), total.reshape(shape), average, order[part],
+                    sizes[part],
+                )  # fmt: skip
+            elif len(order[part]):
+                x, gathered = sgd_program(finite_sum(problem), x, total, order[part], sizes[part])
+                total = gathered if average else total
+        made = state.gradients + order.size
+        return StochasticGradientState(x, total, state.updates + count, made, state.sweep + 1, state.seed)
 
     def _default(self, problem, largest):
         mu = float(problem.strong_convexity)
@@ -185,7 +178,7 @@ class SGD(_StochasticGradient):
 
 
 @dataclass(frozen=True)
-class SGA(_StochasticGradient):
+class SGA(SGD):
     """Stochastic gradient descent whose answer is the mean of its iterates: ``(1/k) (x_1 + ... + x_k)``.
 
     Averaging (Polyak and Juditsky 1992) allows steps that decrease more slowly, like ``1 / sqrt(k)``, and makes the
@@ -195,7 +188,7 @@ class SGA(_StochasticGradient):
     ----------
     step_size : float or schedule, optional
         As for `SGD`; by default ``1 / (2 L) / (1 + sqrt(k / n))``.
-    batch, updates
+    gradients, updates
         As for `SGD`.
     burn_in : int
         Iterates left out at the beginning: the mean is that of the tail ``x_{burn_in + 1}, ..., x_k``, which forgets
@@ -210,9 +203,6 @@ class SGA(_StochasticGradient):
     array([1.])
     """
 
-    step_size: Any = None
-    batch: int = 1
-    updates: int | None = None
     burn_in: int = 0
 
     average: ClassVar[bool] = True

@@ -9,6 +9,8 @@ that `tree_build` makes from the same weights: rounding errors do not accumulate
 The weights are finite and non-negative; whoever calls has checked that.
 """
 
+import math
+
 import numpy as np
 
 from cumulant.kernels import kernel
@@ -142,8 +144,10 @@ def draw(scheme, nonuniformity, tree, n, seed, block, sweep, update):
 
 @kernel
 def remember(scheme, tree, m, gap, importance):
-    """Keep the gap that was just seen, where the scheme draws by it."""
+    """Keep the gap that was just seen, or for scheme 5 the norm of the residual, where the scheme draws by it."""
     if scheme == 2 or scheme == 3:
         tree_update(tree, m, gap * importance if scheme == 3 else gap)
     elif scheme == 4:
         max_tree_update(tree, m, gap)
+    elif scheme == 5:
+        tree_update(tree, m, gap * math.sqrt(importance))

@@ -42,7 +42,8 @@ class _VarianceReduced(FiniteSumSolver):
     default: ClassVar[float]  # the step size is this over the largest smoothness of a term
     method: ClassVar[int]
 
-    def _start(self, problem: Any, x0: Any, rng: Any) -> VarianceReducedState:
+    def init(self, problem: Any, x0: Any, rng: Any) -> VarianceReducedState:
+        """The point `x0`, and stored gradients of zero."""
         x, rows, n = np.array(x0, dtype=np.float64), rows_of(problem), problem.n_terms
         if rows is None:
             problem = finite_sum(problem)
@@ -134,10 +135,6 @@ class SAG(_VarianceReduced):
         if self.normalise not in ("seen", "all"):
             raise ValueError(f"normalise must be 'seen' or 'all'; got {self.normalise!r}")
 
-    def init(self, problem: Any, x0: Any, rng: Any) -> VarianceReducedState:
-        """The point `x0`, and stored gradients of zero."""
-        return self._start(problem, x0, rng)
-
     def step(self, problem: Any, state: VarianceReducedState) -> VarianceReducedState:
         """As many updates as `updates` says."""
         n = problem.n_terms
@@ -179,7 +176,7 @@ class SAGA(_VarianceReduced):
 
     def init(self, problem: Any, x0: Any, rng: Any) -> VarianceReducedState:
         """The point `x0`, and the gradients there: one pass."""
-        return self._remember_all(problem, self._start(problem, x0, rng))
+        return self._remember_all(problem, super().init(problem, x0, rng))
 
     def step(self, problem: Any, state: VarianceReducedState) -> VarianceReducedState:
         """As many updates as `updates` says."""
@@ -224,10 +221,6 @@ class SVRG(_VarianceReduced):
         positive_or_none("inner", self.inner, whole=True)
         if self.snapshot not in ("last", "random"):
             raise ValueError(f"snapshot must be 'last' or 'random'; got {self.snapshot!r}")
-
-    def init(self, problem: Any, x0: Any, rng: Any) -> VarianceReducedState:
-        """The point `x0`."""
-        return self._start(problem, x0, rng)
 
     def step(self, problem: Any, state: VarianceReducedState) -> VarianceReducedState:
         """One stage."""

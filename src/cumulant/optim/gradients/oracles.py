@@ -103,7 +103,7 @@ class ByRows:
 
     def __call__(self, loss: Any, w, step, key):
         """The gradient on the rows of this step."""
-        if not issubclass(type(loss), RowSums):
+        if not isinstance(loss, RowSums):
             raise TypeError(
                 f"ByRows needs a loss of the rows of a matrix, such as LeastSquares; got {type(loss).__name__}"
             )

@@ -120,8 +120,3 @@ def term_number(i: Any, n: int) -> None:
     host = np.asarray(i)
     if host.dtype.kind not in "iu" or host.ndim > 1 or not np.all((host >= 0) & (host < n)):
         raise ValueError(f"i must be a whole number from 0 to {n - 1}, or a vector of them; got {i!r}")
-
-
-# The rounding error of a computed sum of m products is at most about m units of 2^-53 of the sum of absolute values;
-# doubled for what the first-order bound drops (Higham 2002, section 3.1).
-_UNIT = 2.0 * 2.0**-53

@@ -6,14 +6,14 @@ import numpy as np
 
 from cumulant.optim.problems.base import problem_type, widen
 from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.protocol import Problem
+from cumulant.optim.protocol import DerivedProblem
 from cumulant.precision import precise
 
 __all__ = ["Composite", "lambda_max", "parts"]
 
 
 @problem_type
-class Composite(Problem):
+class Composite(DerivedProblem):
     """``F(x) = f(x) + R(x)``: `smooth` with a gradient, `penalty` with a proximal map.
 
     The constants are those of the smooth part. There is no gradient: use `ProximalGradient` or
@@ -51,29 +51,14 @@ class Composite(Problem):
                 raise TypeError(f"penalty must have a method {need}, as L1(0.1) has; got {type(self.penalty).__name__}")
 
     @property
+    def problem(self) -> Any:
+        """The smooth part, whose constants these are; the penalties all are convex."""
+        return self.smooth
+
+    @property
     def shape(self) -> Any:
         """The shape of ``x``; None where any will do."""
         return self.smooth.shape
-
-    @property
-    def smoothness(self) -> float | None:
-        """``L`` of the smooth part."""
-        return self.smooth.smoothness
-
-    @property
-    def strong_convexity(self) -> float:
-        """``mu`` of the smooth part."""
-        return self.smooth.strong_convexity
-
-    @property
-    def convex(self) -> bool:
-        """Whether the smooth part is convex; the penalties all are."""
-        return bool(self.smooth.convex)
-
-    @property
-    def constants_are(self) -> str:
-        """How the constants of the smooth part are known."""
-        return self.smooth.constants_are
 
     def gradient_rounding(self, x: Any) -> float:
         """That of the smooth part."""

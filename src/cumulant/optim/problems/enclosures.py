@@ -126,8 +126,8 @@ def enclose(value: Any, error: Any = 0.0) -> Enclosure:
     """Numbers as an enclosure; exact unless an error is given."""
     if isinstance(value, Enclosure):
         return value
-    value = np.asarray(value, dtype=np.float64)
-    return Enclosure(value, np.broadcast_to(np.asarray(error, dtype=np.float64), value.shape))
+    value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
+    return Enclosure(value, error if error.shape == value.shape else error + np.zeros(value.shape))
 
 
 def dot(A: Any, b: Any) -> Enclosure:
@@ -143,8 +143,8 @@ def dot(A: Any, b: Any) -> Enclosure:
     return Enclosure(value, error + own)
 
 
-def smallest_eigenvalue(C: np.ndarray) -> float:
-    """A number that the smallest eigenvalue of a symmetric matrix is proved to be at least.
+def smallest_eigenvalue(C: np.ndarray, computed: float | None = None) -> float:
+    """A number that the smallest eigenvalue of a symmetric matrix is proved to be at least; `computed` may be given.
 
     Exact for diagonal matrices. Otherwise ``C - t I`` is factored by Cholesky's method for a ``t`` just below the
     computed eigenvalue: where that succeeds in floating point, the smallest eigenvalue of ``C - t I`` is at least
@@ -161,7 +161,8 @@ def smallest_eigenvalue(C: np.ndarray) -> float:
     size = float(np.max(np.abs(C).sum(axis=1)))  # at least every eigenvalue in absolute value
     if not np.isfinite(size * n):
         return -np.inf
-    computed, below = float(np.linalg.eigvalsh(C)[0]), (n + 4) * UNIT * size + n * TINY
+    computed = float(np.linalg.eigvalsh(C)[0]) if computed is None else computed
+    below = (n + 4) * UNIT * size + n * TINY
     for _ in range(60):
         shift = computed - below
         shifted = C - shift * np.eye(n)

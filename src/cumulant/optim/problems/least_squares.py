@@ -8,7 +8,7 @@ import numpy as np
 from cumulant.optim.problems.base import problem_type, static
 from cumulant.optim.problems.enclosures import UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import column_squares, row_squares
+from cumulant.optim.problems.sparse_matrix import column_squares
 from cumulant.precision import precise
 
 __all__ = ["LeastSquares"]
@@ -44,7 +44,7 @@ class LeastSquares(RowSums):
     reduction: str = static("mean")
 
     quadratic: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
+    largest_curvature: ClassVar[float] = 1.0
     constants_are: ClassVar[str] = "checked"
 
     def __post_init__(self):
@@ -67,19 +67,9 @@ class LeastSquares(RowSums):
         return self.weight * 2 * self._uncertainty * smallest + 8 * UNIT * self.strong_convexity
 
     @property
-    def smoothness(self) -> float:
-        """``L = sigma_max^2 weight + l2``."""
-        return self.weight * float(self.singular_values[0]) ** 2 + float(self.l2)
-
-    @property
     def largest_entry(self) -> float:
         """The largest entry of the Hessian, which is on its diagonal: the smoothness in the l1 norm."""
         return self.weight * float(np.max(column_squares(self.A))) + float(self.l2)
-
-    @property
-    def term_smoothness(self) -> np.ndarray:
-        """``|a_i|^2`` plus its share of `l2`: the constants of the ``f_i`` in ``f = weight * sum f_i``."""
-        return row_squares(self.A) + float(self.l2) / (self.weight * self.n_terms)
 
     @property
     def strong_convexity(self) -> float:
@@ -87,55 +77,28 @@ class LeastSquares(RowSums):
         smallest = float(self.singular_values[-1])
         return (self.weight * smallest**2 if smallest > self._uncertainty else 0.0) + float(self.l2)
 
-    @precise
-    def value(self, x):
-        """``f(x)``."""
-        residual = self.A @ x - self.y
-        return self.weight * jnp.dot(residual, residual) / 2 + self.l2 * jnp.dot(x, x) / 2
+    def _losses(self, scores):
+        residual = scores - self.y
+        return residual @ residual / 2
 
-    @precise
-    def gradient(self, x):
-        """``weight A^T (A x - y) + l2 x``."""
-        return self.weight * (self.A.T @ (self.A @ x - self.y)) + self.l2 * x
+    def _slopes(self, scores):
+        return scores - self.y
 
-    @precise
-    def value_and_gradient(self, x):
-        """``f(x)`` and its gradient, in one pass."""
-        residual = self.A @ x - self.y
-        value = self.weight * jnp.dot(residual, residual) / 2 + self.l2 * jnp.dot(x, x) / 2
-        return value, self.weight * (self.A.T @ residual) + self.l2 * x
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``weight A^T A v + l2 v``."""
-        return self.weight * (self.A.T @ (self.A @ v)) + self.l2 * v
-
-    @precise
-    def slopes(self, x):
-        """``weight (A x - y)``: the gradient in the predictions ``A x``."""
-        return self.weight * (self.A @ x - self.y)
+    def _bent(self, scores, change):
+        return change
 
     @precise
     def conjugate(self, theta):
         """``F*(theta) = |theta|^2 / (2 weight) + <theta, y>`` of the loss ``F`` of the predictions."""
         return jnp.dot(theta, theta) / (2 * self.weight) + jnp.dot(theta, self.y)
 
-    def enclosed_gradient(self, x: Any) -> Enclosure:
-        """`gradient` in float64 on the host, with a bound on its error."""
-        x = enclose(x)
-        return self.pulled_back(self.enclosed_scores(x) - self.y) + x * float(self.l2)
+    def enclosed_slopes(self, x: Any) -> Enclosure:
+        """``A x - y`` with a bound on its error."""
+        return self.enclosed_scores(x) - self.y
 
     def enclosed_loss(self, x: Any) -> Enclosure:
         """``|A x - y|^2 weight / 2`` with a bound on its error."""
-        return self.enclosed_weight() * (self.enclosed_scores(x) - self.y).square().sum() * 0.5
-
-    def dual_slopes(self, theta: Any) -> np.ndarray:
-        """``theta / weight``: a slope for each row, in the domain of the conjugate."""
-        return np.asarray(theta, dtype=np.float64) / self.weight
-
-    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
-        """The slopes times `scale`, still in the domain of the conjugate."""
-        return scale * slopes
+        return self.enclosed_weight() * self.enclosed_slopes(x).square().sum() * 0.5
 
     def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
         """The conjugate of the loss at these slopes, and ``weight A^T slopes``, with bounds on their errors."""

@@ -98,8 +98,8 @@ class _Likelihood(Problem):
     """What the two likelihoods share: all of it follows from the family and the mean statistic."""
 
     family: Any
+    l2: Any = 0.0
 
-    quadratic: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     constants_are: ClassVar[str] = "by construction"
     relative_strong_convexity: ClassVar[float] = 1.0
@@ -110,11 +110,6 @@ class _Likelihood(Problem):
         raise NotImplementedError
 
     @property
-    def penalty(self) -> Any:
-        """``l2`` of the term ``l2/2 |theta|^2``."""
-        return 0.0
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of ``theta``."""
         return (self.family.dim,)
@@ -123,17 +118,17 @@ class _Likelihood(Problem):
     def smoothness(self) -> float | None:
         """``R^2 + l2`` where statistics lie in a ball of radius ``R`` (``hess A`` is their covariance), else None."""
         family = self.family
-        return family.statistics_radius() ** 2 + float(self.penalty) if isinstance(family, BoundedFamily) else None
+        return family.statistics_radius() ** 2 + float(self.l2) if isinstance(family, BoundedFamily) else None
 
     @property
     def strong_convexity(self) -> float:
         """``l2``: ``A`` alone is strictly but not strongly convex."""
-        return float(self.penalty)
+        return float(self.l2)
 
     @property
     def relative_smoothness(self) -> float | None:
         """One, relative to ``A``; unknown with a penalty."""
-        return 1.0 if float(self.penalty) == 0 else None
+        return 1.0 if float(self.l2) == 0 else None
 
     @property
     def reference(self) -> CumulantEntropy:
@@ -157,12 +152,12 @@ class _Likelihood(Problem):
     @precise
     def hessian_apply(self, x, v):
         """The Fisher information, plus ``l2``, applied to ``v``."""
-        return self.family.fisher(x) @ v + self.penalty * v
+        return self.family.fisher(x) @ v + self.l2 * v
 
     def gradient_rounding(self, x) -> float:
         """A bound on the rounding error of `gradient` in float64, in Euclidean norm."""
         family, x = self.family, np.asarray(x, dtype=np.float64)
-        size = float(np.linalg.norm(np.abs(family.to_mean(x)) + np.abs(self.target) + float(self.penalty) * np.abs(x)))
+        size = float(np.linalg.norm(np.abs(family.to_mean(x)) + np.abs(self.target) + float(self.l2) * np.abs(x)))
         if isinstance(family, BoundedFamily):
             return family.mean_rounding(x) * (size + 2 * family.statistics_radius())
         return rounding(size, terms=64.0 + family.dim)
@@ -174,9 +169,9 @@ class _Likelihood(Problem):
 
 def _formula(problem: _Likelihood, x: Any, xp: Any) -> tuple[Any, Any]:
     value, mean = problem.family.value_and_mean(x)
-    value = value - (problem.target * x).sum() + problem.penalty / 2 * (x * x).sum()
+    value = value - (problem.target * x).sum() + problem.l2 / 2 * (x * x).sum()
     inside = problem.family.in_domain(x)
-    return xp.where(inside, value, xp.inf)[()], mean - problem.target + problem.penalty * x
+    return xp.where(inside, value, xp.inf)[()], mean - problem.target + problem.l2 * x
 
 
 @precise
@@ -240,11 +235,6 @@ class NegativeLogLikelihood(_Likelihood):
     def target(self) -> Any:
         """The mean statistic."""
         return self.mean
-
-    @property
-    def penalty(self) -> Any:
-        """``l2``."""
-        return self.l2
 
 
 @problem_type
@@ -363,7 +353,7 @@ def certify_likelihood(problem: Any, x: Any) -> Certificate:
     problem, x = widen(problem), np.asarray(x, dtype=np.float64)
     family, mean = problem.family, np.asarray(problem.target)
     inside = check(np.all(family.in_domain(x)) and np.all(np.isfinite(x)), "theta is a natural parameter of the family")
-    if float(problem.penalty) > 0:
+    if float(problem.l2) > 0:
         return _certify_penalised(problem, x, inside)
     if isinstance(family, BoundedFamily):
         return _certify_bounded(problem, x, inside)
@@ -392,7 +382,7 @@ def _estimate(family: Any, mean: np.ndarray) -> np.ndarray:
 
 
 def _certify_penalised(problem: Any, x: np.ndarray, inside: Any) -> Certificate:
-    l2, norm = float(problem.penalty), float(np.linalg.norm(problem.gradient(x)))
+    l2, norm = float(problem.l2), float(np.linalg.norm(problem.gradient(x)))
     bound = norm**2 / (2 * l2)
     return Certificate(
         "f(x) - f*",

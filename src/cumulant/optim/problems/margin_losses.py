@@ -5,16 +5,31 @@ Each knows its slope with the range of its values, its curvature with its larges
 """
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import xlog1py, xlogy
-
-from cumulant.precision import precise
+import numpy as np
+import scipy.special
 
 __all__ = ["LogisticLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]
+
+
+def _elementwise(formula: Callable) -> Callable[[Any, Any], Any]:
+    """A formula ``(self, numbers, numpy, special)`` by JAX for JAX arrays, and by NumPy in float64 for all else."""
+
+    @functools.wraps(formula)
+    def call(self, numbers):
+        if isinstance(numbers, jax.Array):
+            return formula(self, numbers, jnp, jax.scipy.special)
+        with np.errstate(all="ignore"):  # as in JAX
+            return formula(self, np.asarray(numbers, dtype=np.float64), np, scipy.special)[()]
+
+    del call.__wrapped__  # whose signature is not that of the method
+    return call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,26 +46,26 @@ class LogisticLoss:
     largest_curvature: ClassVar[float] = 0.25
     self_concordance: ClassVar[float | None] = 1.0  # |phi'''| <= phi''
 
-    @precise(static=("self",))
-    def value(self, margin: Any) -> Any:
+    @_elementwise
+    def value(self, margin, xp, special):
         """``phi(m)``."""
-        return jnp.logaddexp(0.0, -margin)
+        return xp.logaddexp(0.0, -margin)
 
-    @precise(static=("self",))
-    def slope(self, margin: Any) -> Any:
+    @_elementwise
+    def slope(self, margin, xp, special):
         """``phi'(m)``."""
-        return -jax.nn.sigmoid(-margin)
+        return -special.expit(-margin)
 
-    @precise(static=("self",))
-    def curvature(self, margin: Any) -> Any:
+    @_elementwise
+    def curvature(self, margin, xp, special):
         """``phi''(m)``."""
-        return jax.nn.sigmoid(margin) * jax.nn.sigmoid(-margin)
+        return special.expit(margin) * special.expit(-margin)
 
-    @precise(static=("self",))
-    def conjugate(self, u: Any) -> Any:
+    @_elementwise
+    def conjugate(self, u, xp, special):
         """``phi*(u)``; infinite off [-1, 0]."""
-        s = jnp.clip(-u, 0.0, 1.0)
-        return jnp.where((u <= 0) & (u >= -1), xlogy(s, s) + xlog1py(1 - s, -s), jnp.inf)
+        s = xp.clip(-u, 0.0, 1.0)
+        return xp.where((u <= 0) & (u >= -1), special.xlogy(s, s) + special.xlog1py(1 - s, -s), xp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,25 +82,25 @@ class SquaredHingeLoss:
     largest_curvature: ClassVar[float] = 1.0
     self_concordance: ClassVar[float | None] = None
 
-    @precise(static=("self",))
-    def value(self, margin: Any) -> Any:
+    @_elementwise
+    def value(self, margin, xp, special):
         """``phi(m)``."""
-        return jnp.maximum(1 - margin, 0.0) ** 2 / 2
+        return xp.maximum(1 - margin, 0.0) ** 2 / 2
 
-    @precise(static=("self",))
-    def slope(self, margin: Any) -> Any:
+    @_elementwise
+    def slope(self, margin, xp, special):
         """``phi'(m)``."""
-        return -jnp.maximum(1 - margin, 0.0)
+        return -xp.maximum(1 - margin, 0.0)
 
-    @precise(static=("self",))
-    def curvature(self, margin: Any) -> Any:
+    @_elementwise
+    def curvature(self, margin, xp, special):
         """``phi''(m)``, where it exists; from the right at ``m = 1``."""
-        return jnp.where(margin < 1, 1.0, 0.0)
+        return xp.where(margin < 1, 1.0, 0.0)
 
-    @precise(static=("self",))
-    def conjugate(self, u: Any) -> Any:
+    @_elementwise
+    def conjugate(self, u, xp, special):
         """``phi*(u)``; infinite for ``u > 0``."""
-        return jnp.where(u <= 0, u + u**2 / 2, jnp.inf)
+        return xp.where(u <= 0, u + u**2 / 2, xp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,23 +129,23 @@ class SmoothedHingeLoss:
         """``1 / width``."""
         return 1.0 / self.width
 
-    @precise(static=("self",))
-    def value(self, margin: Any) -> Any:
+    @_elementwise
+    def value(self, margin, xp, special):
         """``phi(m)``."""
-        short = jnp.maximum(1 - margin, 0.0)
-        return jnp.where(short <= self.width, short**2 / (2 * self.width), short - self.width / 2)
+        short = xp.maximum(1 - margin, 0.0)
+        return xp.where(short <= self.width, short**2 / (2 * self.width), short - self.width / 2)
 
-    @precise(static=("self",))
-    def slope(self, margin: Any) -> Any:
+    @_elementwise
+    def slope(self, margin, xp, special):
         """``phi'(m)``."""
-        return -jnp.clip((1 - margin) / self.width, 0.0, 1.0)
+        return -xp.clip((1 - margin) / self.width, 0.0, 1.0)
 
-    @precise(static=("self",))
-    def curvature(self, margin: Any) -> Any:
+    @_elementwise
+    def curvature(self, margin, xp, special):
         """``phi''(m)``, where it exists."""
-        return jnp.where((margin < 1) & (margin > 1 - self.width), 1 / self.width, 0.0)
+        return xp.where((margin < 1) & (margin > 1 - self.width), 1 / self.width, 0.0)
 
-    @precise(static=("self",))
-    def conjugate(self, u: Any) -> Any:
+    @_elementwise
+    def conjugate(self, u, xp, special):
         """``phi*(u)``; infinite off [-1, 0]."""
-        return jnp.where((u <= 0) & (u >= -1), u + self.width * u**2 / 2, jnp.inf)
+        return xp.where((u <= 0) & (u >= -1), u + self.width * u**2 / 2, xp.inf)

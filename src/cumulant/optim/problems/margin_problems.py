@@ -9,8 +9,7 @@ from cumulant.optim.problems.base import problem_type, static
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import row_squares
-from cumulant.precision import precise
+from cumulant.precision import float64, precise
 
 __all__ = ["Logistic", "MarginLoss"]
 
@@ -27,9 +26,6 @@ class _Margin(RowSums):
     l2: Any
     reduction: str
 
-    quadratic: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-
     @property
     def constants_are(self) -> str:
         """``"checked"`` for the losses of this package; of a loss of your own, its constants are your word."""
@@ -42,80 +38,66 @@ class _Margin(RowSums):
                 raise ValueError(f"y must hold the signs +1 and -1; got {odd[0]:g}: for classes 0 and 1 give 2 * y - 1")
 
     @property
+    def _on_host(self) -> bool:
+        return type(self.loss) in _OURS and super()._on_host
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of ``x``."""
         return (self.A.shape[1],)
 
     @property
-    def smoothness(self) -> float:
-        """``L = sigma_max^2 max(phi'') weight + l2``."""
-        return self.weight * self.loss.largest_curvature * float(self.singular_values[0]) ** 2 + float(self.l2)
-
-    @property
-    def strong_convexity(self) -> float:
-        """``mu = l2``: the curvature of the losses themselves has no positive lower bound."""
-        return float(self.l2)
+    def largest_curvature(self) -> float:
+        """That of the loss."""
+        return self.loss.largest_curvature
 
     @property
     def self_concordance(self) -> float | None:
         """That of the loss."""
         return self.loss.self_concordance
 
-    @property
-    def term_smoothness(self) -> np.ndarray:
-        """``max(phi'') |a_i|^2`` plus its share of `l2`: the constants of the ``f_i`` in ``f = weight * sum f_i``."""
-        share = float(self.l2) / (self.weight * self.n_terms)
-        return self.loss.largest_curvature * row_squares(self.A) + share
+    def _losses(self, scores):
+        return self.loss.value(self.y * scores).sum()
 
-    @precise
-    def value(self, x):
-        """``f(x)``."""
-        return self.weight * jnp.sum(self.loss.value(self.y * (self.A @ x))) + self.l2 * jnp.dot(x, x) / 2
+    def _slopes(self, scores):
+        return self.y * self.loss.slope(self.y * scores)
 
-    @precise
-    def gradient(self, x):
-        """``weight A^T (y phi'(y A x)) + l2 x``."""
-        return self.A.T @ (self.weight * self.y * self.loss.slope(self.y * (self.A @ x))) + self.l2 * x
-
-    @precise
-    def value_and_gradient(self, x):
-        """``f(x)`` and its gradient, in one pass."""
-        margin = self.y * (self.A @ x)
-        value = self.weight * jnp.sum(self.loss.value(margin)) + self.l2 * jnp.dot(x, x) / 2
-        return value, self.A.T @ (self.weight * self.y * self.loss.slope(margin)) + self.l2 * x
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``weight A^T diag(phi''(y A x)) A v + l2 v``."""
-        return self.A.T @ (self.weight * self.loss.curvature(self.y * (self.A @ x)) * (self.A @ v)) + self.l2 * v
-
-    @precise
-    def slopes(self, x):
-        """``weight y phi'(y A x)``: the gradient in the predictions ``A x``."""
-        return self.weight * self.y * self.loss.slope(self.y * (self.A @ x))
+    def _bent(self, scores, change):
+        return self.loss.curvature(self.y * scores) * change
 
     @precise
     def conjugate(self, theta):
         """``F*(theta) = weight sum phi*(y theta / weight)`` of the loss ``F`` of the predictions."""
         return self.weight * jnp.sum(self.loss.conjugate(self.y * theta / self.weight))
 
-    def _margins(self, x: Any) -> Enclosure:
+    def _of_loss(self, name: str, numbers: Any) -> np.ndarray:
+        """A method of the loss on the host; one of your own may be plain JAX."""
+        with float64():
+            return np.asarray(getattr(self.loss, name)(numbers), dtype=np.float64)
+
+    def enclosed_margins(self, x: Any) -> Enclosure:
+        """``y A x`` with a bound on its error."""
         return self.enclosed_scores(x) * np.asarray(self.y, dtype=np.float64)
 
-    def enclosed_gradient(self, x: Any) -> Enclosure:
-        """`gradient` in float64 on the host, with a bound on its error."""
-        x = enclose(x)
-        margin = self._margins(x)
-        slope = np.asarray(self.loss.slope(margin.value), dtype=np.float64)
+    def enclosed_slopes(self, x: Any) -> Enclosure:
+        """``y phi'(y A x)`` with a bound on its error."""
+        margin = self.enclosed_margins(x)
+        slope = self._of_loss("slope", margin.value)
         moved = self.loss.largest_curvature * margin.error  # the error of the margin, through phi''
-        slopes = enclose(slope, _FEW_UNITS * np.abs(slope) + moved + TINY) * np.asarray(self.y, dtype=np.float64)
-        return self.pulled_back(slopes) + x * float(self.l2)
+        return enclose(slope, _FEW_UNITS * np.abs(slope) + moved + TINY) * np.asarray(self.y, dtype=np.float64)
+
+    def enclosed_curvature(self, margin: Enclosure) -> Enclosure:
+        """``phi''`` at these margins: its logarithm moves no faster than they do, times the self-concordance."""
+        computed = self._of_loss("curvature", margin.value)
+        with np.errstate(over="ignore"):
+            moved = np.expm1(float(self.loss.self_concordance) * margin.error)
+        return enclose(computed, computed * moved + _FEW_UNITS * computed + TINY)
 
     def enclosed_loss(self, x: Any) -> Enclosure:
         """``weight sum_i phi(y_i <a_i, x>)`` with a bound on its error."""
-        margin = self._margins(x)
-        value = np.asarray(self.loss.value(margin.value), dtype=np.float64)
-        slope = np.abs(np.asarray(self.loss.slope(margin.value))) * (1 + _FEW_UNITS)
+        margin = self.enclosed_margins(x)
+        value = self._of_loss("value", margin.value)
+        slope = np.abs(self._of_loss("slope", margin.value)) * (1 + _FEW_UNITS)
         moved = (slope + self.loss.largest_curvature * margin.error / 2) * margin.error
         return self.enclosed_weight() * enclose(value, _FEW_UNITS * np.abs(value) + moved + TINY).sum()
 
@@ -124,13 +106,9 @@ class _Margin(RowSums):
         slopes = np.asarray(self.y, dtype=np.float64) * np.asarray(theta, dtype=np.float64) / self.weight
         return np.clip(slopes, *self.loss.slope_range) if type(self.loss) in _OURS else slopes
 
-    def shrunk_slopes(self, slopes: np.ndarray, scale: float) -> np.ndarray:
-        """The slopes times `scale`, still in the domain of the conjugate."""
-        return scale * slopes
-
     def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
         """The conjugate of the loss at these slopes, and ``weight A^T (y slopes)``, with bounds on their errors."""
-        each = np.asarray(self.loss.conjugate(slopes), dtype=np.float64)
+        each = self._of_loss("conjugate", slopes)
         error = np.where(np.isfinite(each), _FEW_UNITS * (np.abs(each) + 2 * np.abs(slopes)) + TINY, 0.0)
         conjugate = self.enclosed_weight() * enclose(each, np.where(slopes == 0, 0.0, error)).sum()
         return conjugate, self.pulled_back(slopes * np.asarray(self.y, dtype=np.float64))

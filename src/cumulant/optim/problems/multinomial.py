@@ -5,13 +5,12 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp, xlogy
+from jax.scipy.special import xlogy
 from scipy.special import entr
 
 from cumulant.optim.problems.base import problem_type, static
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
-from cumulant.optim.problems.sparse_matrix import row_squares
 from cumulant.precision import precise
 
 __all__ = ["MultinomialLogistic"]
@@ -47,8 +46,7 @@ class MultinomialLogistic(RowSums):
     l2: Any = 0.0
     reduction: str = static("mean")
 
-    quadratic: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
+    largest_curvature: ClassVar[float] = 0.5
     constants_are: ClassVar[str] = "checked"
 
     def __post_init__(self):
@@ -70,65 +68,35 @@ class MultinomialLogistic(RowSums):
         assert self.n_classes is not None
         return (self.A.shape[1], self.n_classes)
 
-    @property
-    def smoothness(self) -> float:
-        """``L = sigma_max^2 weight / 2 + l2``."""
-        return self.weight * float(self.singular_values[0]) ** 2 / 2 + float(self.l2)
+    def _chosen(self, xp: Any = np) -> Any:
+        """One for the class of each row, else zero."""
+        return xp.eye(self.shape[1])[xp.asarray(self.y)]
 
-    @property
-    def strong_convexity(self) -> float:
-        """``mu = l2``."""
-        return float(self.l2)
+    def _losses(self, scores):
+        xp = jnp if isinstance(scores, jax.Array) else np
+        top = scores.max(axis=1, keepdims=True)
+        return (xp.log(xp.exp(scores - top).sum(axis=1)) + top[:, 0]).sum() - (scores * self._chosen(xp)).sum()
 
-    @property
-    def term_smoothness(self) -> np.ndarray:
-        """``|a_i|^2 / 2`` plus its share of `l2`: the constants of the ``f_i`` in ``f = weight * sum f_i``."""
-        return row_squares(self.A) / 2 + float(self.l2) / (self.weight * self.n_terms)
+    def _slopes(self, scores):
+        xp = jnp if isinstance(scores, jax.Array) else np
+        weights = xp.exp(scores - scores.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True) - self._chosen(xp)
 
-    def _truth(self):
-        return jax.nn.one_hot(self.y, self.shape[1])
-
-    @precise
-    def value(self, x):
-        """``f(W)``."""
-        scores = self.A @ x
-        chosen = jnp.take_along_axis(scores, self.y[:, None], axis=1)[:, 0]
-        return self.weight * jnp.sum(logsumexp(scores, axis=1) - chosen) + self.l2 * jnp.vdot(x, x) / 2
-
-    @precise
-    def gradient(self, x):
-        """``weight A^T (softmax(A W) - one_hot(y)) + l2 W``."""
-        return self.A.T @ (self.weight * (jax.nn.softmax(self.A @ x, axis=1) - self._truth())) + self.l2 * x
-
-    @precise
-    def value_and_gradient(self, x):
-        """``f(W)`` and its gradient."""
-        return self.value(x), self.gradient(x)
-
-    @precise
-    def hessian_apply(self, x, v):
-        """``hess f(W) v``."""
-        chance, moved = jax.nn.softmax(self.A @ x, axis=1), self.A @ v
-        bent = chance * (moved - jnp.sum(chance * moved, axis=1, keepdims=True))
-        return self.A.T @ (self.weight * bent) + self.l2 * v
-
-    @precise
-    def slopes(self, x):
-        """``weight (softmax(A W) - one_hot(y))``: the gradient in the scores ``A W``."""
-        return self.weight * (jax.nn.softmax(self.A @ x, axis=1) - self._truth())
+    def _bent(self, scores, change):
+        chance = jax.nn.softmax(scores, axis=1)
+        return chance * (change - jnp.sum(chance * change, axis=1, keepdims=True))
 
     @precise
     def conjugate(self, theta):
         """``F*(theta) = weight sum q log q``, ``q = theta / weight + one_hot(y)``, a distribution over the classes."""
-        chances = theta / self.weight + self._truth()
+        chances = theta / self.weight + self._chosen(jnp)
         slack = 64 * jnp.finfo(chances.dtype).eps
         fine = jnp.all(chances >= -slack) & jnp.all(jnp.abs(jnp.sum(chances, axis=1) - 1) <= slack * chances.shape[1])
         chances = jnp.clip(chances, 0.0, 1.0)
         return jnp.where(fine, self.weight * jnp.sum(xlogy(chances, chances)), jnp.inf)
 
-    def enclosed_gradient(self, x: Any) -> Enclosure:
-        """`gradient` in float64 on the host, with a bound on its error."""
-        x = enclose(x)
+    def enclosed_slopes(self, x: Any) -> Enclosure:
+        """``softmax(A W) - one_hot(y)`` with a bound on its error."""
         scores = self.enclosed_scores(x)
         below = scores.value - scores.value.max(axis=1, keepdims=True)
         weights = np.exp(below)
@@ -137,10 +105,7 @@ class MultinomialLogistic(RowSums):
         relative = 2 * scores.error.max(axis=1, keepdims=True) + (weights.shape[1] + 16 + np.abs(below)) * UNIT
         with np.errstate(over="ignore"):
             error = np.minimum(chance * np.expm1(2 * relative) + TINY, 1.0)
-        return self.pulled_back(enclose(chance, error) - self._chosen()) + x * float(self.l2)
-
-    def _chosen(self) -> np.ndarray:
-        return np.eye(self.shape[1])[np.asarray(self.y)]
+        return enclose(chance, error) - self._chosen()
 
     def enclosed_loss(self, x: Any) -> Enclosure:
         """``weight sum_i [log sum_k exp(<a_i, w_k>) - <a_i, w_{y_i}>]`` with a bound on its error."""

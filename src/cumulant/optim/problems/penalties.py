@@ -51,16 +51,20 @@ def _share(limit: Any, size: Any) -> Any:
     return jnp.min(jnp.where(small, 1.0, limit / jnp.where(small, 1.0, size)))
 
 
-def _inside(x: Any, nearest: Any) -> Any:
-    """Zero where ``x`` is in the set up to rounding, infinity elsewhere."""
-    room = 64 * jnp.finfo(x.dtype).eps * x.shape[-1] * jnp.maximum(jnp.max(jnp.abs(x)), jnp.max(jnp.abs(nearest)))
-    return jnp.where(jnp.max(jnp.abs(x - nearest)) <= room, 0.0, jnp.inf)
-
-
 class Penalty:
     """What the penalties and sets of this file share: by default a set, without a penalty, that is not bounded."""
 
     is_set: ClassVar[bool] = False
+
+    @precise
+    def conjugate_point(self, u):
+        """A maximiser of ``<u, z> - R(z)``: zero where ``R*`` is an indicator."""
+        return jnp.zeros_like(u)
+
+    @precise
+    def dual_scale(self, u, doubt):
+        """The largest ``c`` in [0, 1] for which ``R*`` is finite at ``c u``: one where it is finite everywhere."""
+        return jnp.ones((), u.dtype)
 
     def enclosed_value(self, x: Any) -> Enclosure:
         """``R(x)`` with a bound on its error; zero on a set."""
@@ -73,6 +77,24 @@ class Penalty:
     def reach(self, x: np.ndarray) -> float:
         """The largest distance of ``x`` to a point where ``R`` is finite."""
         return float("inf")
+
+
+class _Set(Penalty):
+    """A set, whose proximal map is the projection."""
+
+    is_set: ClassVar[bool] = True
+
+    def prox(self, v, step):
+        """The nearest point."""
+        raise NotImplementedError
+
+    @precise
+    def value(self, x):
+        """Zero inside, infinite outside, up to rounding."""
+        nearest = self.prox(x, 1.0)
+        size = jnp.maximum(jnp.max(jnp.abs(x)), jnp.max(jnp.abs(nearest)))
+        room = 64 * jnp.finfo(x.dtype).eps * x.shape[-1] * size
+        return jnp.where(jnp.max(jnp.abs(x - nearest)) <= room, 0.0, jnp.inf)
 
 
 def _feasible(inside: Any) -> Enclosure:
@@ -94,11 +116,6 @@ class NoPenalty(Penalty):
     def prox(self, v, step):
         """``v``."""
         return v
-
-    @precise
-    def conjugate_point(self, u):
-        """Zero, the maximiser for ``u = 0``."""
-        return jnp.zeros_like(u)
 
     @precise
     def dual_scale(self, u, doubt):
@@ -144,11 +161,6 @@ class L1(Penalty):
     def prox(self, v, step):
         """Soft thresholding."""
         return proximal.l1(v, step, self.weight)
-
-    @precise
-    def conjugate_point(self, u):
-        """Zero: the conjugate is the indicator of ``|u_j| <= weight_j``."""
-        return jnp.zeros_like(u)
 
     @precise
     def dual_scale(self, u, doubt):
@@ -200,11 +212,6 @@ class ElasticNet(Penalty):
     def conjugate_point(self, u):
         """``soft(u, l1) / l2``."""
         return jnp.sign(u) * jnp.maximum(jnp.abs(u) - self.l1, 0.0) / self.l2
-
-    @precise
-    def dual_scale(self, u, doubt):
-        """One."""
-        return jnp.ones((), u.dtype)
 
     def enclosed_value(self, x: Any) -> Enclosure:
         """``R(x)`` with a bound on its error."""
@@ -272,11 +279,6 @@ class GroupLasso(Penalty):
         return proximal.group(v, step, self.labels, self.weight)
 
     @precise
-    def conjugate_point(self, u):
-        """Zero: the conjugate is the indicator of ``|u_g| <= weight_g``."""
-        return jnp.zeros_like(u)
-
-    @precise
     def dual_scale(self, u, doubt):
         """``min_g weight_g / |u_g|``, at most one."""
         norms = self._norms(jnp.abs(u) + doubt)
@@ -312,7 +314,7 @@ class GroupLasso(Penalty):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Box(Penalty):
+class Box(_Set):
     """The set ``lower <= x <= upper``; bounds may be infinite.
 
     >>> Box(0.0, 1.0).prox(np.array([-0.5, 0.3, 2.0]), 1.0)               # of a set: the nearest point
@@ -321,8 +323,6 @@ class Box(Penalty):
 
     lower: Any = 0.0
     upper: Any = 1.0
-
-    is_set: ClassVar[bool] = True
 
     def __post_init__(self):
         known = int | float | np.ndarray | np.generic | list | tuple | jax.Array
@@ -334,11 +334,6 @@ class Box(Penalty):
             raise ValueError(f"lower of Box must not be above upper; got {self.lower} and {self.upper}")
         if np.any(lower == np.inf) or np.any(upper == -np.inf):
             raise ValueError(f"lower of Box must be below infinity and upper above -infinity; got {lower} and {upper}")
-
-    @precise
-    def value(self, x):
-        """Zero inside, infinite outside."""
-        return _inside(x, self.prox(x, 1.0))
 
     def prox(self, v, step):
         """The nearest point."""
@@ -395,27 +390,11 @@ def NonNegative() -> Box:
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class _Ball(Penalty):
+class _Ball(_Set):
     radius: Any = 1.0
-
-    is_set: ClassVar[bool] = True
 
     def __post_init__(self):
         _settings(type(self).__name__, positive=True, radius=self.radius)
-
-    def prox(self, v, step):
-        """The nearest point."""
-        raise NotImplementedError
-
-    @precise
-    def value(self, x):
-        """Zero inside, infinite outside."""
-        return _inside(x, self.prox(x, 1.0))
-
-    @precise
-    def dual_scale(self, u, doubt):
-        """One: the support function of a bounded set is finite."""
-        return jnp.ones((), u.dtype)
 
     def reach(self, x: np.ndarray) -> float:
         """At most the norm of ``x`` plus the radius."""

@@ -62,7 +62,7 @@ class Quadratic(Problem):
         """What the smallest eigenvalue is proved to be at least; also of a ``C`` rounded when it was symmetrised."""
         C = np.asarray(self.C, dtype=np.float64)
         size = 0.0 if not np.any(C - np.diag(np.diagonal(C))) else float(np.max(np.abs(C).sum(axis=1)))
-        return smallest_eigenvalue(C) - UNIT * size
+        return smallest_eigenvalue(C, float(self.spectrum[0])) - UNIT * size
 
     @property
     def constant_rounding(self) -> float:
@@ -97,15 +97,9 @@ class Quadratic(Problem):
         """
         return bool(self.spectrum[0] >= -4 * len(self.b) * UNIT * np.max(np.abs(self.spectrum)))
 
-    @precise
     def value(self, x):
         """``f(x)``."""
-        return jnp.dot(x, self.C @ x) / 2 - jnp.dot(self.b, x)
-
-    @precise
-    def gradient(self, x):
-        """``C x - b``."""
-        return self.C @ x - self.b
+        return self.value_and_gradient(x)[0]
 
     @precise
     def value_and_gradient(self, x):

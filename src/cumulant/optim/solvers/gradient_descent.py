@@ -11,7 +11,7 @@ from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
-__all__ = ["GradientDescent"]
+__all__ = ["Descent", "GradientDescent"]
 
 
 class GradientDescentState(NamedTuple):
@@ -25,9 +25,53 @@ class GradientDescentState(NamedTuple):
     stuck: Any  # whether the last line search decreased neither the value nor the gradient
 
 
+class Descent(Solver):
+    """Steps along minus the gradient or a direction made of it, with fixed steps or a line search."""
+
+    step_size: Any
+
+    backend: ClassVar[str] = "jax"
+
+    def init(self, problem, x0, rng):
+        """The value and gradient at ``x0``, and the step size from the problem's constants."""
+        require_gradient(self, problem)
+        value, gradient = problem.value_and_gradient(x0)
+        mu = float(problem.strong_convexity)
+        step = jnp.asarray(self._first_step(problem, mu), dtype=value.dtype)
+        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype), jnp.asarray(False))
+
+    def _first_step(self, problem: Any, mu: float) -> Any:
+        return self.step_size.initial if isinstance(self.step_size, Armijo) else self.step_size
+
+    def _direction(self, gradient: Any) -> Any:
+        return -gradient
+
+    def step(self, problem, state):
+        """One step along the direction."""
+        size, following = state.step_size, state.step_size
+        direction = self._direction(state.gradient)
+        if isinstance(self.step_size, ExactLineSearch):
+            size, _ = self.step_size.search(problem, state.x, state.value, state.gradient, state.step_size)
+        elif isinstance(self.step_size, Armijo):
+            size, _ = self.step_size.search(problem, state.x, state.value, state.gradient, state.step_size, direction)
+            following = self.step_size.first_trial(size)
+        x = state.x + size * direction
+        value, gradient = problem.value_and_gradient(x)
+        stuck = no_progress(state, value, gradient) if isinstance(self.step_size, Armijo) else state.stuck
+        return GradientDescentState(x, value, gradient, following, state.strong_convexity, stuck)
+
+    def measure(self, problem, state):
+        """The value, the norm of the gradient and, under strong convexity, the distance to the optimum they imply."""
+        squared = jnp.vdot(state.gradient, state.gradient)
+        mu = state.strong_convexity
+        bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
+        found = {"value": state.value, "bound": bound, "residual": jnp.sqrt(squared), "step_size": state.step_size}
+        return found | ({"stuck": state.stuck} if isinstance(self.step_size, Armijo) else {})
+
+
 @pytree
 @dataclasses.dataclass(frozen=True)
-class GradientDescent(Solver):
+class GradientDescent(Descent):
     """``x_next = x - tau grad f(x)``.
 
     With ``f`` convex and ``L``-smooth and ``tau = 1/L``: ``f(x_k) - f* <= L |x_0 - x*|^2 / (4 k + 2)``
@@ -55,8 +99,6 @@ class GradientDescent(Solver):
 
     step_size: Any = "1/L"
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         step = self.step_size
         if isinstance(step, str) and step not in ("1/L", "2/(L+mu)"):
@@ -64,19 +106,9 @@ class GradientDescent(Solver):
         if isinstance(step, int | float) and not (np.isfinite(step) and step > 0):
             raise ValueError(f"step_size must be positive and finite; got {step}")
 
-    def init(self, problem, x0, rng):
-        """The value and gradient at ``x0``, and the step size from the problem's constants."""
-        require_gradient(self, problem)
-        value, gradient = problem.value_and_gradient(x0)
-        mu = float(problem.strong_convexity)
-        step = jnp.asarray(self._first_step(problem, mu), dtype=value.dtype)
-        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype), jnp.asarray(False))
-
     def _first_step(self, problem, mu: float):
-        if isinstance(self.step_size, Armijo):
-            return self.step_size.initial
         if not isinstance(self.step_size, str | ExactLineSearch):
-            return self.step_size
+            return super()._first_step(problem, mu)
         smoothness = problem.smoothness
         if isinstance(self.step_size, ExactLineSearch):
             return 1.0 if not smoothness else 1.0 / float(smoothness)
@@ -88,26 +120,6 @@ class GradientDescent(Solver):
         if not smoothness > 0:
             return 1.0  # an affine function: any step
         return 1.0 / float(smoothness) if self.step_size == "1/L" else 2.0 / (float(smoothness) + mu)
-
-    def step(self, problem, state):
-        """One gradient step."""
-        size, following = state.step_size, state.step_size
-        if isinstance(self.step_size, ExactLineSearch | Armijo):
-            size, _ = self.step_size.search(problem, state.x, state.value, state.gradient, state.step_size)
-            if isinstance(self.step_size, Armijo):
-                following = self.step_size.first_trial(size)
-        x = state.x - size * state.gradient
-        value, gradient = problem.value_and_gradient(x)
-        stuck = no_progress(state, value, gradient) if isinstance(self.step_size, Armijo) else state.stuck
-        return GradientDescentState(x, value, gradient, following, state.strong_convexity, stuck)
-
-    def measure(self, problem, state):
-        """The value, the norm of the gradient and, under strong convexity, the distance to the optimum they imply."""
-        squared = jnp.vdot(state.gradient, state.gradient)
-        mu = state.strong_convexity
-        bound = jnp.where(mu > 0, squared / (2 * jnp.where(mu > 0, mu, 1.0)), jnp.inf)
-        found = {"value": state.value, "bound": bound, "residual": jnp.sqrt(squared), "step_size": state.step_size}
-        return found | ({"stuck": state.stuck} if isinstance(self.step_size, Armijo) else {})
 
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""

@@ -1,15 +1,14 @@
 """Polyak's heavy ball."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
-from cumulant.optim.problems.composite import Composite
-from cumulant.optim.protocol import Solver
-from cumulant.optim.solvers.forward_backward import residual
+from cumulant.optim.certify.optimality import Knowledge, knowledge
+from cumulant.optim.protocol import require_gradient
+from cumulant.optim.solvers.first_order import FirstOrder
 from cumulant.pytrees import pytree
 
 __all__ = ["HeavyBall"]
@@ -27,7 +26,7 @@ class HeavyBallState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class HeavyBall(Solver):
+class HeavyBall(FirstOrder):
     """``x_{k+1} = x_k - tau grad f(x_k) + beta (x_k - x_{k-1})``, from ``x_{-1} = x_0`` (Polyak 1964).
 
     The best constants on quadratics with spectrum in ``[mu, L]``, and the default, are
@@ -52,8 +51,6 @@ class HeavyBall(Solver):
     step_size: Any = None
     momentum: Any = None
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         if isinstance(self.step_size, int | float) and not (np.isfinite(self.step_size) and self.step_size > 0):
             raise ValueError(f"step_size must be positive and finite; got {self.step_size}")
@@ -62,8 +59,7 @@ class HeavyBall(Solver):
 
     def init(self, problem, x0, rng):
         """The point ``x0`` twice, and the constants."""
-        if isinstance(problem, Composite):
-            raise TypeError("HeavyBall is for smooth problems: use AcceleratedProximalGradient on a Composite")
+        require_gradient(self, problem)
         step, momentum = self.step_size, self.momentum
         if step is None or momentum is None:
             if problem.smoothness is None:
@@ -80,12 +76,3 @@ class HeavyBall(Solver):
         """One gradient step, and a share of the last move."""
         x = state.x - state.step_size * problem.gradient(state.x) + state.momentum * (state.x - state.before)
         return state._replace(x=x, before=state.x)
-
-    def measure(self, problem, state):
-        """The value and the bound from strong convexity."""
-        value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound, "residual": residual(problem, state.x, state.step_size)}
-
-    def certify(self, problem, state):
-        """The smallest of the bounds the problem allows."""
-        return certify_optimality(problem, state.x)

@@ -1,17 +1,17 @@
 """Newton's method, damped by a line search and shifted where the Hessian is not positive definite."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve
 
-from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge
-from cumulant.optim.problems.composite import Composite
+from cumulant.optim.certify.optimality import Knowledge, knowledge
 from cumulant.optim.problems.sparse_matrix import row_squares
-from cumulant.optim.protocol import Solver, require_gradient
+from cumulant.optim.protocol import require_gradient
+from cumulant.optim.solvers.first_order import FirstOrder
 from cumulant.optim.solvers.line_search import Armijo, no_progress
 from cumulant.pytrees import pytree
 
@@ -52,7 +52,7 @@ def _decrement_bound(gradient, eigenvalues, longest_row):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Newton(Solver):
+class Newton(FirstOrder):
     """``x_next = x - t (hess f(x) + delta I)^-1 grad f(x)``, with ``t`` by Armijo's rule from one.
 
     On a strongly convex function with Lipschitz Hessian it converges from everywhere, and quadratically in the end,
@@ -83,16 +83,12 @@ class Newton(Solver):
     shift: Any = 0.0
     line_search: Any = dataclasses.field(default_factory=lambda: Armijo(alpha=0.25, warm=False))
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         if isinstance(self.shift, int | float) and not self.shift >= 0:
             raise ValueError(f"shift must not be negative; got {self.shift}")
 
     def init(self, problem, x0, rng):
         """The value and gradient at ``x0``."""
-        if isinstance(problem, Composite):
-            raise TypeError("Newton is for smooth problems: use AcceleratedProximalGradient on a Composite")
         require_gradient(self, problem)
         value, gradient = problem.value_and_gradient(x0)
         zero = jnp.zeros_like(value)
@@ -147,7 +143,3 @@ class Newton(Solver):
             "step_size": state.taken,
             "shift": state.shift,
         }
-
-    def certify(self, problem, state):
-        """The smallest of the bounds the problem allows."""
-        return certify_optimality(problem, state.x)

@@ -1,34 +1,22 @@
 """Gradient descent in a fixed metric."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
-from cumulant.optim.problems.composite import Composite
-from cumulant.optim.protocol import Solver
-from cumulant.optim.solvers.line_search import Armijo, no_progress
+from cumulant.optim.certify.optimality import certify_optimality
+from cumulant.optim.solvers.gradient_descent import Descent
+from cumulant.optim.solvers.line_search import Armijo
 from cumulant.pytrees import pytree
 
 __all__ = ["PreconditionedGradient"]
 
 
-class PreconditionedGradientState(NamedTuple):
-    """The iterate with the value and gradient there, and the step to try next."""
-
-    x: Any
-    value: Any
-    gradient: Any
-    step_size: Any
-    known: Knowledge
-    stuck: Any  # whether the last line search decreased neither the value nor the gradient
-
-
 @pytree
 @dataclasses.dataclass(frozen=True)
-class PreconditionedGradient(Solver):
+class PreconditionedGradient(Descent):
     """``x_next = x - tau H grad f(x)`` with a fixed positive definite ``H``, ``tau`` by Armijo's rule or given.
 
     It is gradient descent on ``z -> f(H^{1/2} z)``, so the rates of gradient descent hold with the extreme eigenvalues
@@ -54,8 +42,6 @@ class PreconditionedGradient(Solver):
     preconditioner: Any
     step_size: Any = dataclasses.field(default_factory=Armijo)
 
-    backend: ClassVar[str] = "jax"
-
     def __post_init__(self):
         if isinstance(self.preconditioner, list | tuple | np.ndarray):
             H = np.asarray(self.preconditioner, dtype=np.float64)
@@ -68,35 +54,9 @@ class PreconditionedGradient(Solver):
         if isinstance(self.step_size, int | float) and not (np.isfinite(self.step_size) and self.step_size > 0):
             raise ValueError(f"step_size must be positive and finite; got {self.step_size}")
 
-    def init(self, problem, x0, rng):
-        """The value and gradient at ``x0``."""
-        if isinstance(problem, Composite):
-            raise TypeError("PreconditionedGradient is for smooth problems: use AcceleratedProximalGradient instead")
-        value, gradient = problem.value_and_gradient(x0)
-        first = self.step_size.initial if isinstance(self.step_size, Armijo) else self.step_size
-        return PreconditionedGradientState(
-            x0, value, gradient, jnp.asarray(first, value.dtype), knowledge(problem), jnp.asarray(False)
-        )
-
-    def step(self, problem, state):
-        """One step along ``-H grad f``."""
-        H, g = jnp.asarray(self.preconditioner), state.gradient
-        direction = -(H * g if H.ndim == 1 else H @ g)
-        size, following = state.step_size, state.step_size
-        if isinstance(self.step_size, Armijo):
-            size, _ = self.step_size.search(problem, state.x, state.value, g, state.step_size, direction)
-            following = self.step_size.first_trial(size)
-        x = state.x + size * direction
-        value, gradient = problem.value_and_gradient(x)
-        stuck = no_progress(state, value, gradient) if isinstance(self.step_size, Armijo) else state.stuck
-        return state._replace(x=x, value=value, gradient=gradient, step_size=following, stuck=stuck)
-
-    def measure(self, problem, state):
-        """The value and the smallest bound."""
-        value, bound = running_bound(problem, state.x, state.known)
-        norm = jnp.linalg.norm(state.gradient.reshape(-1))
-        found = {"value": value, "bound": bound, "residual": norm, "step_size": state.step_size}
-        return found | ({"stuck": state.stuck} if isinstance(self.step_size, Armijo) else {})
+    def _direction(self, gradient):
+        H = jnp.asarray(self.preconditioner)
+        return -(H * gradient if H.ndim == 1 else H @ gradient)
 
     def certify(self, problem, state):
         """The smallest of the bounds the problem allows."""

@@ -5,9 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 
-from cumulant.optim.certify.optimality import Knowledge, certify_optimality, knowledge, running_bound
-from cumulant.optim.protocol import Solver
-from cumulant.optim.solvers.forward_backward import check_step_size, forward_backward, residual, start, step_length
+from cumulant.optim.certify.optimality import Knowledge, knowledge
+from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_length
 from cumulant.pytrees import pytree
 
 __all__ = ["ProximalGradient"]
@@ -23,7 +22,7 @@ class ProximalGradientState(NamedTuple):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class ProximalGradient(Solver):
+class ProximalGradient(FirstOrder):
     """``x_next = prox_{tau R}(x - tau grad f(x))`` on ``F = f + R`` (ISTA; on a set, projected gradient descent).
 
     With ``f`` convex and ``L``-smooth and ``tau <= 1/L``: ``F`` never increases and
@@ -49,7 +48,6 @@ class ProximalGradient(Solver):
 
     step_size: Any = "1/L"
 
-    backend: ClassVar[str] = "jax"
     every: ClassVar[int] = 10  # a bound costs as much as a step
 
     def __post_init__(self):
@@ -64,12 +62,3 @@ class ProximalGradient(Solver):
     def step(self, problem, state):
         """One gradient step on ``f`` and one proximal step on ``R``."""
         return state._replace(x=forward_backward(problem, state.x, state.step_size))
-
-    def measure(self, problem, state):
-        """The value and the smallest bound."""
-        value, bound = running_bound(problem, state.x, state.known)
-        return {"value": value, "bound": bound, "residual": residual(problem, state.x, state.step_size)}
-
-    def certify(self, problem, state):
-        """The smallest of the bounds the problem allows."""
-        return certify_optimality(problem, state.x)

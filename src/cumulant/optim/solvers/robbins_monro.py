@@ -12,7 +12,7 @@ from cumulant.optim.gradients import ByRows, check_oracle
 from cumulant.optim.problems.composite import parts
 from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.schedules import InverseCount, as_schedule
-from cumulant.optim.solvers.forward_backward import start
+from cumulant.optim.solvers.first_order import start
 from cumulant.pytrees import pytree
 
 __all__ = ["RobbinsMonro"]

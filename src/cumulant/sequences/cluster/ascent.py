@@ -124,7 +124,7 @@ class ClusterMonitor(FitMonitor):
     lowest: tuple[float, Any] = (np.inf, None)
     interruption: Interruption
 
-    def __call__(self, snapshot: Snapshot) -> bool:
+    def __call__(self, snapshot: Snapshot) -> bool | str:
         """Whether the run is to end."""
         end = super().__call__(snapshot)
         self.crf.history_[-1]["lost_shards"] = int(snapshot.measures["lost_shards"])

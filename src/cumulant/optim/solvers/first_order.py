@@ -1,15 +1,17 @@
-"""What the methods for ``F = f + R`` share: the step size, the forward-backward step, and what they refuse."""
+"""What methods for ``F = f + R`` share: the step size, the forward-backward step, what is measured and certified."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant.certificates import Certificate
+from cumulant.optim.certify.optimality import certify_optimality, running_bound
 from cumulant.optim.problems.composite import parts
 from cumulant.optim.problems.penalties import NoPenalty
 from cumulant.optim.protocol import Solver, require_gradient
 
-__all__ = ["check_step_size", "forward_backward", "residual", "start", "step_length"]
+__all__ = ["FirstOrder", "check_step_size", "forward_backward", "residual", "start", "step_length"]
 
 
 def check_step_size(step_size: Any) -> None:
@@ -52,3 +54,18 @@ def residual(problem: Any, x: Any, tau: Any) -> Any:
     gradient = smooth.gradient(x)
     move = gradient if isinstance(penalty, NoPenalty) else (x - penalty.prox(x - tau * gradient, tau)) / tau
     return jnp.linalg.norm(move.reshape(-1))
+
+
+class FirstOrder(Solver):
+    """Compiled steps along gradients, from states with an iterate ``x``, a `step_size` and what is `known`."""
+
+    backend: ClassVar[str] = "jax"
+
+    def measure(self, problem: Any, state: Any) -> dict[str, Any]:
+        """The value, the smallest bound, and a residual that is zero at the solutions."""
+        value, bound = running_bound(problem, state.x, state.known)
+        return {"value": value, "bound": bound, "residual": residual(problem, state.x, state.step_size)}
+
+    def certify(self, problem: Any, state: Any) -> Certificate:
+        """The smallest of the bounds the problem allows: see `certify_optimality`."""
+        return certify_optimality(problem, state.x)
