@@ -50,6 +50,18 @@ from cumulant.optim.rates.gradient_descent import (
 )
 from cumulant.optim.rates.mirror_descent import implicit_mirror, mirror, mirror_divergence, mirror_steps, simplex_radius
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
+from cumulant.optim.rates.second_moment import (
+    SecondMoment,
+    average_discount,
+    projected_sgd,
+    projected_sgd_average,
+    projected_sgd_decaying,
+    proximal_sgd,
+    proximal_sgd_average,
+    proximal_sgd_decaying,
+    proximal_sgd_logarithmic,
+    second_moment_recursion,
+)
 from cumulant.optim.rates.stochastic import smd_gap, smd_optimum_variance, smd_optimum_variance_start
 from cumulant.optim.rates.stochastic_gradient import (
     noisy_gradient,
@@ -66,10 +78,12 @@ from cumulant.optim.rates.stochastic_gradient import (
 
 __all__ = [
     "SafeSteps",
+    "SecondMoment",
     "adaptive_rate",
     "armijo_reductions",
     "armijo_step",
     "ascent_lower_bound",
+    "average_discount",
     "block_conditions",
     "conjugate_gradient",
     "expected_ascent_lower_bound",
@@ -101,6 +115,13 @@ __all__ = [
     "nonuniformity",
     "penalised_residual",
     "primal_smoothness",
+    "projected_sgd",
+    "projected_sgd_average",
+    "projected_sgd_decaying",
+    "proximal_sgd",
+    "proximal_sgd_average",
+    "proximal_sgd_decaying",
+    "proximal_sgd_logarithmic",
     "ridge_distance",
     "safe_steps",
     "sag",
@@ -111,6 +132,7 @@ __all__ = [
     "sdca_importance",
     "sdca_lipschitz_gap",
     "sdca_uniform",
+    "second_moment_recursion",
     "sga",
     "sgd",
     "sgd_decreasing",
