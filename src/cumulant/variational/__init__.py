@@ -17,10 +17,12 @@ from cumulant.variational.objective import (
 )
 from cumulant.variational.targets import (
     KnownTarget,
+    Regression,
     gaussian,
     hierarchical_logistic,
     linear_regression,
     logistic_regression,
+    poisson_regression,
 )
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "KnownTarget",
     "NegativeELBO",
     "NegativeEntropy",
+    "Regression",
     "ScoreGradient",
     "StickingTheLanding",
     "Target",
@@ -42,6 +45,7 @@ __all__ = [
     "hierarchical_logistic",
     "linear_regression",
     "logistic_regression",
+    "poisson_regression",
     "projected_problem",
     "proximal_problem",
 ]

@@ -1,4 +1,8 @@
-"""Targets whose smoothness and strong log-concavity follow from the data: regressions with a Gaussian prior."""
+"""Targets whose smoothness and strong log-concavity follow from the data: regressions with a Gaussian prior.
+
+The log-densities of regressions are those of data and coefficients together, normalised: evidence bounds are bounds on
+the marginal likelihood.
+"""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -6,13 +10,22 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import gammaln
 
 from cumulant.errors import DomainError
 from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
 from cumulant.pytrees import pytree
 from cumulant.sampling import Target
 
-__all__ = ["KnownTarget", "gaussian", "hierarchical_logistic", "linear_regression", "logistic_regression"]
+__all__ = [
+    "KnownTarget",
+    "Regression",
+    "gaussian",
+    "hierarchical_logistic",
+    "linear_regression",
+    "logistic_regression",
+    "poisson_regression",
+]
 
 
 @pytree
@@ -40,7 +53,19 @@ def gaussian(mean: Any, covariance: Any) -> KnownTarget:
     return KnownTarget(_gaussian, len(mean), (mean, precision, constant), *_constants(precision, error))
 
 
-def linear_regression(X: Any, y: Any, noise_scale: float = 1.0, prior_scale: Any = 1.0) -> KnownTarget:
+@pytree
+@dataclasses.dataclass(frozen=True, eq=False)
+class Regression(KnownTarget):
+    """The posterior of a regression with a Gaussian prior: losses of scores ``<x_i, z>`` plus a quadratic.
+
+    What is expected under a Gaussian ``q`` are integrals over one dimension each: `fit` computes them instead of
+    sampling. Made by `linear_regression`, `logistic_regression` and `poisson_regression`.
+    """
+
+    likelihood: str = dataclasses.field(default="normal", metadata={"static": True})
+
+
+def linear_regression(X: Any, y: Any, noise_scale: float = 1.0, prior_scale: Any = 1.0) -> Regression:
     """The posterior of ``z`` with ``y ~ N(X z, noise_scale^2)`` and ``z ~ N(0, prior)``; it is Gaussian.
 
     The Hessian of ``-log p`` is ``prior^-1 + X^T X / noise_scale^2`` (Domke, Garrigos and Gower 2023, corollary 25).
@@ -64,10 +89,11 @@ def linear_regression(X: Any, y: Any, noise_scale: float = 1.0, prior_scale: Any
     if not (np.isfinite(noise_scale) and noise_scale > 0):
         raise ValueError(f"noise_scale must be positive and finite; got {noise_scale}")
     curvature = 1 / noise_scale**2
-    return _regression(_linear, X, y, (curvature, curvature), prior_scale, noise_scale)
+    constant = -len(y) * np.log(noise_scale * np.sqrt(2 * np.pi))
+    return _regression("normal", X, y, (curvature, curvature), prior_scale, constant, noise_scale)
 
 
-def logistic_regression(X: Any, y: Any, prior_scale: Any = 1.0) -> KnownTarget:
+def logistic_regression(X: Any, y: Any, prior_scale: Any = 1.0) -> Regression:
     """The posterior of ``z`` with ``P(y = 1) = 1 / (1 + exp(-<x, z>))`` and ``z ~ N(0, prior)``.
 
     The Hessian of ``-log p`` is between ``prior^-1`` and ``prior^-1 + X^T X / 4`` (Domke, Garrigos and Gower 2023,
@@ -88,7 +114,22 @@ def logistic_regression(X: Any, y: Any, prior_scale: Any = 1.0) -> KnownTarget:
     (1.0, 2.5)
     """
     X, y = _rows(X, y)
-    return _regression(_logistic, X, _signs(y), (0.0, 0.25), prior_scale)
+    return _regression("bernoulli", X, _signs(y), (0.0, 0.25), prior_scale)
+
+
+def poisson_regression(X: Any, y: Any, prior_scale: Any = 1.0) -> Regression:
+    """The posterior of ``z`` with counts ``y ~ Poisson(exp(<x, z>))`` and ``z ~ N(0, prior)``.
+
+    Strongly log-concave by its prior; not smooth.
+
+    >>> target = poisson_regression([[1.0], [2.0]], [0, 3], prior_scale=0.5)
+    >>> round(target.strong_convexity, 9), target.smoothness
+    (4.0, None)
+    """
+    X, y = _rows(X, y)
+    if not np.all((y >= 0) & (y == np.floor(y))):
+        raise ValueError("y must hold counts: whole numbers, none negative")
+    return _regression("poisson", X, y, (0.0, None), prior_scale, -float(np.sum(gammaln(y + 1))))
 
 
 def hierarchical_logistic(X: Any, y: Any, groups: Any, prior_scale: Any = 1.0, group_scale: Any = 1.0) -> KnownTarget:
@@ -123,7 +164,7 @@ def hierarchical_logistic(X: Any, y: Any, groups: Any, prior_scale: Any = 1.0, g
     return KnownTarget(_hierarchical, shapes, data, *_ends(lower, upper, error))
 
 
-# Log-densities, up to a constant but for `gaussian` ------------------------------------------------------------------
+# Log-densities -------------------------------------------------------------------------------------------------------
 
 
 def _gaussian(z, data):
@@ -132,14 +173,23 @@ def _gaussian(z, data):
 
 
 def _linear(z, data):
-    X, y, precision, noise_scale = data
+    X, y, precision, constant, noise_scale = data
     residual = (X @ z - y) / noise_scale
-    return -jnp.dot(residual, residual) / 2 - z @ precision @ z / 2
+    return constant - jnp.dot(residual, residual) / 2 - z @ precision @ z / 2
 
 
 def _logistic(z, data):
-    X, signs, precision = data
-    return -jnp.sum(jax.nn.softplus(-signs * (X @ z))) - z @ precision @ z / 2
+    X, signs, precision, constant, _ = data
+    return constant - jnp.sum(jax.nn.softplus(-signs * (X @ z))) - z @ precision @ z / 2
+
+
+def _poisson(z, data):
+    X, y, precision, constant, _ = data
+    scores = X @ z
+    return constant - jnp.sum(jnp.exp(scores) - y * scores) - z @ precision @ z / 2
+
+
+_DENSITIES = {"normal": _linear, "bernoulli": _logistic, "poisson": _poisson}
 
 
 def _hierarchical(variables, data):
@@ -154,13 +204,26 @@ def _hierarchical(variables, data):
 # Constants ------------------------------------------------------------------------------------------------------------
 
 
-def _regression(function, X, y, curvature: tuple[float, float], prior_scale: Any, *settings: float) -> KnownTarget:
+def _regression(
+    likelihood: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    curvature: tuple[float, float | None],
+    prior_scale: Any,
+    constant: float = 0.0,
+    noise_scale: float = 1.0,
+) -> Regression:
     """Theorem 24 of Domke, Garrigos and Gower (2023): the second derivative of a row's loss is within `curvature`."""
-    precision, error = _precision(prior_scale, X.shape[1], "prior_scale")
+    d = X.shape[1]
+    precision, error = _precision(prior_scale, d, "prior_scale")
+    constant += (np.linalg.slogdet(precision)[1] - d * np.log(2 * np.pi)) / 2  # that of the prior
+    least, most = curvature
     gram = X.T @ X
-    error += curvature[1] * UNIT * (len(X) + 4) * float(np.sum(X**2))
-    lower, upper = (precision + bound * gram for bound in curvature)
-    return KnownTarget(function, X.shape[1], (X, y, precision, *settings), *_ends(lower, upper, error))
+    lower, upper = precision + least * gram, precision + (least if most is None else most) * gram
+    error += max(least, most or 0.0) * UNIT * (len(X) + 4) * float(np.sum(X**2))
+    M, mu = _ends(lower, upper, error)
+    data = (X, y, precision, float(constant), float(noise_scale))
+    return Regression(_DENSITIES[likelihood], d, data, None if most is None else M, mu, likelihood)
 
 
 def _constants(hessian: np.ndarray, error: float) -> tuple[float, float]:

@@ -47,7 +47,7 @@ def second_moment_recursion(
     2023, proof of theorem 7).
 
     >>> second_moment_recursion([0.25, 0.25], mu=1.0, moment=(1.0, 0.5), distance_squared=4.0)
-    array([4.    , 2.5625, 1.6641])
+    array([4.       , 2.5625   , 1.6640625])
     """
     a, b = _moment(moment)
     constants(mu=mu, distance_squared=distance_squared, gradient_squared=gradient_squared)
@@ -175,7 +175,7 @@ def proximal_sgd_average(
     ``(2 a |x_0 - x*|^2 + b) / sqrt(a T)`` (Domke, Garrigos and Gower 2023, theorem 8).
 
     >>> round(proximal_sgd_average(2.7817, (77.38, 116.07), (77.38 * 2000) ** -0.5, 2000, 1.0), 3)
-    0.522
+    0.523
     """
     a, b = _moment(moment)
     constants(L, distance_squared=distance_squared)
