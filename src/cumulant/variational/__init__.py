@@ -6,6 +6,7 @@
 
 from cumulant.sampling import Target
 from cumulant.variational.estimators import EnergyGradient, EntropyGradient, ScoreGradient, StickingTheLanding
+from cumulant.variational.fit import Diagnostics, Fit, fit
 from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
 from cumulant.variational.objective import (
     Energy,
@@ -26,10 +27,12 @@ from cumulant.variational.targets import (
 )
 
 __all__ = [
+    "Diagnostics",
     "Diagonal",
     "Energy",
     "EnergyGradient",
     "EntropyGradient",
+    "Fit",
     "Floor",
     "FullRank",
     "Gaussian",
@@ -41,6 +44,7 @@ __all__ = [
     "ScoreGradient",
     "StickingTheLanding",
     "Target",
+    "fit",
     "gaussian",
     "hierarchical_logistic",
     "linear_regression",

@@ -26,6 +26,8 @@ class Energy(Problem):
     gaussian: Any
     draws: Any
 
+    estimated: ClassVar[bool] = True
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of ``w``."""

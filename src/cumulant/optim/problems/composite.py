@@ -75,6 +75,11 @@ class Composite(Problem):
         """How the constants of the smooth part are known."""
         return self.smooth.constants_are
 
+    @property
+    def estimated(self) -> bool:
+        """Whether the smooth part is known from a sample only."""
+        return bool(self.smooth.estimated)
+
     def gradient_rounding(self, x: Any) -> float:
         """That of the smooth part."""
         return self.smooth.gradient_rounding(x)
