@@ -51,9 +51,9 @@ def test_expectations_are_within_their_error_of_the_truth(mean, scale):
     assert found.error[0] < 1e-10
 
 
-def test_scores_too_wide_for_the_rules_are_refused():
+def test_scores_too_wide_are_refused():
     with pytest.raises(DomainError, match="standard deviations"):
-        expectations("bernoulli", np.array([1.0]), 1.0, np.array([0.0]), np.array([1e4]))
+        expectations("bernoulli", np.array([1.0]), 1.0, np.array([0.0]), np.array([1e9]))
 
 
 @pytest.mark.parametrize("seed", range(3))

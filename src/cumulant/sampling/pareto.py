@@ -36,7 +36,9 @@ def pareto_shape(log_weights: Any) -> ParetoFit:
     order = np.argsort(logs)
     tail, cut = order[-n_tail:], logs[order[-n_tail - 1]]
     excess = np.exp(logs[tail]) - math.exp(cut)
-    if not excess[0] > 0:  # ties at the cut: no tail to speak of
+    if logs.min() > -1e-9:  # equal but for rounding
+        return ParetoFit(-math.inf, logs)
+    if not excess[0] > 0:  # ties at the cut: many draws share the largest weights
         return ParetoFit(-math.inf if excess[-1] == 0 else math.inf, logs)
     shape, scale = _generalised_pareto(excess)
     smoothed = logs.copy()

@@ -28,7 +28,7 @@ __all__ = ["Diagnostics", "Fit", "fit"]
 Verdict = Literal["trust", "check", "do not trust"]
 _FAMILIES = {"full": FullRank, "diagonal": Diagonal}
 _METHODS = ("auto", "quadrature", "prox")
-_CHECKS = 2000  # draws of the diagnostics
+_CHECKS = 4000  # draws of the diagnostics
 _TEST = 512  # draws of the test that ends a stochastic run
 
 
@@ -44,8 +44,10 @@ class Diagnostics:
         The shape of the tail of the importance weights ``p / q``: above 0.7 the two differ too much.
     log_evidence : float
         The importance-sampling estimate of ``log Z``, with smoothed weights.
-    mean_shift : float
-        The largest difference between the mean of ``q`` and its importance-sampling correction, in standard deviations.
+    weighted_share : float
+        The effective share of the draws under the weights ``p / q``: one where the two agree.
+    mean_shift, scale_shift : float
+        How far importance sampling moves a mean, in standard deviations, and the logarithm of one; the largest.
     excess : float
         An estimate of ``KL(q | p) - min KL`` from the gradient at the answer; NaN where the certificate says it.
     """
@@ -54,7 +56,9 @@ class Diagnostics:
     elbo_error: float
     pareto_k: float
     log_evidence: float
+    weighted_share: float
     mean_shift: float
+    scale_shift: float
     excess: float = math.nan
 
 
@@ -315,12 +319,17 @@ def _finished(target, family, m, C, certificate, refusal, interval, excess, resu
     ratios = np.where(np.isnan(log_p), -np.inf, log_p) - log_q
     tail = pareto_shape(ratios)
     weights = np.exp(tail.log_weights - tail.log_weights.max())
-    shift = (weights @ u) / weights.sum()  # in whitened coordinates; the mean of q is zero there
-    moved = np.abs(C @ shift) / np.sqrt(np.sum(C**2, axis=1))
+    weights /= weights.sum()
+    deviations = np.sqrt(np.sum(C**2, axis=1))
+    centred = (z - m) / deviations
+    moved = weights @ centred
+    stretched = np.log(np.sqrt(np.maximum(weights @ centred**2 - moved**2, 1e-300)))
     evidence = float(np.log(np.mean(np.exp(tail.log_weights - tail.log_weights.max()))) + ratios.max())
     error = float(np.std(ratios) / math.sqrt(_CHECKS))
     elbo = float(np.mean(ratios)) if interval is None else float(interval.estimate)
-    found = Diagnostics(elbo, error, tail.shape, evidence, float(moved.max()), excess)
+    share = float(1 / (_CHECKS * np.sum(weights**2)))
+    shifts = float(np.max(np.abs(moved))), float(np.max(np.abs(stretched)))
+    found = Diagnostics(elbo, error, tail.shape, evidence, share, *shifts, excess)
     if interval is None:
         interval = Interval(elbo - 4 * error, elbo + 4 * error, elbo)
     verdict, reasons = _verdict(target, certificate, found, result.status)
@@ -333,17 +342,18 @@ def _finished(target, family, m, C, certificate, refusal, interval, excess, resu
 
 def _verdict(target, certificate, found: Diagnostics, status: str) -> tuple[Verdict, tuple[str, ...]]:
     """Whether to believe the fit: the worst of what is known about it, and why."""
-    if found.pareto_k > 0.7:
+    if found.pareto_k > 0.7 and found.weighted_share < 0.9:
         return "do not trust", (
             f"Pareto k is {found.pareto_k:.2f}, above 0.7: no Gaussian of this family is near the target; transform "
             "variables that are bounded or skewed, or sample",
         )
     if status not in ("converged", "accurate"):
         return "do not trust", (f"the run ended as {status!r}: allow more steps or time",)
-    if found.mean_shift > 0.1:
-        return "check", (
-            f"importance sampling moves a mean by {found.mean_shift:.2f} standard deviations: use weighted draws",
-        )
+    moved = f"importance sampling moves a mean by {found.mean_shift:.2f} and a scale by {found.scale_shift:.2f}"
+    if max(found.mean_shift, found.scale_shift) > 0.25:
+        return "do not trust", (f"{moved} standard deviations: the target is not nearly Gaussian",)
+    if max(found.mean_shift, found.scale_shift) > 0.1:
+        return "check", (f"{moved} standard deviations: use weighted draws",)
     if not target.strong_convexity > 0:
         return "check", ("the target is not known to be log-concave: a mode far away would go unseen",)
     return "trust", (f"log-concave, Pareto k {found.pareto_k:.2f}, means within {found.mean_shift:.2f} deviations",)

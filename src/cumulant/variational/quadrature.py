@@ -6,7 +6,6 @@ phi(u)`` with ``|g| <= 1`` in the strip of half-width ``a`` the error is at most
 imaginary part of the score is at most ``pi / 2``, so that ``a = pi / (2 scale)``.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -19,8 +18,8 @@ __all__ = ["LIKELIHOODS", "Expectations", "expectations"]
 
 LIKELIHOODS = ("normal", "bernoulli", "poisson")
 _REACH = 8.5  # standard deviations: beyond, a normal variable is with probability 2e-17
-_LEVELS = 20  # the rule of level j has steps 0.75 * 2^(-j / 2)
 _ERROR = 1e-14  # of a rule
+_MOST = 2e9  # nodes altogether: about a minute
 _UNIT = 2.0**-52
 
 
@@ -31,27 +30,6 @@ class Expectations(NamedTuple):
     first: np.ndarray
     second: np.ndarray
     error: np.ndarray
-
-
-class _Rules(NamedTuple):
-    nodes: np.ndarray
-    weights: np.ndarray
-    sizes: np.ndarray
-    widest: np.ndarray
-
-
-@functools.cache
-def _rules() -> _Rules:
-    steps = 0.75 * 2.0 ** (-np.arange(_LEVELS) / 2)
-    halves = np.ceil(_REACH / steps).astype(np.int64)
-    nodes, weights = np.zeros((2, _LEVELS, 2 * halves.max() + 1))
-    for level, (h, half) in enumerate(zip(steps, halves, strict=True)):
-        u = h * np.arange(-half, half + 1)
-        nodes[level, : u.size], weights[level, : u.size] = u, h * np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi)
-    # The smaller root of a^2 / 2 - 2 pi a / h + log(2 / error) is the narrowest strip that is wide enough.
-    log = math.log(2.0 / _ERROR) + 1e-6
-    strip = 2 * log / (2 * np.pi / steps + np.sqrt((2 * np.pi / steps) ** 2 - 2 * log))
-    return _Rules(nodes, weights, 2 * halves + 1, np.pi / 2 / strip)
 
 
 def expectations(likelihood: str, y: np.ndarray, noise: float, means: np.ndarray, scales: np.ndarray) -> Expectations:
@@ -73,14 +51,16 @@ def expectations(likelihood: str, y: np.ndarray, noise: float, means: np.ndarray
             rate = np.exp(means + scales**2 / 2)
         error = 8 * _UNIT * (rate * (1 + np.abs(means) + scales**2) + y)
         return Expectations(rate - y * means, rate - y, rate, error)
-    rules = _rules()
-    levels = np.searchsorted(rules.widest, scales)  # a finer rule for wider scores
-    if levels.max() >= _LEVELS:
+    # The longest steps with an error below `_ERROR`: h = 2 pi a / (log(2 / error) + a^2 / 2), a at most pi / (2 scale).
+    log = math.log(2.0 / _ERROR) + 1e-6
+    strip = np.minimum(np.pi / 2 / np.maximum(scales, 1e-300), math.sqrt(2 * log))
+    steps = 2 * np.pi * strip / (log + strip**2 / 2)
+    halves = np.ceil(_REACH / steps)
+    if not 2 * halves.sum() <= _MOST:
         raise DomainError(
-            f"scores have standard deviations up to {scales.max():.3g}, more than {rules.widest[-1]:.3g}: scale the "
-            "columns of X or tighten the prior"
+            f"scores have standard deviations up to {scales.max():.3g}: scale the columns of X or tighten the prior"
         )
     value, first, second = (np.empty_like(means) for _ in range(3))
-    logistic_expectations(y * means, scales, levels, *rules[:3], value, first, second)
-    error = 2 * _ERROR + 2 * rules.sizes[levels] * _UNIT * (1 + np.abs(means) + scales)
+    logistic_expectations(y * means, scales, steps, halves.astype(np.int64), value, first, second)
+    error = 2 * _ERROR + 4 * (halves + 1) * _UNIT + 8 * _UNIT * (np.abs(means) + scales)
     return Expectations(value, y * first, second, error)

@@ -5,23 +5,27 @@ from cumulant.math_kernels import fast_exp, fast_log
 
 __all__ = ["logistic_expectations"]
 
+_DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
+
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def logistic_expectations(means, scales, levels, nodes, weights, sizes, values, firsts, seconds):
+def logistic_expectations(means, scales, steps, halves, values, firsts, seconds):
     """``E log(1 + exp(-s))`` and the expectations of its first two derivatives in ``s ~ N(mean, scale^2)``.
 
-    Row ``i`` uses the rule of ``levels[i]``: the first ``sizes[level]`` of its nodes and weights.
+    By the trapezoidal rule with ``2 halves[i] + 1`` nodes, ``steps[i]`` standard deviations apart.
     """
     for i in range(means.size):
-        level = levels[i]
-        mean, scale = means[i], scales[i]
+        h, mean = steps[i], means[i]
         value, first, second = 0.0, 0.0, 0.0
-        for k in range(sizes[level]):
-            s = mean + scale * nodes[level, k]
+        for k in range(-halves[i], halves[i] + 1):
+            u = h * k
+            s = mean + scales[i] * u
+            weight = fast_exp(-0.5 * u * u)
             small = fast_exp(-abs(s))
             share = 1.0 / (1.0 + small)
             other = small * share
-            value += weights[level, k] * (fast_log(1.0 + small) + max(-s, 0.0))
-            first += weights[level, k] * (other if s > 0.0 else share)
-            second += weights[level, k] * (share * other)
-        values[i], firsts[i], seconds[i] = value, -first, second
+            value += weight * (fast_log(1.0 + small) + max(-s, 0.0))
+            first += weight * (other if s > 0.0 else share)
+            second += weight * (share * other)
+        total = h * _DENSITY
+        values[i], firsts[i], seconds[i] = total * value, -total * first, total * second

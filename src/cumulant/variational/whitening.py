@@ -42,9 +42,12 @@ def laplace(target: Target, start: Any = None, time_limit: float | None = None) 
             f"the log-density at the start is {value}, its gradient {'finite' if np.isfinite(value) else 'unknown'}: "
             "give a start where both are finite"
         )
-    found = optim.run(optim.LBFGS(), target.problem(), start, tol=1e-10, max_steps=500, time_limit=time_limit)
-    if not np.all(np.isfinite(found.x)):
-        raise DomainError("the log-density grows without bound: is the posterior proper?")
+    found = optim.run(optim.LBFGS(), target.problem(), start, tol=1e-10, max_steps=200, time_limit=time_limit)
+    steepness = np.linalg.norm(np.asarray(target.gradient(found.x)))
+    if not (np.all(np.isfinite(found.x)) and steepness <= 0.5 * np.linalg.norm(gradient) + 1e-8):
+        raise DomainError(
+            "no mode was found: the log-density is still rising as steeply as at the start; is it proper?"
+        )
     H = np.asarray(_hessian(target, found.x))
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     if not np.all(np.isfinite(values)):
