@@ -6,7 +6,7 @@
 
 from cumulant.sampling import Target
 from cumulant.variational.estimators import EnergyGradient, EntropyGradient, ScoreGradient, StickingTheLanding
-from cumulant.variational.fit import Diagnostics, Fit, fit
+from cumulant.variational.fit import FitDiagnostics, GaussianFit, fit
 from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
 from cumulant.variational.objective import (
     Energy,
@@ -27,15 +27,15 @@ from cumulant.variational.targets import (
 )
 
 __all__ = [
-    "Diagnostics",
     "Diagonal",
     "Energy",
     "EnergyGradient",
     "EntropyGradient",
-    "Fit",
+    "FitDiagnostics",
     "Floor",
     "FullRank",
     "Gaussian",
+    "GaussianFit",
     "Isotropic",
     "KnownTarget",
     "NegativeELBO",

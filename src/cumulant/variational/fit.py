@@ -23,7 +23,7 @@ from cumulant.variational.regression import NaturalGradient, RegressionELBO
 from cumulant.variational.targets import Regression
 from cumulant.variational.whitening import laplace, whitened
 
-__all__ = ["Diagnostics", "Fit", "fit"]
+__all__ = ["FitDiagnostics", "GaussianFit", "fit"]
 
 Verdict = Literal["trust", "check", "do not trust"]
 _FAMILIES = {"full": FullRank, "diagonal": Diagonal}
@@ -33,7 +33,7 @@ _TEST = 512  # draws of the test that ends a stochastic run
 
 
 @dataclasses.dataclass(frozen=True)
-class Diagnostics:
+class FitDiagnostics:
     """What draws of the fit say about it: estimates, not certificates.
 
     Attributes
@@ -63,7 +63,7 @@ class Diagnostics:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
+class GaussianFit:
     """A Gaussian approximation of a target, and how much it is worth.
 
     Attributes
@@ -76,7 +76,7 @@ class Fit:
         Where the exact value of `elbo` is: certain for regressions, four standard errors of sampling elsewhere.
     certificate : Certificate or None
         A bound on ``KL(q | p) - min KL``; None where no theorem gives one: then `refusal` says why.
-    diagnostics : Diagnostics
+    diagnostics : FitDiagnostics
     verdict : str
         ``"trust"``, ``"check"`` or ``"do not trust"``, with `reasons`.
     status : str
@@ -91,7 +91,7 @@ class Fit:
     elbo_interval: Interval
     certificate: Certificate | None
     refusal: str
-    diagnostics: Diagnostics
+    diagnostics: FitDiagnostics
     verdict: Verdict
     reasons: tuple[str, ...]
     status: str
@@ -161,7 +161,7 @@ def fit(
     time_limit: float | None = None,
     progress: Any = None,
     rng: Any = 0,
-) -> Fit:
+) -> GaussianFit:
     """The Gaussian ``q`` that minimises ``KL(q | p)``.
 
     Parameters
@@ -205,7 +205,7 @@ def fit(
     return _by_proximal_steps(target, _FAMILIES[family](target.dim), accuracy, start, max_steps, settings, rng)
 
 
-def _by_quadrature(target, accuracy, start, max_steps, settings, rng) -> Fit:
+def _by_quadrature(target, accuracy, start, max_steps, settings, rng) -> GaussianFit:
     problem = RegressionELBO(target)
     w0 = problem.gaussian.pack(0.0 if start is None else start, _modest_scale(target))
     result = optim.run(
@@ -237,7 +237,7 @@ def _modest_scale(target: Regression) -> float:
     return float(min(1 / widest, 1 / math.sqrt(float(np.max(np.diagonal(P))))))
 
 
-def _by_proximal_steps(target, family, accuracy, start, max_steps, settings, rng) -> Fit:
+def _by_proximal_steps(target, family, accuracy, start, max_steps, settings, rng) -> GaussianFit:
     at_mode = laplace(target, start, settings["time_limit"])
     root = (
         at_mode.root
@@ -309,7 +309,7 @@ def _mean_gradient(problem, w, u):
     return jnp.linalg.norm(jnp.mean(each, axis=0)), jnp.sqrt(spread)
 
 
-def _finished(target, family, m, C, certificate, refusal, interval, excess, result, method, rng) -> Fit:
+def _finished(target, family, m, C, certificate, refusal, interval, excess, result, method, rng) -> GaussianFit:
     generator = np.random.default_rng([randomness.seed(rng) if not isinstance(rng, np.random.Generator) else 0, 3])
     u = generator.normal(size=(_CHECKS, len(m)))
     z = m + u @ C.T
@@ -329,18 +329,18 @@ def _finished(target, family, m, C, certificate, refusal, interval, excess, resu
     elbo = float(np.mean(ratios)) if interval is None else float(interval.estimate)
     share = float(1 / (_CHECKS * np.sum(weights**2)))
     shifts = float(np.max(np.abs(moved))), float(np.max(np.abs(stretched)))
-    found = Diagnostics(elbo, error, tail.shape, evidence, share, *shifts, excess)
+    found = FitDiagnostics(elbo, error, tail.shape, evidence, share, *shifts, excess)
     if interval is None:
         interval = Interval(elbo - 4 * error, elbo + 4 * error, elbo)
     verdict, reasons = _verdict(target, certificate, found, result.status)
     subject = result.subject if certificate is not None else None
-    return Fit(
+    return GaussianFit(
         target, family, m, C, elbo, interval, certificate, refusal, found, verdict, reasons,
         result.status, result.work, result.seconds, method, subject,
     )  # fmt: skip
 
 
-def _verdict(target, certificate, found: Diagnostics, status: str) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(target, certificate, found: FitDiagnostics, status: str) -> tuple[Verdict, tuple[str, ...]]:
     """Whether to believe the fit: the worst of what is known about it, and why."""
     if found.pareto_k > 0.7 and found.weighted_share < 0.9:
         return "do not trust", (

@@ -55,7 +55,7 @@ def laplace(target: Target, start: Any = None, time_limit: float | None = None) 
     floor = 1e-8 * max(float(np.max(np.abs(values))), 1e-300)
     fixed = np.maximum(np.abs(values), floor)
     # L L^T = V diag(1 / values) V^T with L lower triangular, by an orthogonal factorisation.
-    L = np.linalg.qr((vectors / np.sqrt(fixed)).T, mode="r").T
+    L = np.linalg.qr((vectors / np.sqrt(fixed)).T)[1].T
     return Laplace(np.asarray(found.x), L * np.sign(np.diagonal(L)), bool(np.all(values > floor)))
 
 
