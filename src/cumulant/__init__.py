@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING
 from cumulant._version import __version__
 
 if TYPE_CHECKING:
-    from cumulant import errors, experiments, families, geometry, glm, graphical, layers, optim, sampling, sequences
+    from cumulant import (
+        errors,
+        experiments,
+        families,
+        geometry,
+        glm,
+        graphical,
+        layers,
+        optim,
+        sampling,
+        sequences,
+        variational,
+    )
     from cumulant.certificates import Assumption, Certificate, Interval
 
 _PARTS = (
@@ -32,6 +44,7 @@ _PARTS = (
     "plotting",
     "sampling",
     "sequences",
+    "variational",
 )
 _NAMES = {"Assumption": "certificates", "Certificate": "certificates", "Interval": "certificates"}
 
@@ -50,6 +63,7 @@ __all__ = [
     "optim",
     "sampling",
     "sequences",
+    "variational",
 ]
 
 

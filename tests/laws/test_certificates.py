@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant
-from cumulant import families, graphical, optim
+from cumulant import families, graphical, optim, variational
 from cumulant.certificates import Assumption, Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import risk
@@ -47,6 +47,7 @@ RESULTS = {
     "MaxProduct": lambda: carried(graphical.max_product(graphical.Ising([(0, 1), (1, 2)], 0.5, 0.2))),
     "MeanField": lambda: carried(graphical.mean_field(GRID)),
     "Projection": lambda: carried(graphical.project(graphical.Ising(graphical.grid(3, 3), 1.0), 0.5)),
+    "GaussianFit": lambda: carried(variational.fit(variational.logistic_regression(A, LABELS))),
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)

@@ -62,6 +62,8 @@ class Problem:
         Whether ``f`` is known to be.
     differentiable : bool
         Whether `gradient` is that of the whole objective, so that zero gradients are solutions.
+    estimated : bool
+        Whether `value` and `gradient` are estimates, from a sample: no certificate is issued from them.
     n_terms : int
         The number of terms of a finite sum.
     shape : tuple or None
@@ -90,6 +92,7 @@ class Problem:
     convex: Any = False
     quadratic: Any = False
     differentiable: Any = True
+    estimated: Any = False
     n_terms: Any = 1
     shape: Any = None
     constants_are: Any = "assumed"
@@ -145,6 +148,7 @@ class DerivedProblem(Problem):
     differentiable = property(lambda self: self.problem.differentiable)
     quadratic = property(lambda self: self.problem.quadratic)
     n_terms = property(lambda self: self.problem.n_terms)
+    estimated = property(lambda self: self.problem.estimated)
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ import numpy as np
 from cumulant.precision import any_jax
 from cumulant.pytrees import pytree
 
-__all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "as_schedule"]
+__all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "Switching", "as_schedule"]
 
 
 def _schedule(cls: type) -> type:
@@ -103,6 +103,30 @@ class InverseCount:
     def __call__(self, k):
         """The size of step ``k``."""
         return 1.0 / (self.n0 + (k + 1))
+
+
+@_schedule
+class Switching:
+    """``tau_k = min(limit, scale (2 k + 1) / (k + 1)^2)``: constant at first, then like ``2 scale / k``.
+
+    With the largest step that a rate allows as `limit` and ``1 / mu`` (proximal) or ``2 / mu`` (projected) as `scale`,
+    the error goes down like ``1 / k`` at any time (Domke, Garrigos and Gower 2023, theorem 31).
+
+    >>> Switching(0.1, 1.0)(0), Switching(0.1, 1.0)(99)
+    (0.1, 0.0199)
+    """
+
+    limit: float
+    scale: float
+
+    def __post_init__(self):
+        _check("limit", self.limit)
+        _check("scale", self.scale)
+
+    def __call__(self, k):
+        """The size of step ``k``."""
+        minimum = jnp.minimum if any_jax(k, self) else min
+        return minimum(self.limit, self.scale * (2 * k + 1) / (k + 1) ** 2)
 
 
 def as_schedule(step: Any, name: str = "step_size") -> Any:

@@ -15,6 +15,7 @@ from cumulant.sampling.diagnostics import effective_sample_size, log_mean_exp, s
 from cumulant.sampling.draws import Draws
 from cumulant.sampling.hamiltonian import HMC
 from cumulant.sampling.langevin import MALA
+from cumulant.sampling.pareto import ParetoFit, pareto_shape
 from cumulant.sampling.protocol import Sampler
 from cumulant.sampling.random_walk import RandomWalk
 from cumulant.sampling.resampling import resample
@@ -25,6 +26,7 @@ __all__ = [
     "MALA",
     "Draws",
     "GeometricPath",
+    "ParetoFit",
     "RandomWalk",
     "Sampler",
     "Target",
@@ -33,6 +35,7 @@ __all__ = [
     "log_mean_exp",
     "lower_from_estimates",
     "next_temperature",
+    "pareto_shape",
     "resample",
     "sample",
     "split_r_hat",

@@ -27,6 +27,7 @@ from cumulant.optim.certify.strong_convexity import (
     certify_strong_convexity,
     convexity,
     enclosed_gradient,
+    refuse_estimates,
 )
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import parts
@@ -207,6 +208,7 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
     """
     if isinstance(parts(problem)[1], NoPenalty):
         return _certify_smooth(problem, x)
+    refuse_estimates(problem)
     smooth, given = parts(widen(problem))
     own = type(given) not in PENALTIES
     penalty = _OwnPenalty(given) if own else given

@@ -11,7 +11,14 @@ from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.protocol import CertifiedProblem
 
-__all__ = ["accuracy", "certain_strong_convexity", "certify_strong_convexity", "convexity", "enclosed_gradient"]
+__all__ = [
+    "accuracy",
+    "certain_strong_convexity",
+    "certify_strong_convexity",
+    "convexity",
+    "enclosed_gradient",
+    "refuse_estimates",
+]
 
 
 def enclosed_gradient(problem: Any, x: Any) -> Enclosure:
@@ -57,6 +64,11 @@ def convexity(problem: Any, text: str) -> tuple[Assumption, float]:
     return by_construction(text), 0.0
 
 
+def refuse_estimates(problem: Any) -> None:
+    """No certificate from values and gradients that a sample estimates."""
+    check(not problem.estimated, "the objective is computed exactly", "it is estimated from a sample")
+
+
 @issuer
 def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
     """The certificate ``f(x) - f* <= |grad f(x)|^2 / (2 mu)`` of a ``mu``-strongly convex function (Polyak 1963).
@@ -71,6 +83,7 @@ def certify_strong_convexity(problem: Any, x: Any) -> Certificate:
     """
     if isinstance(problem, CertifiedProblem):
         return problem.certify(x)
+    refuse_estimates(problem)
     wide, x = widen(problem), np.asarray(x, dtype=np.float64)
     mu, certain = float(wide.strong_convexity), certain_strong_convexity(wide)
     text = "the objective is strongly convex"

@@ -55,6 +55,18 @@ from cumulant.optim.rates.mirror_descent import (
     smd_optimum_variance_start,
 )
 from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
+from cumulant.optim.rates.second_moment import (
+    SecondMoment,
+    average_discount,
+    projected_sgd,
+    projected_sgd_average,
+    projected_sgd_decaying,
+    proximal_sgd,
+    proximal_sgd_average,
+    proximal_sgd_decaying,
+    proximal_sgd_logarithmic,
+    second_moment_recursion,
+)
 from cumulant.optim.rates.stochastic_gradient import (
     noisy_gradient,
     sag,
@@ -70,10 +82,12 @@ from cumulant.optim.rates.stochastic_gradient import (
 
 __all__ = [
     "SafeSteps",
+    "SecondMoment",
     "adaptive_rate",
     "armijo_reductions",
     "armijo_step",
     "ascent_lower_bound",
+    "average_discount",
     "block_conditions",
     "conjugate_gradient",
     "expected_ascent_lower_bound",
@@ -105,6 +119,13 @@ __all__ = [
     "nonuniformity",
     "penalised_residual",
     "primal_smoothness",
+    "projected_sgd",
+    "projected_sgd_average",
+    "projected_sgd_decaying",
+    "proximal_sgd",
+    "proximal_sgd_average",
+    "proximal_sgd_decaying",
+    "proximal_sgd_logarithmic",
     "ridge_distance",
     "safe_steps",
     "sag",
@@ -115,6 +136,7 @@ __all__ = [
     "sdca_importance",
     "sdca_lipschitz_gap",
     "sdca_uniform",
+    "second_moment_recursion",
     "sga",
     "sgd",
     "sgd_decreasing",

@@ -48,6 +48,11 @@ class RobbinsMonro(Solver):
         Answer with the mean of the iterates from `burn_in` on (Polyak and Juditsky 1992).
     burn_in : int
         Iterates left out of the mean.
+    discount : float
+        Iterate ``t`` weighs ``discount^t`` in the mean: `rates.average_discount` for the guarantees without strong
+        convexity.
+    leading : bool
+        The mean of ``x_0 .. x_{k-1}``, the points at which gradients were taken, instead of ``x_1 .. x_k``.
 
     Examples
     --------
@@ -62,6 +67,8 @@ class RobbinsMonro(Solver):
     gradients: Any = dataclasses.field(default_factory=lambda: ByRows("random"))
     average: bool = dataclasses.field(default=False, metadata={"static": True})
     burn_in: Any = 0
+    discount: Any = 1.0
+    leading: bool = dataclasses.field(default=False, metadata={"static": True})
 
     backend: ClassVar[str] = "jax"
     every: ClassVar[int] = 100
@@ -84,8 +91,8 @@ class RobbinsMonro(Solver):
         size = jnp.asarray(self.schedule(state.step), state.x.dtype)
         x = penalty.prox(state.x - size * self.gradients(smooth, state.x, state.step, now), size)
         step = state.step + 1
-        share = 1.0 / jnp.maximum(step - self.burn_in, 1)
-        mean = state.mean + (x - state.mean) * share if self.average else x
+        share = _last_share(self.discount, jnp.maximum(step - self.burn_in, 1), state.x.dtype)
+        mean = state.mean + ((state.x if self.leading else x) - state.mean) * share if self.average else x
         return RobbinsMonroState(x, mean, step, key)
 
     def solution(self, problem, state):
@@ -95,3 +102,12 @@ class RobbinsMonro(Solver):
     def certify(self, problem, state):
         """What the problem allows."""
         return certify_optimality(problem, state.mean)
+
+
+def _last_share(discount, n, dtype):
+    """The weight of the last of ``n`` terms whose weights are ``discount^t``: ``(1 - q) q^(n-1) / (1 - q^n)``."""
+    n = jnp.asarray(n, dtype)
+    log = jnp.log(jnp.asarray(discount, dtype))
+    falling = log < 0
+    log = jnp.where(falling, log, -1.0)
+    return jnp.where(falling, jnp.exp((n - 1) * log) * jnp.expm1(log) / jnp.expm1(n * log), 1 / n)

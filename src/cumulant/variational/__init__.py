@@ -1,0 +1,55 @@
+"""Gaussian variational inference with guarantees: ``q_w = N(m, C C^T)`` nearest to a target in ``KL(q_w | p)``.
+
+`gaussians` are the approximations, `targets` the models whose constants follow from the data, `objective` the problems,
+`estimators` the gradients; solvers, schedules and rates are those of `optim`.
+"""
+
+from cumulant.sampling import Target
+from cumulant.variational.estimators import EnergyGradient, EntropyGradient, ScoreGradient, StickingTheLanding
+from cumulant.variational.fit import FitDiagnostics, GaussianFit, fit
+from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
+from cumulant.variational.objective import (
+    Energy,
+    Floor,
+    NegativeELBO,
+    NegativeEntropy,
+    projected_problem,
+    proximal_problem,
+)
+from cumulant.variational.targets import (
+    KnownTarget,
+    Regression,
+    gaussian,
+    hierarchical_logistic,
+    linear_regression,
+    logistic_regression,
+    poisson_regression,
+)
+
+__all__ = [
+    "Diagonal",
+    "Energy",
+    "EnergyGradient",
+    "EntropyGradient",
+    "FitDiagnostics",
+    "Floor",
+    "FullRank",
+    "Gaussian",
+    "GaussianFit",
+    "Isotropic",
+    "KnownTarget",
+    "NegativeELBO",
+    "NegativeEntropy",
+    "Regression",
+    "ScoreGradient",
+    "StickingTheLanding",
+    "Target",
+    "fit",
+    "gaussian",
+    "hierarchical_logistic",
+    "linear_regression",
+    "logistic_regression",
+    "poisson_regression",
+    "projected_problem",
+    "proximal_problem",
+]
