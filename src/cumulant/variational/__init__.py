@@ -16,6 +16,7 @@ from cumulant.variational.objective import (
     projected_problem,
     proximal_problem,
 )
+from cumulant.variational.plan import Plan, plan
 from cumulant.variational.targets import (
     KnownTarget,
     Regression,
@@ -40,6 +41,7 @@ __all__ = [
     "KnownTarget",
     "NegativeELBO",
     "NegativeEntropy",
+    "Plan",
     "Regression",
     "ScoreGradient",
     "StickingTheLanding",
@@ -49,6 +51,7 @@ __all__ = [
     "hierarchical_logistic",
     "linear_regression",
     "logistic_regression",
+    "plan",
     "poisson_regression",
     "projected_problem",
     "proximal_problem",
