@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import eye_array
 from scipy.sparse.linalg import cg
 
-from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
-from cumulant.graphical.mixing.spectral_projection import weight_matrix
+from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
+from cumulant.graphical.mixing.spectral_projection import WeightProjection, weight_matrix
 
 __all__ = ["RowSumProjection", "nearest_row_sums", "row_sum_dual"]
 
@@ -40,13 +40,8 @@ def row_sum_dual(edges: np.ndarray, weights: np.ndarray, radius: float, multipli
 
 
 @dataclass(frozen=True)
-class RowSumProjection(ProjectionProblem):
+class RowSumProjection(WeightProjection):
     """The dual of `nearest_row_sums` in the multipliers of the nodes."""
-
-    edges: np.ndarray
-    weights: np.ndarray
-    n: int
-    radius: float
 
     @property
     def floor(self) -> float:
@@ -54,24 +49,17 @@ class RowSumProjection(ProjectionProblem):
         return 1e-16 * float(self.weights @ self.weights)
 
     def _parts(self, multipliers):
-        i, j = self.edges[:, 0], self.edges[:, 1]
-        z = np.maximum(self.weights - multipliers[i] - multipliers[j], 0.0)
-        return z, np.bincount(i, z, self.n) + np.bincount(j, z, self.n)
+        z = np.maximum(self.weights - multipliers[self.i] - multipliers[self.j], 0.0)
+        return z, self.around(z, z)
 
     def certified(self, multipliers: np.ndarray) -> Nearest:
         """The point of these multipliers, each weight divided by the larger excess of its two nodes."""
-        i, j = self.edges[:, 0], self.edges[:, 1]
-        z, sums = self._parts(multipliers)
-        degree = np.bincount(self.edges.ravel(), minlength=self.n).max()
-        excess = np.maximum(sums / self.radius * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)
-        point = z / np.maximum(excess[i], excess[j])
-        value = 0.5 * float(((point - self.weights) ** 2).sum())
-        return Nearest(point, value, row_sum_dual(self.edges, self.weights, self.radius, multipliers), multipliers)
+        dual = row_sum_dual(self.edges, self.weights, self.radius, multipliers)
+        return self.shrunk(*self._parts(multipliers), multipliers, dual)
 
     def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """One Newton step on the free multipliers, along the path that is cut at zero, and the increase it promised."""
-        edges, weights, n, radius = self.edges, self.weights, self.n, self.radius
-        i, j = edges[:, 0], edges[:, 1]
+        edges, weights, n, radius, i, j = self.edges, self.weights, self.n, self.radius, self.i, self.j
         z, sums = self._parts(multipliers)
         gradient = radius - sums
         stationary = float(np.abs(multipliers - np.maximum(multipliers - gradient, 0.0)).max())

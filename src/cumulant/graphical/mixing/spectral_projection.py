@@ -13,7 +13,7 @@ from scipy.sparse.linalg import cg
 from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.perron import perron_root, perron_vector
 
-__all__ = ["SpectralProjection", "dual_value", "nearest_weights", "weight_matrix"]
+__all__ = ["SpectralProjection", "WeightProjection", "dual_value", "nearest_weights", "weight_matrix"]
 
 _DENSE = 100  # up to here the Newton system is factorised; beyond, conjugate gradients
 
@@ -99,8 +99,8 @@ def _start(problem: "SpectralProjection") -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SpectralProjection(ProjectionProblem):
-    """The dual of `nearest_weights` in ``s``, with relative Newton steps on ``-dual(s)``."""
+class WeightProjection(ProjectionProblem):
+    """Half the squared distance of weights ``>= 0`` on the edges of a graph, in multipliers of its nodes."""
 
     edges: np.ndarray
     weights: np.ndarray
@@ -117,6 +117,22 @@ class SpectralProjection(ProjectionProblem):
         """Second nodes of the edges."""
         return np.ascontiguousarray(self.edges[:, 1])
 
+    def around(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The sum at each node, over its edges, of what they give to their first and to their second node."""
+        return np.bincount(self.i, first, self.n) + np.bincount(self.j, second, self.n)
+
+    def shrunk(self, z: np.ndarray, sums: np.ndarray, multipliers: np.ndarray, lower: float) -> Nearest:
+        """The weights `z`, each divided by what the larger of the `sums` at its two nodes exceeds the radius by."""
+        degree = np.bincount(self.edges.ravel(), minlength=self.n).max()
+        excess = np.maximum(sums / self.radius * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)  # rounding included
+        point = z / np.maximum(excess[self.i], excess[self.j])
+        return Nearest(point, 0.5 * float(((point - self.weights) ** 2).sum()), lower, multipliers)
+
+
+@dataclass(frozen=True)
+class SpectralProjection(WeightProjection):
+    """The dual of `nearest_weights` in ``s``, with relative Newton steps on ``-dual(s)``."""
+
     @property
     def floor(self) -> float:
         """What rounding leaves of a point that is almost inside."""
@@ -130,8 +146,7 @@ class SpectralProjection(ProjectionProblem):
         q = np.sqrt(s[self.i] * s[self.j])
         z = np.maximum(self.weights - 2.0 * q, 0.0)
         flow = z * q
-        gradient = self.radius * s - np.bincount(self.i, flow, self.n) - np.bincount(self.j, flow, self.n)
-        return q, z, gradient
+        return q, z, self.radius * s - self.around(flow, flow)
 
     def improve(self, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """The next ``s`` and the increase that the quadratic model promised."""
@@ -140,7 +155,7 @@ class SpectralProjection(ProjectionProblem):
         active = z > 0
         same = np.where(active, q * q + 0.5 * z * q, 0.0)
         cross = np.where(active, q * q - 0.5 * z * q, 0.0)
-        diagonal = np.bincount(self.i, same, self.n) + np.bincount(self.j, same, self.n)
+        diagonal = self.around(same, same)
         # A node whose edges are all cut has no curvature here: its own term makes a step that shrinks it.
         diagonal = diagonal + 1e-10 * self.radius * s + np.where(diagonal == 0, self.radius * s, 0.0)
         scale = 1.0 / np.sqrt(diagonal)
@@ -177,11 +192,5 @@ class SpectralProjection(ProjectionProblem):
         """The point of these multipliers, made feasible: ``Z y <= radius y`` for ``y = sqrt(s) > 0`` bounds its Perron
         root (Collatz and Wielandt), and dividing each weight by what its two nodes exceed that by is enough.
         """
-        _, z, _ = self._parts(multipliers)
-        y, i, j = np.sqrt(multipliers), self.i, self.j
-        flow = np.bincount(i, z * y[j], self.n) + np.bincount(j, z * y[i], self.n)
-        degree = np.bincount(self.edges.ravel(), minlength=self.n).max()
-        excess = np.maximum(flow / (self.radius * y) * (1.0 + (degree + 8.0) * 2.0**-52), 1.0)  # rounding included
-        z = z / np.maximum(excess[i], excess[j])
-        value = 0.5 * float(((z - self.weights) ** 2).sum())
-        return Nearest(z, value, self.dual(multipliers), multipliers)
+        z, y = self._parts(multipliers)[1], np.sqrt(multipliers)
+        return self.shrunk(z, self.around(z * y[self.j], z * y[self.i]) / y, multipliers, self.dual(multipliers))
