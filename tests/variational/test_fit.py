@@ -118,7 +118,7 @@ class TestBadInput:
         with pytest.raises(DomainError, match="start"):
             vi.fit(vi.Target(nan_density, 2))
         with pytest.raises(DomainError):
-            vi.fit(vi.Target(improper, 2), time_limit=2)
+            vi.fit(vi.Target(improper, 2))
 
     def test_arguments(self):
         target = vi.gaussian(MEAN, COV)

@@ -42,7 +42,7 @@ def laplace(target: Target, start: Any = None, time_limit: float | None = None) 
             f"the log-density at the start is {value}, its gradient {'finite' if np.isfinite(value) else 'unknown'}: "
             "give a start where both are finite"
         )
-    found = optim.run(optim.LBFGS(), target.problem(), start, tol=1e-10, max_steps=200, time_limit=time_limit)
+    found = optim.run(optim.LBFGS(), target.problem(), start, tol=1e-10, max_steps=10, time_limit=time_limit)
     steepness = np.linalg.norm(np.asarray(target.gradient(found.x)))
     if not (np.all(np.isfinite(found.x)) and steepness <= 0.5 * np.linalg.norm(gradient) + 1e-8):
         raise DomainError(
