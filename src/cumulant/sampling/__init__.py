@@ -20,10 +20,12 @@ from cumulant.sampling.protocol import Sampler
 from cumulant.sampling.random_walk import RandomWalk
 from cumulant.sampling.resampling import resample
 from cumulant.sampling.target import Target
+from cumulant.sampling.transforms import ConstrainedTarget, constrained
 
 __all__ = [
     "HMC",
     "MALA",
+    "ConstrainedTarget",
     "Draws",
     "GeometricPath",
     "ParetoFit",
@@ -31,6 +33,7 @@ __all__ = [
     "Sampler",
     "Target",
     "annealed_importance_sampling",
+    "constrained",
     "effective_sample_size",
     "log_mean_exp",
     "lower_from_estimates",

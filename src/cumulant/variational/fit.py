@@ -14,7 +14,7 @@ from cumulant import files, optim, randomness
 from cumulant.certificates import Certificate, Interval, Subject
 from cumulant.optim.schedules import InverseSqrt
 from cumulant.precision import float64, precise, to_numpy
-from cumulant.sampling import Draws, Target
+from cumulant.sampling import ConstrainedTarget, Draws, Target
 from cumulant.sampling.pareto import pareto_shape
 from cumulant.variational.estimators import EnergyGradient, StickingTheLanding
 from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian
@@ -106,11 +106,15 @@ class GaussianFit:
         return self.scale @ self.scale.T
 
     def sample(self, n: int = 1, rng: Any = None) -> Draws:
-        """Independent draws of the Gaussian, by the names of the target's variables."""
+        """Independent draws by the names of the target's variables, constrained ones in their own spaces."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a whole number, at least 1; got {n!r}")
         u = randomness.generator(rng).normal(size=(n, len(self.mean)))
-        return Draws((self.mean + u @ self.scale.T)[None], "variational", variables=self.target.shapes)
+        z = self.mean + u @ self.scale.T
+        if not isinstance(self.target, ConstrainedTarget):
+            return Draws(z[None], "variational", variables=self.target.shapes)
+        parts = [value.reshape(n, -1) for value in self.target.constrain(z).values()]
+        return Draws(np.concatenate(parts, axis=1)[None], "variational", variables=self.target.constrained_shapes)
 
     def log_prob(self, z: Any) -> Any:
         """``log q(z)`` at coordinates ``(..., dim)``."""
