@@ -104,7 +104,8 @@ class ConstrainedTarget(Target):
         """Free coordinates ``(..., dim)`` as the variables themselves, by name."""
         x = np.asarray(x, dtype=np.float64)
         found = _placed(self, x.reshape(-1, self.dim))
-        return {name: value.reshape(*x.shape[:-1], *value.shape[1:]) for name, value in found.items()}
+        # In the order of the coordinates: JAX sorts the names of a dictionary.
+        return {space.name: found[space.name].reshape(*x.shape[:-1], *space.shape) for space in self.spaces}
 
     @property
     def constrained_shapes(self) -> dict[str, tuple[int, ...]]:
