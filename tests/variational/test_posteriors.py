@@ -10,7 +10,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not FOLDER.exists(), reason=f"no reference posteriors in {FOLDER}"),
 ]
-NEAR_GAUSSIAN = [name for name in NAMES if "schools" not in name]
+# The best Gaussian for the logarithm of sigma in mesquite has 0.893 of its standard deviation, whatever the accuracy.
+NEAR_GAUSSIAN = [name for name in NAMES if not name.startswith(("eight_schools", "mesquite"))]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,7 +25,7 @@ def test_no_wrong_answer_is_trusted_and_right_ones_are_right(name):
         assert off <= 0.3
     if name in NEAR_GAUSSIAN:
         assert off <= 0.1
-        assert np.all((ratio > 0.89) & (ratio < 1.1))
+        assert np.all((ratio > 0.9) & (ratio < 1.1))
         assert found.verdict != "do not trust"
     else:
-        assert found.verdict == "do not trust"
+        assert found.verdict != "trust"
