@@ -148,13 +148,13 @@ class DualProblem(RowSums):
         moved = np.sum(
             (slopes + float(self.loss.smoothness) * scores.error) * scores.error, axis=tuple(range(1, slopes.ndim))
         )
-        return self.enclosed_weight() * enclose(each, 64 * UNIT * np.abs(each) + moved).sum()
+        return self.enclosed_weight * enclose(each, 64 * UNIT * np.abs(each) + moved).sum()
 
     def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
         """The conjugate of the losses with an allowance for its rounding, and ``weight A^T slopes``."""
         each = np.asarray(_rows_of(self.loss.conjugate, slopes, self.targets))
         size = np.abs(each) + np.sum(np.abs(slopes), axis=tuple(range(1, slopes.ndim)))
-        conjugate = self.enclosed_weight() * enclose(each, np.where(np.isfinite(each), 64 * UNIT * size, 0.0)).sum()
+        conjugate = self.enclosed_weight * enclose(each, np.where(np.isfinite(each), 64 * UNIT * size, 0.0)).sum()
         return conjugate, self.pulled_back(slopes)
 
 

@@ -98,10 +98,10 @@ class LeastSquares(RowSums):
 
     def enclosed_loss(self, x: Any) -> Enclosure:
         """``|A x - y|^2 weight / 2`` with a bound on its error."""
-        return self.enclosed_weight() * self.enclosed_slopes(x).square().sum() * 0.5
+        return self.enclosed_weight * self.enclosed_slopes(x).square().sum() * 0.5
 
     def enclosed_dual(self, slopes: np.ndarray) -> tuple[Enclosure, Enclosure]:
         """The conjugate of the loss at these slopes, and ``weight A^T slopes``, with bounds on their errors."""
         u = enclose(slopes)
-        conjugate = self.enclosed_weight() * (u.square() * 0.5 + u * self.y).sum()
+        conjugate = self.enclosed_weight * (u.square() * 0.5 + u * self.y).sum()
         return conjugate, self.pulled_back(u)

@@ -99,7 +99,7 @@ class _Margin(RowSums):
         value = self._of_loss("value", margin.value)
         slope = np.abs(self._of_loss("slope", margin.value)) * (1 + _FEW_UNITS)
         moved = (slope + self.loss.largest_curvature * margin.error / 2) * margin.error
-        return self.enclosed_weight() * enclose(value, _FEW_UNITS * np.abs(value) + moved + TINY).sum()
+        return self.enclosed_weight * enclose(value, _FEW_UNITS * np.abs(value) + moved + TINY).sum()
 
     def dual_slopes(self, theta: Any) -> np.ndarray:
         """``y theta / weight``: a slope ``phi'`` for each row, in the domain of the conjugate."""
@@ -110,7 +110,7 @@ class _Margin(RowSums):
         """The conjugate of the loss at these slopes, and ``weight A^T (y slopes)``, with bounds on their errors."""
         each = self._of_loss("conjugate", slopes)
         error = np.where(np.isfinite(each), _FEW_UNITS * (np.abs(each) + 2 * np.abs(slopes)) + TINY, 0.0)
-        conjugate = self.enclosed_weight() * enclose(each, np.where(slopes == 0, 0.0, error)).sum()
+        conjugate = self.enclosed_weight * enclose(each, np.where(slopes == 0, 0.0, error)).sum()
         return conjugate, self.pulled_back(slopes * np.asarray(self.y, dtype=np.float64))
 
 

@@ -120,7 +120,7 @@ class MultinomialLogistic(RowSums):
         each = np.where(own == 0, np.log1p(rest.sum(axis=1)), np.log(np.exp(relative).sum(axis=1)) - own)
         rounded = (relative.shape[1] + 32) * UNIT * (np.abs(each) + np.abs(own)) + TINY
         rounded += UNIT * np.sum(rest * np.abs(relative), axis=1)
-        return self.enclosed_weight() * enclose(each, rounded + 2 * scores.error.max(axis=1)).sum()
+        return self.enclosed_weight * enclose(each, rounded + 2 * scores.error.max(axis=1)).sum()
 
     def dual_slopes(self, theta: Any) -> np.ndarray:
         """``theta / weight + one_hot(y)``, not negative: in proportion, a distribution over classes for each row."""
@@ -138,5 +138,5 @@ class MultinomialLogistic(RowSums):
         entropy = -entr(q.value)
         # h(p) = -p log p moves by at most h(e) + e where p moves by e.
         moved = q.error + entr(np.minimum(q.error, 0.3))
-        conjugate = self.enclosed_weight() * enclose(entropy, moved + 8 * UNIT * np.abs(entropy)).sum()
+        conjugate = self.enclosed_weight * enclose(entropy, moved + 8 * UNIT * np.abs(entropy)).sum()
         return conjugate, self.pulled_back(q - self._chosen())

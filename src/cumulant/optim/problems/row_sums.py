@@ -141,6 +141,7 @@ class RowSums(Problem):
         """``A`` as a NumPy array or as SciPy's sparse matrix."""
         return host_matrix(self.A)
 
+    @functools.cached_property
     def enclosed_weight(self) -> Enclosure:
         """`weight` with its rounding."""
         return enclose(1.0) / self.A.shape[0] if self.reduction == "mean" else enclose(1.0)
@@ -151,7 +152,7 @@ class RowSums(Problem):
 
     def pulled_back(self, slopes: Any) -> Enclosure:
         """``weight A^T slopes`` with a bound on its error."""
-        return self.enclosed_weight() * dot(self.host_A.T, slopes)
+        return self.enclosed_weight * dot(self.host_A.T, slopes)
 
     def enclosed_slopes(self, x: Any) -> Enclosure:
         """The slopes of all losses at the scores ``A x``, with bounds on their errors."""
