@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import dijkstra
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.messages.incidence import ranges
-from cumulant.graphical.messages.structured_blocks import order_within, prices, spans
+from cumulant.graphical.messages.structured_blocks import prices, spans, within
 from cumulant.graphical.structure import Structure
 
 __all__ = [
@@ -236,7 +236,7 @@ def _moved(structure, level, strength, limits, start, most) -> list[Partition]:
 
 def fits(part: Structure, max_memory: int) -> bool:
     """Whether exact marginals of all tables of a model need at most `max_memory` bytes."""
-    return order_within(part, max_memory - outside(part)) is not None
+    return within(part, max_memory - outside(part))
 
 
 def at_once(part: Structure, max_memory: int) -> bool:

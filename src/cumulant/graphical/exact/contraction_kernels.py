@@ -74,6 +74,27 @@ def _advance(n, axes, turning, n_tables, steps, digits, place):
     return False
 
 
+@kernel
+def _index(n, axes, n_terms, steps, inside, index):
+    """Where the entries of the block of axes `inside` are in each table; which tables do not move there, and in which
+    the entries follow one another, so that they need no index.
+    """
+    still, straight = np.ones(MAX_TERMS + 1, np.bool_), np.ones(MAX_TERMS + 1, np.bool_)
+    index[:, 0] = 0
+    size = 1
+    for a in range(n - 1, -1, -1):
+        if inside[a]:
+            for t in range(n_terms + 1):
+                still[t] = still[t] and steps[t, a] == 0
+                straight[t] = straight[t] and steps[t, a] == size
+                row = index[t]
+                for digit in range(1, axes[a]):
+                    for j in range(size):
+                        row[digit * size + j] = row[j] + digit * steps[t, a]
+            size *= axes[a]
+    return still, straight
+
+
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def contract(values, n_axes, sizes, n_terms, bases, strides, target):
     """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
@@ -138,21 +159,13 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
             break
         inside[a] = True
         size *= axes[a]
-    index = np.zeros((MAX_TERMS + 1, _BLOCK), np.uint32)
-    digits = np.zeros(MAX_AXES, np.int64)
-    place = np.zeros(MAX_TERMS + 1, np.int64)
-    for j in range(size):
-        for t in range(n_terms + 1):
-            index[t, j] = place[t]
-        _advance(n, axes, inside, n_terms + 1, steps, digits, place)
+    index = np.empty((MAX_TERMS + 1, _BLOCK), np.uint32)
+    still, straight = _index(n, axes, n_terms, steps, inside, index)
+    digits, place = np.zeros(MAX_AXES, np.int64), np.empty(MAX_TERMS + 1, np.int64)
     moving, n_moving = np.empty(MAX_TERMS, np.int64), 0
     fixed, n_fixed = np.empty(MAX_TERMS, np.int64), 0
     for t in range(n_terms):
-        still = True
-        for a in range(n):
-            if inside[a] and steps[t, a] != 0:
-                still = False
-        if still:
+        if still[t]:
             fixed[n_fixed] = t
             n_fixed += 1
         else:
@@ -160,10 +173,6 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
             n_moving += 1
         place[t] = bases[t]
     place[n_terms] = target
-    straight = True  # whether the block is one piece of the target
-    for j in range(size):
-        straight = straight and index[n_terms, j] == j
-    digits[:n] = 0
     outside = ~inside
     buffer = np.empty(_BLOCK)
     while True:
@@ -193,7 +202,7 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
                     for j in range(size):
                         buffer[j] *= one[where[j]]
             to = place[n_terms]
-            if straight:
+            if straight[n_terms]:
                 out = values[to : to + size]
                 for j in range(size):
                     out[j] += buffer[j]
@@ -274,19 +283,7 @@ def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
             inside[a] = True
             depth *= axes[a]
     index = np.empty((MAX_TERMS + 1, _ROW), np.uint32)
-    still, straight = np.ones(MAX_TERMS + 1, np.bool_), np.ones(MAX_TERMS + 1, np.bool_)  # no need of the index
-    index[:, 0] = 0
-    size = 1
-    for a in range(n - 1, -1, -1):
-        if inside[a]:
-            for t in range(n_terms + 1):
-                still[t] = still[t] and steps[t, a] == 0
-                straight[t] = straight[t] and steps[t, a] == size
-                row = index[t]
-                for digit in range(1, axes[a]):
-                    for j in range(size):
-                        row[digit * size + j] = row[j] + digit * steps[t, a]
-            size *= axes[a]
+    still, straight = _index(n, axes, n_terms, steps, inside, index)
     digits, place = np.zeros(MAX_AXES, np.int64), np.empty(MAX_TERMS + 1, np.int64)
     for t in range(n_terms):
         place[t] = bases[t]

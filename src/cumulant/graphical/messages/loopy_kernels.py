@@ -75,7 +75,12 @@ def _answer(f, theta, maximise, cavity, fresh, top, layout):
 @kernel
 def _normalise(values, begin, end, maximise):
     """Logarithms whose exponentials sum to one, or of which the largest is zero; all -inf stays."""
-    shift = np.max(values[begin:end]) if maximise else log_sum(values, begin, end)
+    shift = -np.inf
+    if maximise:
+        for x in range(begin, end):
+            shift = max(shift, values[x])
+    else:
+        shift = log_sum(values, begin, end)
     if shift > -np.inf:
         for x in range(begin, end):
             values[x] -= shift

@@ -15,7 +15,7 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["block_choices", "choose_blocks", "induced", "inside", "order_within", "prices", "spans"]
+__all__ = ["block_choices", "choose_blocks", "induced", "inside", "prices", "spans", "within"]
 
 _HARD = 100.0  # what it costs to cut a table with impossible states: more than any soft one, and yet finite
 _SPECTRAL = 20_000  # variables up to which eigenvectors of the graph are looked at
@@ -40,7 +40,7 @@ def block_choices(
 
     `alive` is called between pieces of work, and may raise to end them.
     """
-    if structure.n_variables == 0 or order_within(structure, max_memory) is not None:
+    if structure.n_variables == 0 or within(structure, max_memory):
         yield [np.arange(structure.n_variables)]
         return
     strengths, least = _strengths(structure, theta), np.inf
@@ -94,38 +94,36 @@ def induced(structure: Structure, variables: np.ndarray) -> tuple[Structure, np.
     return part, touched, width[touched] == np.diff(structure.scope_starts)[touched]
 
 
-def order_within(part: Structure, max_memory: int, surely: bool = True) -> np.ndarray | None:
-    """An order by which the marginal tables of all factors can be computed within `max_memory` bytes, if one is found.
+def within(part: Structure, max_memory: int, surely: bool = True) -> bool:
+    """Whether `fast_order` gives the marginal tables of all factors within `max_memory` bytes.
 
     Not `surely` is a guess without the schedule: besides the factors with their beliefs, keeping one message in about
     ``sqrt(steps)`` needs, on a chain of cliques, about ``2 sqrt(all messages * largest message)``.
     """
     key = ("within", max_memory, surely)
     if key not in part.plans:
-        part.plans[key] = _order_within(part, max_memory, surely)
+        part.plans[key] = _within(part, max(max_memory, 0) // 8, surely)
     return part.plans[key]
 
 
-def _order_within(part: Structure, max_memory: int, surely: bool) -> np.ndarray | None:
-    limit = max(max_memory, 0) // 8
+def _within(part: Structure, limit: int, surely: bool) -> bool:
     order = fast_order(part)  # the search for the best order would cost more than its use, later
     # a message is at most a clique without one variable
     if order.log2_largest > np.log2(limit * float(part.cardinalities.max(initial=1)) + 1.0):
-        return None
+        return False
     program = Program.of(part, order.order)
     messages = program.lengths[program.n_factors :].astype(float)
     all_of_them, largest = messages.sum(), messages.max(initial=0.0)
     fixed = 2.0 * program.lengths[: program.n_factors].sum() + part.cardinalities.sum()
-    fits = fixed + 2.0 * all_of_them <= limit or (
+    return bool(fixed + 2.0 * all_of_them <= limit) or bool(
         fixed + 2.0 * np.sqrt(all_of_them * largest) <= limit
         and (not surely or plan(program, True, True, limit).entries <= limit)
     )
-    return order.order if fits else None
 
 
-def _within(structure: Structure, part: np.ndarray, max_memory: int, surely: bool = True) -> bool:
-    """Whether there is such an order for some variables, in the order of their numbers as blocks have them."""
-    return order_within(induced(structure, np.sort(part))[0], max_memory, surely) is not None
+def _block_within(structure: Structure, part: np.ndarray, max_memory: int, surely: bool = True) -> bool:
+    """The same for the block of some variables."""
+    return within(induced(structure, np.sort(part))[0], max_memory, surely)
 
 
 def _strengths(structure: Structure, theta: np.ndarray) -> np.ndarray:
@@ -197,13 +195,13 @@ def _grow(
             sizes = np.arange(earliest - begin, end + 1 - begin)
             best = earliest + int(np.argmin(crossing[earliest : end + 1] / sizes))  # small blocks mean more cuts
             # a part of what fits may have no order that is found: orders are heuristics
-            if _within(structure, order[begin:best], max_memory):
+            if _block_within(structure, order[begin:best], max_memory):
                 end = best
         ends.append(end)
         begin, size = end, end - begin
     even = _even_ends(crossing, len(ends))
     if crossing[even].sum() <= 1.05 * crossing[ends].sum() and all(
-        _within(structure, part, max_memory) for part in np.split(order, even[:-1])
+        _block_within(structure, part, max_memory) for part in np.split(order, even[:-1])
     ):
         ends = even  # as few blocks, and narrower ones: the time grows with the width
     return [np.sort(part) for part in np.split(order, ends[:-1])]
@@ -228,7 +226,7 @@ def _furthest(
     low, high, end = begin + 1, order.size + 1, min(begin + size, order.size)
     while high - low > max(1, (low - begin) // 16):
         alive()
-        if _within(structure, order[begin:end], max_memory, surely=False):
+        if _block_within(structure, order[begin:end], max_memory, surely=False):
             low, end = end, min(end + max(1, (end - begin) // 2), (end + high) // 2, order.size)
             if low == order.size:
                 break
@@ -237,7 +235,7 @@ def _furthest(
             end = (low + high) // 2
         if end == low:
             break
-    while low > begin and not _within(structure, order[begin:low], max_memory):
+    while low > begin and not _block_within(structure, order[begin:low], max_memory):
         alive()
         low -= max(1, (low - begin) // 8)
     if low == begin:

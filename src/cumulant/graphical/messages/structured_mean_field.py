@@ -10,9 +10,10 @@ import numpy as np
 from cumulant.certificates import Certificate, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
+from cumulant.graphical.exact.orders import Order, fast_order
 from cumulant.graphical.messages.incidence import Incidence, check_settings, ranges, require_addable
 from cumulant.graphical.messages.mean_field import MeanField, beliefs_of, lower_certificate, mean_field
-from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, order_within
+from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, within
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
@@ -152,10 +153,11 @@ class Blocks:
     ):
         self.structure, self.theta, self.parts, self.alive = structure, theta, parts, alive
         known = {} if known is None else known
-        self.options = {"max_memory": max_memory, "n_jobs": n_jobs}
+        self.max_memory, self.n_jobs = max_memory, n_jobs
         self.inner: list[Structure] = []
         self.tables: list[np.ndarray] = []
-        self.orders: list[Any] = []
+        self.orders: list[Order] = []
+        self.whole: list[tuple[np.ndarray, np.ndarray]] = []  # entries of factors inside: in the block, in the model
         self.slots: list[list[tuple[int, int]]] = []  # of each block: (factor, scope in the block)
         self.shares: dict[int, list[tuple[int, int, list[int]]]] = {}  # of a factor: (block, scope there, its axes)
         for b, part in enumerate(parts):
@@ -163,14 +165,18 @@ class Blocks:
             inside, touched, whole = induced(structure, part)
             inside = known.setdefault(inside, inside)
             tables, members, slots = np.zeros(int(inside.table_starts[-1])), set(part.tolist()), []
-            tables[_places(inside, np.flatnonzero(whole))] = theta[_places(structure, touched[whole])]
+            own, places = _places(inside, np.flatnonzero(whole)), _places(structure, touched[whole])
+            tables[own] = theta[places]
+            self.whole.append((own, places))
             for s in np.flatnonzero(~whole).tolist():
                 f = int(touched[s])
                 slots.append((f, s))
                 axes = [a for a, v in enumerate(structure.scope(f)) if v in members]
                 self.shares.setdefault(f, []).append((b, s, axes))
-            order = order_within(inside, max_memory)
-            self.orders.append("best" if order is None else order)
+            found = within(inside, max_memory)
+            self.orders.append(
+                fast_order(inside) if found else Elimination.of(inside, tables, max_memory=max_memory).order
+            )
             self.inner.append(inside)
             self.tables.append(tables)
             self.slots.append(slots)
@@ -204,7 +210,7 @@ class Blocks:
 
     def solve(self, b: int) -> None:
         """The marginals of a block with the tables that it has."""
-        solver = Elimination.of(self.inner[b], self.tables[b], order=self.orders[b], **self.options)
+        solver = Elimination(self.inner[b], self.tables[b], self.orders[b], self.max_memory, self.n_jobs)
         self.log_z[b], self.marginals[b], self.flat[b] = solver.beliefs()
         if self.log_z[b] == -np.inf:  # no distribution: any will do for others to go on, and the bound is -inf
             sizes = self.inner[b].cardinalities.tolist()
@@ -278,10 +284,8 @@ class Blocks:
         """The distributions of all variables, and the tables of all factors under ``q``."""
         single = self.single()
         out = np.ones(int(self.structure.table_starts[-1]))
-        for b, part in enumerate(self.parts):
-            _, touched, whole = induced(self.structure, part)
-            for s in np.flatnonzero(whole).tolist():
-                self.structure.table(int(touched[s]), out)[...] = self.inner[b].table(s, self.flat[b])
+        for b, (own, places) in enumerate(self.whole):
+            out[places] = self.flat[b][own]
         for f in self.shares:
             self.structure.table(f, out)[...] = self._joint(f)
         return single, out
