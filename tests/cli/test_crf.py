@@ -279,7 +279,7 @@ def test_another_encoding_can_be_given(folder, tmp_path, capsys):
 
 
 def test_too_little_memory_is_one_line(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("cumulant.sequences.chain_crf.free_memory", lambda: 10_000)
+    monkeypatch.setattr("cumulant.sequences.estimator.free_memory", lambda: 10_000)
     assert run("crf", "train", folder / "train.conll", "-t", "chunking", "-m", tmp_path / "m.npz") == 1
     err = capsys.readouterr().err
     assert "GiB are free" in err

@@ -147,7 +147,7 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 solver,
                 problem,
                 x0,
-                max_steps=self._max_iter(solver),
+                max_steps=int(self.max_iter or (1000 if self.solver == "sdca" else 100)),
                 # Where the fit is perfect, `tol` is relative to a billionth of the loss of the best constant score.
                 tol=(float(self.tol), 1e-9 * max(constant, 0.0)),
                 callback=self.callback,
@@ -165,11 +165,6 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         several = problem.loss.outputs > 1
         return GLMProximalNewton(self.tol) if several and is_small(problem) else GLMWorkingSet(self.tol)
 
-    def _max_iter(self, solver) -> int:
-        if self.max_iter is not None:
-            return int(self.max_iter)
-        return 1000 if isinstance(solver, GLMDualAscent) else 100
-
     def _finish(self, problem: GLMProblem, result: optim.Result) -> None:
         if result.status not in ("converged", "rounding", "stationary"):
             result = _at_least_the_constant(problem, result)
@@ -183,8 +178,12 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
         columns = (trace.steps, trace.seconds, trace.value, trace.bound, trace.extra["passes"])
         rows = zip(*(column[1:].astype(np.float64).tolist() for column in columns), strict=True)
         self.history_ = [dict(zip(names, row, strict=True)) for row in rows]
-        if problem.l1 == 0 and problem.l2 == 0 and self.status_ != "converged":
-            _refuse_separation(problem)
+        unpenalised = problem.l1 == 0 and problem.l2 == 0
+        if unpenalised and self.status_ != "converged" and separating_direction(problem) is not None:
+            raise NoEstimateError(
+                "the likelihood has no maximum: a linear combination of the features separates the observations, and "
+                "the weights go to infinity along it; use l2 > 0"
+            )
         self.coef_, self.intercept_ = self._shaped(np.asarray(result.x))
         if self.status_ in ("max_steps", "diverged"):
             warnings.warn(
@@ -234,11 +233,3 @@ def _at_least_the_constant(problem: GLMProblem, result: optim.Result) -> optim.R
     except CertificateError as refused:
         found, refusal = None, str(refused)
     return replace(result, x=x, value=value, certificate=found, refusal=refusal, subject=Subject(problem, x))
-
-
-def _refuse_separation(problem: GLMProblem) -> None:
-    if separating_direction(problem) is not None:
-        raise NoEstimateError(
-            "the likelihood has no maximum: a linear combination of the features separates the observations, and "
-            "the weights go to infinity along it; use l2 > 0"
-        )

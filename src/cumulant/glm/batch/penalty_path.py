@@ -45,8 +45,10 @@ class PenaltyPath(NamedTuple):
         """From weights, intercept, objective, degrees of freedom, certificate and its subject at each penalty."""
         coef, intercept, objective, freedom, certificates, subjects = zip(*fits, strict=True)
         gap = [np.inf if found is None else found.upper for found in certificates]
-        arrays = map(np.array, (coef, intercept, objective, gap, freedom))
-        return cls(l1, *arrays, certificates, subjects)
+        return cls(
+            l1, np.array(coef), np.array(intercept), np.array(objective), np.array(gap), np.array(freedom),
+            certificates, subjects,
+        )  # fmt: skip
 
 
 def penalties_of(l1s: Any, problem: GLMProblem, count: int, least: float) -> np.ndarray:

@@ -8,10 +8,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cumulant.certificates import Certificate
-from cumulant.errors import CertificateError
+from cumulant.errors import CertificateError, NoEstimateError
 from cumulant.glm.batch.inputs import weights_of
-from cumulant.glm.batch.standard_errors import standard_errors
 from cumulant.glm.objective.losses import Loss, loss_of
+from cumulant.glm.objective.problem import GLMProblem
+from cumulant.glm.solvers.newton_step import solve
 
 __all__ = ["Predictions"]
 
@@ -111,7 +112,7 @@ class Predictions:
         problem = self._posed(X, y, sample_weight, offset, exposure)
         total = float(weights_of(sample_weight, X).sum())
         dispersed = self.family in ("normal", "gamma")
-        errors, dispersion = standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
+        errors, dispersion = _standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
         coef, intercept = self._shaped(errors)
         return Bunch(coef=coef, intercept=intercept, dispersion=dispersion)
 
@@ -141,3 +142,34 @@ class Predictions:
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_
         return np.asarray([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+
+
+def _standard_errors(
+    problem: GLMProblem, x: np.ndarray, total: float, dispersed: bool, expected: bool
+) -> tuple[np.ndarray, float]:
+    """The standard errors of `x`, in its shape, and the dispersion.
+
+    The information is ``total (H + l2 I)``, `total` the number of observations. With `dispersed` the dispersion is
+    Pearson's statistic over what degrees of freedom are left, else one. With `expected` the curvature of a loss is
+    taken as one: the expected information of a gamma observation under the log link, where the observed is
+    ``y / mean``.
+    """
+    _, slope, curvature = problem.loss.terms(problem.scores(x))
+    information = total * problem.hessian(np.ones_like(curvature) if expected else curvature)
+    if not float(np.linalg.eigvalsh(_unit(information))[0]) > 1e-13 * len(information):
+        raise NoEstimateError("no standard errors: columns of X are linearly dependent; drop some or use l2 > 0")
+    dispersion = 1.0
+    if dispersed:
+        spare = total - len(information)
+        if not spare > 0:
+            raise NoEstimateError(f"no standard errors: {total:g} observations for {len(information)} parameters")
+        # The slope is Pearson's residual: mean - y, and 1 - y / mean for gamma observations.
+        dispersion = total * float(problem.weights @ slope**2) / spare
+    inverse = np.stack([solve(information, row) for row in np.eye(len(information))])
+    return np.sqrt(dispersion * np.diagonal(inverse)).reshape(x.shape), dispersion
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    """A symmetric matrix scaled to a diagonal of ones (zero where it was zero)."""
+    scale = 1.0 / np.sqrt(np.where(np.diagonal(matrix) > 0, np.diagonal(matrix), np.inf))
+    return matrix * scale[:, None] * scale

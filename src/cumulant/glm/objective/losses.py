@@ -262,13 +262,10 @@ class FamilyLoss(Loss):
         """See `Loss`."""
         mean = slope + self.y
         inside = np.asarray(self.family.in_mean_domain(mean[:, None]))
-        safe = np.where(inside, mean, self._some_mean())
+        safe = np.where(inside, mean, float(self.family.to_mean(self._anywhere()[None])[0, 0]))
         value = _by_chunks(_conjugate, self.family, safe)[0] - self.constant
         untouched = ~inside & (slope == 0)  # an observation on the boundary that is its own mean
         return np.where(inside, value, np.where(untouched, 0.0, np.inf))
-
-    def _some_mean(self):
-        return float(self.family.to_mean(self._anywhere()[None])[0, 0])
 
     def _anywhere(self):
         return np.array([0.0]) if bool(self.family.in_domain(np.array([0.0]))) else np.array([-1.0])

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cumulant.optim.finite_sums.sum_tree_kernels import max_tree_build, tree_build
 from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import dot
-from cumulant.sequences.solvers.dual_ascent import _UNSEEN, SequenceDualAscent
+from cumulant.sequences.solvers.dual_ascent import UNSEEN, SequenceDualAscent
 
 __all__ = ["Shard"]
 
@@ -58,13 +57,9 @@ class Shard:
         else:
             self.mu = problem.conjugate_marginals(problem.weights_of(v), dtype)
         self.sweep = sweep
-        self.gaps = np.full(problem.n_terms, _UNSEEN)
-        weighted = ascent.sampling in ("importance", "gap-importance")
-        self.importance = (
-            1.0 + problem.squared_radii / (problem.l2 * self.total) if weighted else np.ones(problem.n_terms)
-        )
-        first = self.importance if ascent.sampling == "importance" else self.gaps * self.importance
-        self.tree = (max_tree_build if ascent.sampling == "max" else tree_build)(first)
+        self.gaps = np.full(problem.n_terms, UNSEEN)
+        self.importance = ascent.importance(problem, problem.l2 * self.total)
+        self.tree = ascent.tree(self.gaps, self.importance)
         return self.residual()
 
     def residual(self, v: Any = None) -> np.ndarray:

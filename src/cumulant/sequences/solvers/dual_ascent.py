@@ -20,7 +20,7 @@ SequenceProblem = ChainProblem | TreeProblem
 
 _SCHEMES = {"uniform": 0, "importance": 1, "gap": 2, "gap-importance": 3, "max": 4}
 _EPOCHS_PER_STEP = 10
-_UNSEEN = 100.0  # the gap of a sequence that was not visited yet: such sequences come first
+UNSEEN = 100.0  # the gap of a sequence that was not visited yet: such sequences come first
 
 
 def assign_blocks(lengths: Any, blocks: int) -> list[np.ndarray]:
@@ -130,14 +130,8 @@ class SequenceDualAscent(Solver):
     def init(self, problem: SequenceProblem, x0: Any, rng: Any) -> DualAscentState:
         """Marginals next to the labels. The starting weights `x0` are not used: they follow from the marginals."""
         mu: Any = problem.start(self.epsilon, np.dtype(self.dtype))
-        gaps = np.full(problem.n_terms, _UNSEEN)
-        build = max_tree_build if self.sampling == "max" else tree_build
-        weights = self._importance(problem)
-        first = gaps * weights if self.sampling == "gap-importance" else weights
-        trees = tuple(
-            build(np.ascontiguousarray((first if self.sampling in ("importance", "gap-importance") else gaps)[block]))
-            for block in self._blocks(problem)
-        )
+        gaps, importance = np.full(problem.n_terms, UNSEEN), self.importance(problem, problem.scale)
+        trees = tuple(self.tree(gaps[block], importance[block]) for block in self._blocks(problem))
         hidden = problem.residual(mu) / problem.l2
         return DualAscentState(hidden, mu, gaps, trees, np.zeros((len(trees), 3)), 0, 0, randomness.seed(rng))
 
@@ -154,10 +148,16 @@ class SequenceDualAscent(Solver):
     def _blocks(self, problem) -> list[np.ndarray]:
         return assign_blocks(problem.sizes, min(self.n_blocks, problem.n_terms))
 
-    def _importance(self, problem) -> np.ndarray:
+    def importance(self, problem: SequenceProblem, scale: float) -> np.ndarray:
+        """The fixed weights of the sequences in draws, ``1 + R_i / scale``; ones where the sampling has none."""
         if self.sampling not in ("importance", "gap-importance"):
             return np.ones(problem.n_terms)
-        return 1.0 + problem.squared_radii / problem.scale
+        return 1.0 + problem.squared_radii / scale
+
+    def tree(self, gaps: np.ndarray, importance: np.ndarray) -> np.ndarray:
+        """The tree by which sequences are drawn, before the first update."""
+        build = max_tree_build if self.sampling == "max" else tree_build
+        return build(importance.copy() if self.sampling == "importance" else gaps * importance)
 
     def step(self, problem: SequenceProblem, state: DualAscentState) -> DualAscentState:
         """Whole epochs, until the running estimate of the gap has fallen to 40 %."""
@@ -169,7 +169,7 @@ class SequenceDualAscent(Solver):
                 return state
 
     def _epoch(self, problem, state):
-        blocks, importance = self._blocks(problem), self._importance(problem)
+        blocks, importance = self._blocks(problem), self.importance(problem, problem.scale)
 
         def work(b: int) -> np.ndarray:
             hidden = state.hidden.copy() if len(blocks) > 1 else state.hidden
