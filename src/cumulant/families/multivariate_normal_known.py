@@ -244,7 +244,8 @@ def _near_divergence(theta, other):
 
 
 def _far_divergence(theta, other):
-    return 0.5 * far_excess(*factorise(-2 * unvech(theta)), factorise(-2 * unvech(other))[0])
+    factor, inverse = factorise(-2 * unvech(theta))
+    return 0.5 * far_excess(factor, inverse, factorise(-2 * unvech(other))[0])
 
 
 def _known(name, value, ndim):

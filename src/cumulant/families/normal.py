@@ -32,11 +32,14 @@ class Normal(IndependentNormal):
     """
 
     size = 1
-    event_shape = ()
     support = "x real"
     usual_domain = "a finite mean and a positive, finite variance"
     domain = "theta[0] finite and theta[1] < 0 (minus half the precision)"
     mean_domain = "mu[1] > mu[0]^2 (a positive variance)"
+
+    @property
+    def event_shape(self):
+        return ()
 
     def natural(self, *, mean, variance):
         return self._central_to_natural(jnp.stack(jnp.broadcast_arrays(mean, variance), axis=-1))

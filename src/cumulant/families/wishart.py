@@ -210,7 +210,8 @@ class InverseWishart(Wishart):
 
     def _log_density(self, x, theta):
         half, factor, _ = _factored(theta)
-        return inverse_log_density(*factorise(symmetric_part(x)), half, factor)
+        root, root_inverse = factorise(symmetric_part(x))
+        return inverse_log_density(root, root_inverse, half, factor)
 
     def _draw(self, key, theta, shape):
         half, factor, _ = _factored(theta)

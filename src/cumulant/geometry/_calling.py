@@ -27,6 +27,7 @@ __all__ = [
     "SYMMETRIC",
     "Requirement",
     "is_symmetric",
+    "matrices",
     "public_function",
     "square",
     "vectors",
@@ -54,20 +55,24 @@ NON_NEGATIVE = Requirement("non-negative and finite", lambda value, _: (value >=
 SYMMETRIC = Requirement("symmetric", lambda value, _: is_symmetric(value))
 
 
-def vectors(arguments: dict, *names: str) -> None:
-    """Refuse an argument that has no last axis, or an empty one."""
-    for name in names:
-        shape = np.shape(arguments[name])
-        if len(shape) < 1 or shape[-1] == 0:
-            raise ValueError(f"{name} must be vectors on the last axis, with at least one entry; got shape {shape}")
+def _shapes_of(words: str, fine: Callable[[tuple], bool]) -> Callable[..., Callable[[dict], None]]:
+    """A kind of `shapes`: a function of names, whose arguments must have fine shapes."""
+
+    def of(*names: str):
+        def shapes(arguments: dict) -> None:
+            for name in names:
+                shape = np.shape(arguments[name])
+                if not fine(shape):
+                    raise ValueError(f"{name} must be {words}; got shape {shape}")
+
+        return shapes
+
+    return of
 
 
-def square(arguments: dict, *names: str) -> None:
-    """Refuse an argument that is not made of square matrices."""
-    for name in names:
-        shape = np.shape(arguments[name])
-        if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] == 0:
-            raise ValueError(f"{name} must be square matrices on the last two axes; got shape {shape}")
+vectors = _shapes_of("vectors on the last axis, with at least one entry", lambda s: len(s) >= 1 and s[-1] > 0)
+matrices = _shapes_of("matrices on the last two axes", lambda s: len(s) >= 2)
+square = _shapes_of("square matrices on the last two axes", lambda s: len(s) >= 2 and s[-1] == s[-2] > 0)
 
 
 def public_function(

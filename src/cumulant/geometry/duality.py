@@ -33,14 +33,6 @@ __all__ = [
 ]
 
 
-def _x(arguments: dict) -> None:
-    vectors(arguments, "x")
-
-
-def _u(arguments: dict) -> None:
-    vectors(arguments, "u")
-
-
 class ConvexFunction:
     """A closed convex function of vectors on the last axis, with its conjugate ``f*(u) = sup_x <u, x> - f(x)``.
 
@@ -49,12 +41,12 @@ class ConvexFunction:
 
     known = True  # whether the conjugate is ours to vouch for
 
-    @public_function(shapes=_x, x=NOT_NAN)
+    @public_function(shapes=vectors("x"), x=NOT_NAN)
     def value(self, x):
         """``f(x)``; shape of the batch."""
         return self._value(x)
 
-    @public_function(shapes=_u, u=NOT_NAN)
+    @public_function(shapes=vectors("u"), u=NOT_NAN)
     def conjugate(self, u):
         """``f*(u)``; shape of the batch."""
         return self._conjugate(u)
@@ -128,7 +120,7 @@ class _Numeric(ConvexFunction):
 
     known = False  # the maximum found is a lower bound on the conjugate
 
-    @public_function(shapes=_x, after=_found, x=FINITE)
+    @public_function(shapes=vectors("x"), after=_found, x=FINITE)
     def value(self, x):
         """The conjugate at ``x``."""
         return _maximum(self, x)
@@ -212,7 +204,7 @@ def fenchel_gap(f: Any, x: Any, u: Any) -> Any:
 
 
 def _gap_shapes(arguments: dict) -> None:
-    vectors(arguments, "x", "u")
+    vectors("x", "u")(arguments)
     if np.shape(arguments["x"])[-1] != np.shape(arguments["u"])[-1]:
         raise ValueError(
             f"x and u must have equal sizes; got shapes {np.shape(arguments['x'])} and {np.shape(arguments['u'])}"
@@ -270,7 +262,7 @@ def bregman(f: Any) -> Callable:
 
 def _fits(name: str, axis: int) -> Callable[[dict], None]:
     def shapes(arguments):
-        vectors(arguments, name)
+        vectors(name)(arguments)
         size, given = np.shape(arguments["self"].A)[axis], np.shape(arguments[name])[-1]
         if size != given:
             shape = np.shape(arguments["self"].A)

@@ -28,13 +28,13 @@ class Euclidean(Separable):
 
     origin = 0.0
 
-    def _slope(self, x):
+    def _gradient(self, x):
         return x
 
     def _curvature(self, x):
         return jnp.ones_like(x)
 
-    def _inverse_slope(self, u):
+    def _conjugate_gradient(self, u):
         return u
 
     def _conjugate_piece(self, u):
@@ -45,12 +45,6 @@ class Euclidean(Separable):
 
     def _reach(self, y):
         return jnp.zeros_like(y)  # the closed form is exact everywhere
-
-    def _inside(self, x):
-        return jnp.isfinite(x)
-
-    def _inside_conjugate(self, u):
-        return jnp.isfinite(u)
 
 
 class _PowerType(Separable):
@@ -77,7 +71,7 @@ class _PowerType(Separable):
         """``lim psi(s) / s`` as ``s`` grows: what `csiszar` charges for mass where there should be none."""
         return 1 / (1 - self.alpha) if self.alpha < 1 else math.inf
 
-    def _slope(self, x):
+    def _gradient(self, x):
         p = self.alpha - 1
         if self.positive:
             return _power_log(jnp.log(x), p)
@@ -90,7 +84,7 @@ class _PowerType(Separable):
     def _inverse_curvature(self, x):
         return _power(jnp.abs(x), 2 - self.alpha)
 
-    def _inverse_slope(self, u):
+    def _conjugate_gradient(self, u):
         p = self.alpha - 1
         if p == 0:
             return jnp.exp(u)
@@ -129,7 +123,7 @@ class _PowerType(Separable):
         )
         if self.positive:
             return same
-        apart = self._slope(x) - self._slope(y)
+        apart = self._gradient(x) - self._gradient(y)
         return jnp.where((x > 0) & (y > 0), same, jnp.where((x < 0) & (y < 0), -same, apart))
 
     def _far_divergence(self, x, y):
@@ -181,10 +175,10 @@ class Burg(_PowerType):
 
     alpha = 0.0
 
-    def _slope(self, x):
+    def _gradient(self, x):
         return (x - 1) / x
 
-    def _inverse_slope(self, u):
+    def _conjugate_gradient(self, u):
         return 1 / (1 - u)
 
 
@@ -199,18 +193,15 @@ class NegativeLog(Burg):
     array([-1. , -0.5])
     """
 
-    @property
-    def conjugate_closure(self) -> str:
-        """Where dual coordinates must lie."""
-        return "negative"
+    conjugate_closure = "negative"
 
     def _value(self, x):
         return jnp.sum(jnp.where(self._inside(x), -jnp.log(x), jnp.inf), axis=-1)
 
-    def _slope(self, x):
+    def _gradient(self, x):
         return -1 / x
 
-    def _inverse_slope(self, u):
+    def _conjugate_gradient(self, u):
         return -1 / u
 
     def _conjugate_piece(self, u):
@@ -287,7 +278,7 @@ class Hypentropy(Separable):
         if concrete and not (np.all(np.isfinite(self.beta)) and np.all(np.asarray(self.beta) > 0)):
             raise ValueError(f"beta of Hypentropy must be positive and finite; got {self.beta}")
 
-    def _slope(self, x):
+    def _gradient(self, x):
         return jnp.arcsinh(x / self.beta)
 
     def _curvature(self, x):
@@ -296,7 +287,7 @@ class Hypentropy(Separable):
     def _inverse_curvature(self, x):
         return jnp.hypot(x, self.beta)
 
-    def _inverse_slope(self, u):
+    def _conjugate_gradient(self, u):
         return self.beta * jnp.sinh(u)
 
     def _conjugate_piece(self, u):
@@ -307,19 +298,13 @@ class Hypentropy(Separable):
         same = x * y > 0
         x_, y_ = jnp.where(same, x, 1.0), jnp.where(same, y, 1.0)
         together = jnp.arcsinh((x_ - y_) * (x_ + y_) / (x_ * jnp.hypot(y_, self.beta) + y_ * jnp.hypot(x_, self.beta)))
-        return jnp.where(same, together, self._slope(x) - self._slope(y))
+        return jnp.where(same, together, self._gradient(x) - self._gradient(y))
 
     def _far_divergence(self, x, y):
         return x * self._far_rise(x, y) - (x - y) * ((x + y) / (jnp.hypot(x, self.beta) + jnp.hypot(y, self.beta)))
 
     def _reach(self, y):
         return jnp.hypot(y, self.beta)  # psi'' is singular at +-i beta
-
-    def _inside(self, x):
-        return jnp.isfinite(x)
-
-    def _inside_conjugate(self, u):
-        return jnp.isfinite(u)
 
 
 def _normalised(arguments: dict) -> None:

@@ -122,73 +122,42 @@ class Entropy:
         """Whether ``psi*(u)`` is finite; shape of the batch."""
         return self._in_conjugate_domain(u)
 
-    # What a kind of entropy must state, in plain JAX; and in words, for messages that say "must be ..." ---------------
+    # What a kind of entropy must state, in words for messages that say "must be ...": what every argument must be,
+    # where points must lie, where for a Hessian to exist, and where dual coordinates must lie.
 
-    @property
-    def form(self) -> str:
-        """What every argument must be."""
-        return "free of NaN"
-
-    @property
-    def closure(self) -> str:
-        """Where points must lie."""
-        return "finite"
+    form: str = "free of NaN"
+    closure: str = "finite"
+    conjugate_closure: str = "finite"
 
     @property
     def interior(self) -> str:
         """Where points must lie for a Hessian to exist."""
         return self.closure
 
-    @property
-    def conjugate_closure(self) -> str:
-        """Where dual coordinates must lie."""
-        return "finite"
+    # And in plain JAX.
 
-    def _value(self, x) -> Any:
-        raise NotImplementedError
-
-    def _gradient(self, x) -> Any:
-        raise NotImplementedError
-
-    def _conjugate(self, u) -> Any:
-        raise NotImplementedError
-
-    def _conjugate_gradient(self, u) -> Any:
-        raise NotImplementedError
-
-    def _hessian_apply(self, x, v) -> Any:
-        raise NotImplementedError
-
-    def _inverse_hessian_apply(self, x, v) -> Any:
-        raise NotImplementedError
-
-    def _divergence(self, x, y) -> Any:
-        raise NotImplementedError
+    _value: Any
+    _gradient: Any
+    _conjugate: Any
+    _conjugate_gradient: Any
+    _hessian_apply: Any
+    _inverse_hessian_apply: Any
+    _divergence: Any
+    _in_domain: Any
+    _in_conjugate_domain: Any
+    _in_closure: Any
+    _in_interior: Any
+    _in_conjugate_closure: Any
 
     def _rise(self, x, y) -> Any:
         """``grad psi(x) - grad psi(y)``, without cancellation where the entropy can."""
         return self._gradient(x) - self._gradient(y)
 
-    def _in_domain(self, x) -> Any:
-        raise NotImplementedError
-
-    def _in_conjugate_domain(self, u) -> Any:
-        raise NotImplementedError
-
     def _formed(self, value) -> Any:
         return ~jnp.isnan(value)
 
-    def _in_closure(self, x) -> Any:
-        raise NotImplementedError
-
-    def _in_interior(self, x) -> Any:
-        raise NotImplementedError
-
     def _has_gradient(self, x) -> Any:
         return self._in_closure(x)
-
-    def _in_conjugate_closure(self, u) -> Any:
-        raise NotImplementedError
 
 
 # The calculus -------------------------------------------------------------------------------------------------------
@@ -271,43 +240,27 @@ class Separable(Entropy):
 
     origin: float = 1.0  # where psi and psi' vanish: psi(x) = D(x|origin)
 
-    @property
-    def positive(self) -> bool:
-        """Whether the domain is a half line rather than the line."""
-        return False
+    positive: bool = False  # whether the domain is a half line rather than the line
 
-    # The scalar pieces.
+    # The scalar pieces, beside `_gradient` and `_conjugate_gradient`. `_reach(y)` is how far around ``y`` the
+    # quadrature may go, before the factor `NEAR`.
 
-    def _slope(self, x) -> Any:
-        raise NotImplementedError
-
-    def _curvature(self, x) -> Any:
-        raise NotImplementedError
+    _curvature: Any
+    _conjugate_piece: Any
+    _far_divergence: Any
+    _reach: Any
 
     def _inverse_curvature(self, x) -> Any:
         return 1 / self._curvature(x)
 
-    def _inverse_slope(self, u) -> Any:
-        raise NotImplementedError
-
-    def _conjugate_piece(self, u) -> Any:
-        raise NotImplementedError
-
-    def _far_divergence(self, x, y) -> Any:
-        raise NotImplementedError
-
     def _far_rise(self, x, y) -> Any:
-        return self._slope(x) - self._slope(y)
-
-    def _reach(self, y) -> Any:
-        """How far around ``y`` the quadrature may go, before the factor `NEAR`."""
-        raise NotImplementedError
+        return self._gradient(x) - self._gradient(y)
 
     def _inside(self, x) -> Any:
-        raise NotImplementedError
+        return jnp.isfinite(x)
 
     def _inside_conjugate(self, u) -> Any:
-        raise NotImplementedError
+        return jnp.isfinite(u)
 
     # What follows.
 
@@ -337,14 +290,8 @@ class Separable(Entropy):
     def _value(self, x):
         return self._divergence(x, jnp.full_like(x, self.origin))
 
-    def _gradient(self, x):
-        return self._slope(x)
-
     def _conjugate(self, u):
         return jnp.sum(jnp.where(self._inside_conjugate(u), self._conjugate_piece(u), jnp.inf), axis=-1)
-
-    def _conjugate_gradient(self, u):
-        return self._inverse_slope(u)
 
     def _hessian_apply(self, x, v):
         return self._curvature(x) * v

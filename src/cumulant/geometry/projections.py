@@ -13,9 +13,11 @@ from cumulant.errors import DomainError
 from cumulant.geometry._calling import (
     FINITE,
     NON_NEGATIVE,
+    NOT_NAN,
     POSITIVE,
     SYMMETRIC,
     Requirement,
+    matrices,
     public_function,
     square,
     vectors,
@@ -44,14 +46,9 @@ _SOME_MASS = Requirement(
     "of positive and finite sum", lambda value, _: (jnp.sum(value, axis=-1) > 0) & jnp.isfinite(jnp.sum(value, axis=-1))
 )
 _ORDERED = Requirement("at least the lower bound", lambda value, a: value >= a["lower"])
-_NUMBER = Requirement("a number (not NaN)", lambda value, _: ~jnp.isnan(value))
 
 
-def _x(arguments: dict) -> None:
-    vectors(arguments, "x")
-
-
-@public_function(x=FINITE, lower=_NUMBER, upper=(_NUMBER, _ORDERED))
+@public_function(x=FINITE, lower=NOT_NAN, upper=(NOT_NAN, _ORDERED))
 def box(x, lower, upper):
     """The nearest point of ``lower <= x <= upper``; bounds may be infinite.
 
@@ -71,7 +68,7 @@ def non_negative(x):
     return jnp.where(x > 0, x, 0.0)
 
 
-@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=vectors("x"), x=FINITE, radius=POSITIVE)
 def simplex(x, radius=1.0):
     """The nearest point of ``{p >= 0, sum p = radius}``: ``max(x - t, 0)`` with the one ``t`` that gives the sum.
 
@@ -91,7 +88,7 @@ def simplex(x, radius=1.0):
     return jnp.where(x > level, x - level, 0.0)
 
 
-@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=vectors("x"), x=FINITE, radius=POSITIVE)
 def l1_ball(x, radius=1.0):
     """The nearest point of ``{|x|_1 <= radius}``: outside, the simplex projection of ``|x|`` with the signs of ``x``.
 
@@ -102,7 +99,7 @@ def l1_ball(x, radius=1.0):
     return jnp.where(inside, x, jnp.sign(x) * simplex(jnp.abs(x), radius))
 
 
-@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=vectors("x"), x=FINITE, radius=POSITIVE)
 def l2_ball(x, radius=1.0):
     """The nearest point of ``{|x|_2 <= radius}``: ``x min(1, radius / |x|)``.
 
@@ -119,7 +116,7 @@ def l2_ball(x, radius=1.0):
     return jnp.where((square_norm > 0) & (size * norm > radius), scaled * (radius / norm), x)
 
 
-@public_function(shapes=_x, x=FINITE, radius=POSITIVE)
+@public_function(shapes=vectors("x"), x=FINITE, radius=POSITIVE)
 def linf_ball(x, radius=1.0):
     """The nearest point of ``{|x|_inf <= radius}``: each coordinate is clipped.
 
@@ -131,7 +128,7 @@ def linf_ball(x, radius=1.0):
 
 
 def _affine_shapes(arguments: dict) -> None:
-    vectors(arguments, "x", "b")
+    vectors("x", "b")(arguments)
     x, A, b = (np.shape(arguments[name]) for name in ("x", "A", "b"))
     if len(A) != 2 or A[1] != x[-1] or A[0] != b[-1]:
         raise ValueError(f"A must have shape (len(b), len(x)); got A of shape {A}, b of shape {b} and x of shape {x}")
@@ -165,11 +162,7 @@ def affine(x, A, b):
     return x
 
 
-def _symmetric_shapes(arguments: dict) -> None:
-    square(arguments, "X")
-
-
-@public_function(shapes=_symmetric_shapes, X=(FINITE, SYMMETRIC), floor=FINITE)
+@public_function(shapes=square("X"), X=(FINITE, SYMMETRIC), floor=FINITE)
 def positive_semidefinite(X, floor=0.0):
     """The nearest symmetric matrix (Frobenius norm) with eigenvalues at least `floor`: those below are raised to it.
 
@@ -188,12 +181,7 @@ def _shortfall_secant(x, y, floor):
     return _clip_secant(x, y, floor, jnp.inf) - 1
 
 
-def _matrix_shapes(arguments: dict) -> None:
-    if len(np.shape(arguments["X"])) < 2:
-        raise ValueError(f"X must be matrices on the last two axes; got shape {np.shape(arguments['X'])}")
-
-
-@public_function(shapes=_matrix_shapes, X=FINITE, radius=POSITIVE)
+@public_function(shapes=matrices("X"), X=FINITE, radius=POSITIVE)
 def spectral_norm_ball(X, radius=1.0):
     """The nearest matrix (Frobenius norm, any shape) with singular values at most `radius`: larger ones are cut.
 
@@ -227,7 +215,7 @@ def _clip_secant(x, y, low, high):
     )
 
 
-@public_function(shapes=_x, x=(NON_NEGATIVE, _SOME_MASS), radius=POSITIVE)
+@public_function(shapes=vectors("x"), x=(NON_NEGATIVE, _SOME_MASS), radius=POSITIVE)
 def kl_simplex(x, radius=1.0):
     """The point of ``{p >= 0, sum p = radius}`` nearest to ``x >= 0`` in ``KL(p|x)``: ``x`` rescaled.
 

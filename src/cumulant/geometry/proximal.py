@@ -19,6 +19,7 @@ from cumulant.geometry._calling import (
     POSITIVE,
     SYMMETRIC,
     Requirement,
+    matrices,
     public_function,
     square,
     vectors,
@@ -42,11 +43,7 @@ __all__ = [
 _STRUCTURES = ("symmetric", "diagonal", "triangular")
 
 
-def _v(arguments: dict) -> None:
-    vectors(arguments, "v")
-
-
-@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=vectors("v"), v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def l1(v, step=1.0, weight=1.0):
     """Soft thresholding, for ``f = weight |x|_1``: ``sign(v) max(|v| - step weight, 0)``.
 
@@ -56,7 +53,7 @@ def l1(v, step=1.0, weight=1.0):
     return _soft(v, _column(step) * weight)
 
 
-@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=vectors("v"), v=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def ridge(v, step=1.0, weight=1.0):
     """Shrinkage, for ``f = weight |x|_2^2 / 2``: ``v / (1 + step weight)``.
 
@@ -66,7 +63,7 @@ def ridge(v, step=1.0, weight=1.0):
     return v / (1 + _column(step) * weight)
 
 
-@public_function(shapes=_v, v=FINITE, step=POSITIVE, l1=NON_NEGATIVE, l2=NON_NEGATIVE)
+@public_function(shapes=vectors("v"), v=FINITE, step=POSITIVE, l1=NON_NEGATIVE, l2=NON_NEGATIVE)
 def elastic_net(v, step=1.0, l1=1.0, l2=1.0):
     """For ``f = l1 |x|_1 + l2 |x|_2^2 / 2``: soft thresholding, then shrinkage.
 
@@ -83,7 +80,7 @@ _LABELS = Requirement(
 
 
 def _group_shapes(arguments: dict) -> None:
-    vectors(arguments, "v")
+    vectors("v")(arguments)
     labels, weight, v = arguments["labels"], arguments["weight"], arguments["v"]
     if labels is not None:
         if np.shape(labels) != np.shape(v)[-1:]:
@@ -128,12 +125,7 @@ def group(v, step=1.0, labels=None, weight=1.0):
     return jnp.where(kept, v * (1 - threshold / jnp.sqrt(jnp.where(kept, squares, 1.0))), 0.0)
 
 
-def _matrix_shapes(arguments: dict) -> None:
-    if len(np.shape(arguments["V"])) < 2:
-        raise ValueError(f"V must be matrices on the last two axes; got shape {np.shape(arguments['V'])}")
-
-
-@public_function(shapes=_matrix_shapes, V=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
+@public_function(shapes=matrices("V"), V=FINITE, step=POSITIVE, weight=NON_NEGATIVE)
 def nuclear(V, step=1.0, weight=1.0):
     """Singular value thresholding, for ``f = weight (sum of singular values)``; matrices may be rectangular.
 
@@ -144,7 +136,7 @@ def nuclear(V, step=1.0, weight=1.0):
     return shrink_singular_values(V, step * weight)
 
 
-@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
+@public_function(shapes=vectors("v"), v=FINITE, step=POSITIVE, weight=POSITIVE)
 def negative_log(v, step=1.0, weight=1.0):
     """For ``f = -weight sum log x``: ``(v + sqrt(v^2 + 4 s)) / 2``, the root of ``x - v = s / x``, ``s = step weight``.
 
@@ -170,7 +162,7 @@ def _log_det_shapes(arguments: dict) -> None:
     structure = arguments["structure"]
     if structure not in _STRUCTURES:
         raise ValueError(f"structure must be one of {', '.join(_STRUCTURES)}; got {structure!r}")
-    vectors(arguments, "V") if structure == "diagonal" else square(arguments, "V")
+    (vectors if structure == "diagonal" else square)("V")(arguments)
 
 
 def _fits(value, arguments):
@@ -205,7 +197,7 @@ def negative_log_det(V, step=1.0, weight=1.0, structure: Literal["symmetric", "d
     return jnp.where(np.eye(V.shape[-1], dtype=bool), diagonal[..., None, :], V)
 
 
-@public_function(shapes=_v, v=FINITE, step=POSITIVE, weight=POSITIVE)
+@public_function(shapes=vectors("v"), v=FINITE, step=POSITIVE, weight=POSITIVE)
 def entropy(v, step=1.0, weight=1.0):
     """For ``f = weight sum x log x``: the root of ``x + s (log x + 1) = v``, ``s = step weight``.
 

@@ -25,10 +25,7 @@ class _Matrix(Entropy):
 
     event_ndim = 2
 
-    @property
-    def form(self) -> str:
-        """What every argument must be."""
-        return "symmetric and finite"
+    form = "symmetric and finite"
 
     def _has_gradient(self, x):
         return self._in_interior(x)  # on the boundary infinite eigenvalues would meet in one entry
@@ -181,15 +178,8 @@ class LogDet(_Matrix):
     0.90138771133189...
     """
 
-    @property
-    def closure(self) -> str:
-        """Where points must lie."""
-        return "a positive definite matrix"
-
-    @property
-    def conjugate_closure(self) -> str:
-        """Where dual coordinates must lie."""
-        return "a negative definite matrix"
+    closure = "a positive definite matrix"
+    conjugate_closure = "a negative definite matrix"
 
     def _value(self, x):
         return -_log_det(x)

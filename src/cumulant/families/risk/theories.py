@@ -219,7 +219,6 @@ class _CountTheory(Theory):
         return np.inf
 
 
-@theory.register(Multinomial)
 class _MultinomialTheory(_CountTheory):
     def sample_central(self, theta, n, trials, rng):
         p = self.family.usual(theta)["probabilities"]
@@ -237,7 +236,6 @@ class _MultinomialTheory(_CountTheory):
         return np.append(first, 1.0 - first.sum())
 
 
-@theory.register(Categorical)
 class _CategoricalTheory(_MultinomialTheory):
     batch = 1
 
@@ -261,6 +259,8 @@ class _BernoulliTheory(_SuccessTheory, _CategoricalTheory):
 
 
 theory.register(Binomial, _SuccessTheory)
+theory.register(Categorical, _CategoricalTheory)
+theory.register(Multinomial, _MultinomialTheory)
 
 
 @theory.register(Poisson)
