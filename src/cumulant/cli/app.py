@@ -11,8 +11,6 @@ from cumulant._version import __version__
 from cumulant.cli import crf, ising, stream
 from cumulant.errors import CumulantError
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     help="Learning and inference in exponential families, where every answer carries a certificate.",
     no_args_is_help=True,

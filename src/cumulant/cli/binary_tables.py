@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["read_binary", "read_pairs"]
-
 
 def read_binary(path: Path) -> tuple[np.ndarray, list[str] | None]:
     """The spins -1 and +1 of a table of 0 and 1 or of -1 and +1, shape (observations, variables), and its header."""

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Label sequences by a chain CRF: train, tag, evaluate, show.", no_args_is_help=True)
 
 

@@ -10,8 +10,6 @@ from rich.table import Table as Grid
 
 from cumulant.report import Section, demo, save_page
 
-__all__ = ["show"]
-
 
 def show(output: Path, of: Any = demo) -> None:
     """Run a demonstration, print each section when it is ready, and write ``output/index.html``.

@@ -9,8 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["Row", "cumulant_formula", "rows", "show"]
-
 _WIDE = 130  # columns of a terminal that hold the five columns of the table
 
 

@@ -11,8 +11,6 @@ from rich.console import Console
 from cumulant.errors import TooWide
 from cumulant.graphical import bound_log_partition, bound_marginals, read_uai, write_result
 
-__all__ = ["show"]
-
 _SHOWN = 20  # variables whose marginals are printed; a file and JSON have all
 
 

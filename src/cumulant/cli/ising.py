@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Ising models of binary tables: fit, sample, bound, mixing.", no_args_is_help=True)
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from cumulant.experiments import Experiment, Report
 from cumulant.files import write_atomically
 
-__all__ = ["Run", "sections", "text", "write"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -10,8 +10,6 @@ from rich.table import Table
 from cumulant.cli.ledger import Run, write
 from cumulant.experiments import Experiment, Report, catalogue, find
 
-__all__ = ["show_list", "show_runs"]
-
 _COLOURS = {"reproduced": "green", "corrected": "yellow", "not reproduced": "red"}
 
 

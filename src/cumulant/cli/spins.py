@@ -14,8 +14,6 @@ from cumulant import files, graphical
 from cumulant.cli.binary_tables import read_binary, read_pairs
 from cumulant.errors import FileFormatError, NoEstimateError, TooWide
 
-__all__ = ["bound", "draw", "fit_table", "mixing"]
-
 _MODELS = ("Ising", "BoltzmannMachine", "Potts", "PairwiseMRF", "FactorGraph")
 _SMALL = 2**26  # bytes of tables for numbers that are good to have, not asked for
 

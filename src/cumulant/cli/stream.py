@@ -10,8 +10,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Learn from streams, predicting each item before it is learned.", no_args_is_help=True)
 
 _LABELS = ("ham", "spam")

@@ -19,8 +19,6 @@ from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
 from cumulant.sequences.data.templates import Template, template
 from cumulant.sequences.evaluation import ChunkScores, chunk_scores, confusion, token_accuracy
 
-__all__ = ["evaluate", "show", "tag", "train"]
-
 _MATRIX = 10  # labels of which a whole confusion matrix is printed; of more, only the largest entries
 _CONFUSIONS = 15
 

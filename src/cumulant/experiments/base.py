@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 from cumulant.plotting import legend, save
 
-__all__ = ["Claim", "Experiment", "Report", "catalogue", "experiment", "find", "listed", "names", "verdict"]
-
 Verdict = Literal["reproduced", "corrected", "not reproduced"]
 
 

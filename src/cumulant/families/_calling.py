@@ -22,8 +22,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_jax, any_tracer, call_precisely, to_jax
 
-__all__ = ["observations", "public_method"]
-
 _NATURAL, _MEANS, _DATA = ("theta", "other"), ("mu", "nu"), ("x",)
 
 

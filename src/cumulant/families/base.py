@@ -20,8 +20,6 @@ from cumulant.families.newton import solve_mean_equation
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_numpy
 from cumulant.pytrees import pytree
 
-__all__ = ["ExponentialFamily", "Learnable", "constant", "family"]
-
 # The public methods; each is wrapped by the rule of precision when a class defines it.
 _PUBLIC = (
     "statistics", "log_base", "log_partition", "natural", "usual", "to_mean", "to_natural", "conjugate",

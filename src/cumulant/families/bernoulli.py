@@ -11,8 +11,6 @@ from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest
 from cumulant.families.special import excess, expm1_excess
 
-__all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial"]
-
 
 class _Successes(ExponentialFamily):
     """``T(x) = x``, ``theta = logit(probability)``, ``A(theta) = trials log(1 + exp theta)``, ``mu = trials

@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["inverse_mean_length", "log_0f1", "log_0f1_excess", "mean_complement", "mean_length"]
-
 _TOP = 50  # from this order on ten terms of Debye's expansion leave less than a rounding
 _TERMS = 10
 # Stirling's series for log Gamma(n + 1) - (n log n - n + log(2 pi n) / 2)

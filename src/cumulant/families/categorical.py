@@ -10,8 +10,6 @@ from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest
 from cumulant.families.special import excess, expm1_excess
 
-__all__ = ["Categorical", "Multinomial", "divergence_of_classes", "log_weights"]
-
 
 def log_weights(theta):
     """All K log weights: the reference class, the last one, has zero."""

@@ -16,27 +16,6 @@ import jax.numpy as jnp
 from cumulant.families.rows import in_chunks
 from cumulant.families.special import excess
 
-__all__ = [
-    "LARGE",
-    "columns_last",
-    "correlation_pivots",
-    "diagonal",
-    "factorise",
-    "factors_last",
-    "far_excess",
-    "gram",
-    "inverse_of_lower",
-    "log_det",
-    "near_or_far",
-    "positive_definite",
-    "product_last",
-    "symmetric_part",
-    "times",
-    "trace_excess",
-    "transpose",
-    "whiten",
-]
-
 LARGE = 40  # above this size the columns are a long program to compile, and LAPACK one matrix after the other is fast
 
 

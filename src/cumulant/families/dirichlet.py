@@ -20,8 +20,6 @@ from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import divergence, in_chunks
 from cumulant.families.special import phi_ratio
 
-__all__ = ["Beta", "Dirichlet"]
-
 
 class _LogSimplex(ExponentialFamily):
     """What the beta and the Dirichlet share: ``T`` is the logarithm of a point of the simplex, ``theta`` the

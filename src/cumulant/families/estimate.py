@@ -12,8 +12,6 @@ from cumulant.families.base import ExponentialFamily
 from cumulant.families.statistics import ConjugatePrior, Statistics
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Estimate", "estimate"]
-
 
 @dataclass(frozen=True, eq=False)
 class Estimate:

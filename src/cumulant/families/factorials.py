@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["expected_log_factorial"]
-
 _NODES = 256
 
 

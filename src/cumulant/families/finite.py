@@ -15,8 +15,6 @@ from cumulant.families.base import ExponentialFamily, constant, family
 from cumulant.families.newton import solve_mean_equation
 from cumulant.precision import any_jax
 
-__all__ = ["FiniteFamily", "SampledFamily", "outside_of_hull"]
-
 
 @family
 class FiniteFamily(ExponentialFamily):

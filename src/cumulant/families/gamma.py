@@ -19,8 +19,6 @@ from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import divergence
 from cumulant.families.special import phi, phi_ratio
 
-__all__ = ["Gamma", "InverseGamma", "gamma_entropy", "gamma_log_density"]
-
 
 def gamma_log_density(x, shape, rate):
     """``-log x - a phi(b x / a) - G(a)``, whose terms do not cancel for a large shape.

@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["sums_of_excess_and_log"]
-
 _BLOCK = 512  # significands lie between sqrt(1/2) and sqrt(2): the product of a block neither overflows nor vanishes
 _SIGNIFICAND = np.int64((1 << 52) - 1)
 _SQRT_HALF = np.float64(np.sqrt(0.5)).view(np.int64)

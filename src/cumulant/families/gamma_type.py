@@ -14,16 +14,6 @@ from cumulant.families.gamma import gamma_entropy, gamma_log_density
 from cumulant.families.inverses import digamma, log_gamma
 from cumulant.families.special import phi_ratio
 
-__all__ = [
-    "Exponential",
-    "GammaKnownShape",
-    "GammaType",
-    "LaplaceKnownCentre",
-    "ParetoKnownMinimum",
-    "Rayleigh",
-    "WeibullKnownShape",
-]
-
 
 class GammaType(ExponentialFamily):
     """``A(theta) = -alpha log(-theta) + offset``, ``theta < 0``, ``mu = -alpha / theta``, and ``T(x) ~ Gamma(alpha,

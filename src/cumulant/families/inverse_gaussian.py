@@ -8,8 +8,6 @@ from jax.scipy.special import exp1
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.special import phi_ratio
 
-__all__ = ["InverseGaussian"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -14,22 +14,6 @@ from jax.scipy.special import polygamma
 
 from cumulant.families.special import expm1_excess
 
-__all__ = [
-    "count_deviance",
-    "digamma",
-    "digamma_and_slope",
-    "digamma_gap",
-    "implicit_inverse",
-    "inverse_digamma",
-    "inverse_digamma_gap",
-    "log_factorial_rest",
-    "log_gamma",
-    "log_gamma_and_digamma",
-    "log_gamma_rest",
-    "plain_digamma_gap",
-    "trigamma",
-]
-
 _SHIFT = 12
 # log x - digamma(x) = 1/(2x) + sum_k b_k / x^(2k), b_k = B_2k / (2k)
 _SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)

@@ -19,8 +19,6 @@ from jax.scipy.special import gammaln
 
 from cumulant.families.inverses import digamma_gap, log_gamma_rest
 
-__all__ = ["inverse_multigamma_gap", "log_multigamma", "multigamma_divergence", "multigamma_gap", "multigamma_rest"]
-
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _LARGE = 10.0
 # log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + sum_k s_k / x^(2k - 1), s_k = B_2k / (2k (2k - 1))  (DLMF 5.11.1)

@@ -28,8 +28,6 @@ from cumulant.families.rows import ByRows, in_chunks
 from cumulant.families.special import excess
 from cumulant.geometry.symmetric import unvech, vech
 
-__all__ = ["MultivariateNormal"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -255,10 +253,12 @@ def outer(x, y):
 
 
 def second_moment(apart, weights):
+    """The weighted sum of outer products of the rows."""
     return jnp.einsum("n...i,n...j->...ij", weights[..., None] * apart, apart)
 
 
 def natural_from(mean, covariance):
+    """The natural parameter of a mean and a covariance."""
     precision = gram(factorise(covariance)[1])
     precision = jnp.broadcast_to(precision, (*mean.shape[:-1], *precision.shape[-2:]))
     return jnp.concatenate([times(precision, mean), -0.5 * vech(precision)], axis=-1)
@@ -279,6 +279,7 @@ def _rank_floor(mean, covariance, xp):
 
 
 def full_rank(mean, covariance):
+    """Whether a covariance is positive definite beyond the rounding of data with this mean."""
     constant_columns, floor = _rank_floor(mean, covariance, jnp)
     pivots = correlation_pivots(covariance)
     return ~jnp.any(constant_columns, axis=-1) & jnp.all(pivots > floor[..., None], axis=-1)

@@ -8,8 +8,6 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.multivariate_normal import check_shape, check_size, floats
 from cumulant.families.special import phi_ratio
 
-__all__ = ["IndependentNormal", "MultivariateNormalDiagonal", "MultivariateNormalIsotropic"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -33,8 +33,6 @@ from cumulant.families.rows import ByRows
 from cumulant.geometry.symmetric import unvech, vech
 from cumulant.precision import any_tracer
 
-__all__ = ["MultivariateNormalKnownCovariance", "MultivariateNormalKnownMean"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

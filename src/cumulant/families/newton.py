@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-__all__ = ["solve_mean_equation"]
-
 _MAX_STEPS = 100
 _MAX_HALVINGS = 60
 

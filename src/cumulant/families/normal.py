@@ -8,8 +8,6 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_type import GammaType
 from cumulant.families.multivariate_normal_diagonal import IndependentNormal
 
-__all__ = ["LogNormal", "Normal", "NormalKnownMean", "NormalKnownVariance"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -38,8 +38,6 @@ from cumulant.families.wishart import (
 )
 from cumulant.geometry.symmetric import unvech, vech
 
-__all__ = ["NormalInverseGamma", "NormalInverseWishart"]
-
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -9,8 +9,6 @@ from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest
 from cumulant.families.special import expm1_excess
 
-__all__ = ["Poisson"]
-
 
 @family
 class Poisson(ExponentialFamily):

@@ -7,8 +7,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily, constant, family
 
-__all__ = ["Product"]
-
 
 @family
 class Product(ExponentialFamily):

@@ -2,8 +2,6 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["BoundedFamily", "Family"]
-
 
 @runtime_checkable
 class Family(Protocol):

@@ -12,8 +12,6 @@ import jax.numpy as jnp
 
 from cumulant.families.base import ExponentialFamily
 
-__all__ = ["ByRows", "divergence", "in_chunks"]
-
 _ROWS = 64
 _BLOCK = 8
 _METHODS = (

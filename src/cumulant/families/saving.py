@@ -12,8 +12,6 @@ import numpy as np
 from cumulant.errors import FileFormatError
 from cumulant.families.base import Learnable
 
-__all__ = ["describe", "restore"]
-
 
 def describe(family: Learnable, prefix: str = "family") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The settings and the arrays that `restore` makes the family from."""

@@ -13,8 +13,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_tracer, precise, to_jax
 
-__all__ = ["excess", "excess_numpy", "expm1_excess", "log1p_excess", "log_minus_digamma", "phi", "phi_ratio"]
-
 # B_{2k} / (2k): the coefficients of log x - digamma(x) - 1/(2x) in powers of 1/x^2 (DLMF 5.11.2).
 _DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
 _SHIFT = 10  # from x + 10 on, eight terms of the series leave less than one unit in the last place of a double

@@ -22,8 +22,6 @@ from cumulant.families.saving import describe, restore
 from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
 
-__all__ = ["ConjugatePrior", "Statistics", "StreamingMAP", "collect"]
-
 
 @pytree
 @dataclass(frozen=True, eq=False)

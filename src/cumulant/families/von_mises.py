@@ -10,8 +10,6 @@ from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.bessel import inverse_mean_length, log_0f1, log_0f1_excess, mean_complement, mean_length
 from cumulant.families.inverses import implicit_inverse
 
-__all__ = ["VonMises", "VonMisesFisher"]
-
 
 class _Directional(ExponentialFamily):
     """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform distribution on the sphere as the base."""

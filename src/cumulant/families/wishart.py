@@ -31,8 +31,6 @@ from cumulant.families.multivariate_normal import check_shape, check_size, float
 from cumulant.families.rows import ByRows
 from cumulant.geometry.symmetric import unvech, vech
 
-__all__ = ["InverseWishart", "Wishart"]
-
 
 @family
 class Wishart(ByRows):

@@ -19,20 +19,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax
 
-__all__ = [
-    "FINITE",
-    "NON_NEGATIVE",
-    "NOT_NAN",
-    "POSITIVE",
-    "SYMMETRIC",
-    "Requirement",
-    "is_symmetric",
-    "matrices",
-    "public_function",
-    "square",
-    "vectors",
-]
-
 
 class Requirement(NamedTuple):
     """What an argument must be, in words, and the test: a mask from the value and all the arguments."""

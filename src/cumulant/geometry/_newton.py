@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["damped_newton"]
-
 _ARMIJO = 1e-4
 _SMALLEST_STEP = 2.0**-60
 _PATIENCE = 8

@@ -17,8 +17,6 @@ from cumulant.geometry._newton import damped_newton
 from cumulant.geometry.entropy import HAS_GRADIENT, Entropy
 from cumulant.pytrees import pytree
 
-__all__ = ["BregmanProjection", "bregman_affine"]
-
 
 @pytree
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from cumulant.geometry._calling import NON_NEGATIVE, public_function
 from cumulant.geometry.entropy import Separable, _divergence, entropy_type
 from cumulant.precision import any_jax
 
-__all__ = ["Burg", "Euclidean", "Hypentropy", "NegativeLog", "Power", "Shannon", "csiszar"]
-
 
 @entropy_type
 @dataclass(frozen=True)

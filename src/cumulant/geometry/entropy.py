@@ -19,8 +19,6 @@ from scipy.special import roots_jacobi
 from cumulant.geometry._calling import Requirement, public_function
 from cumulant.pytrees import pytree
 
-__all__ = ["Entropy", "Separable", "entropy_type"]
-
 _FORMED = Requirement(lambda a: a["self"].form, lambda value, a: a["self"]._formed(value))
 _IN_CLOSURE = Requirement(lambda a: a["self"].closure, lambda value, a: a["self"]._in_closure(value))
 HAS_GRADIENT = Requirement(

@@ -17,8 +17,6 @@ from cumulant.geometry.entropies import Shannon
 from cumulant.geometry.entropy import DIVERGENCE_RULE, NEAR, Entropy, Separable, entropy_type, integral
 from cumulant.geometry.spectral_maps import compose, congruence, eigen, transpose
 
-__all__ = ["LogDet", "Spectral", "VonNeumann"]
-
 
 class _Matrix(Entropy):
     """An entropy of symmetric matrices."""

@@ -10,8 +10,6 @@ import functools
 import jax
 import jax.numpy as jnp
 
-__all__ = ["compose", "congruence", "eigen", "singular_map", "spectral_map", "transpose"]
-
 
 def transpose(matrix):
     """The last two axes exchanged."""

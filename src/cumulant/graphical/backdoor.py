@@ -12,8 +12,6 @@ from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.graphs import directed
 from cumulant.graphical.tables import axes_of, distribution, names_of_axes
 
-__all__ = ["Backdoor", "backdoor_adjustment", "backdoor_criterion"]
-
 
 @dataclass(frozen=True)
 class Backdoor:

@@ -14,8 +14,6 @@ from cumulant.graphical.labels import Labels
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.tables import LARGEST, require_room
 
-__all__ = ["BayesNet"]
-
 _ROWS_SUM = 1e-8  # how far a row of a table may be from adding up to one
 
 

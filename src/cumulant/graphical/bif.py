@@ -11,8 +11,6 @@ from cumulant.errors import FileFormatError
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.uai import TextFile
 
-__all__ = ["read_bif"]
-
 _LARGEST_FILE, _LARGEST_TABLE = 2**28, 2**26
 _TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+|"')
 _ROWS_SUM = 1e-3  # published networks print a few digits: a row may be off by that, and is divided by its sum

@@ -13,8 +13,6 @@ from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
-__all__ = ["CausalFactorGraph", "CausalIndependence", "noisy_or"]
-
 _OPERATIONS = ("or", "and", "max", "xor", "sum")
 
 

@@ -23,8 +23,6 @@ from cumulant.graphical.structure import Structure
 from cumulant.precision import any_jax
 from cumulant.randomness import generator
 
-__all__ = ["DiscreteFamily"]
-
 _LARGEST_RANK = 4096  # parameters up to which the redundant ones are looked for
 
 

@@ -22,8 +22,6 @@ from cumulant.graphical.mixing.certificates import certify_mixing_time
 from cumulant.graphical.structure import Structure
 from cumulant.optim.driver.fingerprint import fingerprint
 
-__all__ = ["DiscreteModel"]
-
 _METHODS = (
     "elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop", "generalised",
     "tree_reweighted",

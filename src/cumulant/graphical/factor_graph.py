@@ -13,8 +13,6 @@ from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
-__all__ = ["FactorGraph"]
-
 
 class FactorGraph(DiscreteModel):
     """``p(x) = exp(sum_f theta_f(x_f) - A)``: each factor is a table of logarithms over the variables of its scope.

@@ -12,8 +12,6 @@ from cumulant.errors import DomainError
 from cumulant.graphical.graphs import directed, undirected
 from cumulant.graphical.tables import axes_of, distribution, names_of_axes
 
-__all__ = ["Factorisation", "factorises"]
-
 
 @dataclass(frozen=True)
 class Factorisation:

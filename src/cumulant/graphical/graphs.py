@@ -5,8 +5,6 @@ from typing import Any
 
 import networkx as nx
 
-__all__ = ["directed", "maximal_cliques", "parents_to_graph", "undirected"]
-
 
 def undirected(graph: Any, name: str = "graph") -> nx.Graph:
     """An undirected networkx graph from one, or from pairs of nodes. Self-loops and directed graphs are refused."""

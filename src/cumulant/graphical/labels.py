@@ -9,8 +9,6 @@ import numpy as np
 
 from cumulant.errors import DomainError
 
-__all__ = ["Labels", "NamedList"]
-
 
 class NamedList(list):
     """One entry for each variable: by its number, as in any list, or by its name.

@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.graphical.pairwise import Ising
 from cumulant.randomness import generator
 
-__all__ = ["complete", "grid", "random_regular", "spin_glass", "torus"]
-
 
 def grid(rows: int, columns: int) -> np.ndarray:
     """The edges of a grid, shape (edges, 2); variable ``r * columns + c`` is in row ``r`` and column ``c``.

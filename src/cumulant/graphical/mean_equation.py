@@ -12,8 +12,6 @@ from cumulant.graphical.exact.elimination import Elimination
 from cumulant.optim import LBFGS, NegativeLogLikelihood
 from cumulant.optim.problems.likelihoods import newton_decrement
 
-__all__ = ["solve_mean_equation"]
-
 _MAX_STEPS = 100
 _FEW_STATES = 2048  # up to which a linear programme is asked why there is no estimate
 _IN_HULL = 1e-9

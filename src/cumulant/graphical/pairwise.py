@@ -15,8 +15,6 @@ from cumulant.graphical.graphs import undirected
 from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 
-__all__ = ["BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"]
-
 
 class _PairModel(DiscreteModel):
     """A field for each variable and a coupling for each edge; ``theta`` is the fields and then the couplings."""

@@ -11,8 +11,6 @@ from cumulant import randomness
 from cumulant.graphical.graphs import parents_to_graph
 from cumulant.sampling.chains import require_counts
 
-__all__ = ["SCM", "Mechanism"]
-
 
 def uniform_noise(rng: np.random.Generator, n: int) -> np.ndarray:
     """Independent uniform numbers on [0, 1): enough to make any distribution by its quantile function."""

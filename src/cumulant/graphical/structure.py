@@ -10,8 +10,6 @@ from scipy.sparse import csr_array
 
 from cumulant.graphical.structure_kernels import starts_of_tables
 
-__all__ = ["Structure"]
-
 
 class Structure:
     """Cardinalities of the variables and the scopes of the factors, as flat arrays.

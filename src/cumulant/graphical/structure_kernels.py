@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["adjacency_bits", "starts_of_tables"]
-
 
 @kernel
 def starts_of_tables(cardinalities, scope_starts, scopes):

@@ -8,8 +8,6 @@ import numpy as np
 
 from cumulant.errors import TooWide
 
-__all__ = ["axes_of", "distribution", "names_of_axes", "require_room"]
-
 LARGEST = 2**24  # entries of a joint table: 128 MiB of float64
 
 

@@ -19,8 +19,6 @@ from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.structure import Structure
 
-__all__ = ["TextFile", "read_evidence", "read_result", "read_uai", "write_evidence", "write_result", "write_uai"]
-
 _LARGEST_MODEL, _LARGEST_EVIDENCE, _LARGEST_RESULT = 2**30, 2**26, 2**28  # bytes
 _WORD, _DIGIT = re.compile(rb"\S+"), re.compile("[1-9]")
 

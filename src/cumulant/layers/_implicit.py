@@ -12,8 +12,6 @@ from cumulant.errors import DomainError, NotConvergedError
 from cumulant.optim.driver.implicit import LINEAR_SOLVERS
 from cumulant.precision import any_tracer
 
-__all__ = ["as_floats", "finished", "finite", "flat", "same_shapes", "settings", "tolerance"]
-
 
 def as_floats(tree: Any) -> Any:
     """Every leaf as a floating-point array: a start at the integers ``[0, 0]`` is a start at the numbers."""

@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["ACTIVATIONS", "Activation", "activation"]
-
 
 def _sigmoid(r):
     return jnp.where(r >= 0, 1 / (1 + jnp.exp(-jnp.abs(r))), jnp.exp(-jnp.abs(r)) / (1 + jnp.exp(-jnp.abs(r))))

@@ -11,16 +11,6 @@ from scipy.special import gammaln
 from cumulant.certificates import Certificate, Subject, assume, by_construction, check, issuer, rounding
 from cumulant.layers.activations import activation as named
 
-__all__ = [
-    "StepNetwork",
-    "StepTarget",
-    "barron_bound",
-    "barron_constant",
-    "certify_step_network",
-    "gaussian_barron_constant",
-    "step_network",
-]
-
 _SATURATED = 50.0  # widths of a transition by which the first unit is moved out of the interval
 
 

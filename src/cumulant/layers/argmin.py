@@ -17,8 +17,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.optim.solvers.newton import Newton
 from cumulant.precision import precise, to_jax
 
-__all__ = ["ArgminProblem", "argmin", "certify_argmin", "envelope"]
-
 _UNIT = 2.0 * 2.0**-53
 _TINY = 2.0**-1000  # more than underflow can lose
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["BACK", "CheckpointCost", "binomial_steps", "checkpoint_cost", "schedule"]
-
 BACK = -1  # in place of the place where a state is kept
 
 

@@ -11,8 +11,6 @@ from jax.extend.core import Literal
 
 from cumulant.errors import CumulantError
 
-__all__ = ["DerivativeCost", "Operations", "chain_cost", "derivative_cost", "operations"]
-
 # Moving data about is not arithmetic.
 _FREE = {
     "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "copy_p", "dynamic_slice",

@@ -14,8 +14,6 @@ from cumulant.optim.driver.implicit import root
 from cumulant.optim.problems.base import widen
 from cumulant.precision import precise, to_jax
 
-__all__ = ["FixedPointProblem", "certify_fixed_point", "fixed_point"]
-
 SOLVERS = ("iteration", "anderson", "newton")
 _MEMORY = 5  # residuals that Anderson's method combines
 _UNIT = 2.0 * 2.0**-53

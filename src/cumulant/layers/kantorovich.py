@@ -6,8 +6,6 @@ import numpy as np
 
 from cumulant.certificates import Assumption, check
 
-__all__ = ["consistent_lipschitz", "euclidean_norm", "kantorovich_radius", "with_rounding"]
-
 
 def euclidean_norm(vector: np.ndarray) -> float:
     """The 2-norm, without overflow or underflow of the squares."""

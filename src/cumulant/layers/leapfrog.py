@@ -10,8 +10,6 @@ import jax.numpy as jnp
 from cumulant.layers._implicit import as_floats, finite
 from cumulant.precision import precise
 
-__all__ = ["leapfrog", "leapfrog_back"]
-
 
 def leapfrog(F: Callable, G: Callable, r0: Any, s0: Any, theta: Any, tau: Any, n_steps: int) -> tuple[Any, Any]:
     """The state after `n_steps` of ``r' = F(s, theta, t)``, ``s' = G(r, theta, t)``, differentiable.

@@ -11,8 +11,6 @@ from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 from cumulant.randomness import generator
 
-__all__ = ["OneHiddenLayer", "VariableProjection"]
-
 
 class _Network(Problem):
     """What the two problems share: they are smooth, nothing is known of their constants, and one pass gives the value

@@ -11,8 +11,6 @@ from cumulant.layers._implicit import as_floats, finite, same_shapes
 from cumulant.layers.recurrent import recurrent
 from cumulant.precision import precise
 
-__all__ = ["neural_ode"]
-
 METHODS = ("rk4", "euler")
 GRADIENTS = ("checkpointed", "stored", "continuous")
 

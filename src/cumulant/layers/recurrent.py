@@ -11,8 +11,6 @@ from cumulant.layers._implicit import as_floats, finite, same_shapes
 from cumulant.layers.checkpoints import BACK, schedule
 from cumulant.precision import precise
 
-__all__ = ["recurrent"]
-
 
 def recurrent(
     step: Callable[[Any, Any, Any], Any],

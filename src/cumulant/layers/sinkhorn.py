@@ -20,8 +20,6 @@ from cumulant.layers.transport_bounds import TransportProblem, certify_entropic_
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
-__all__ = ["Sinkhorn", "sinkhorn"]
-
 
 @pytree
 @dataclass(frozen=True)

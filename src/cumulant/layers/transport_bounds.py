@@ -15,8 +15,6 @@ from cumulant.certificates import (
     rounding,
 )
 
-__all__ = ["TransportProblem", "certify_entropic_transport", "certify_transport", "round_plan"]
-
 
 def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     """A matrix near `plan`, of non-negative entries, with row sums `a` and column sums `b`.

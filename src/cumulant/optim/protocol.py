@@ -44,8 +44,6 @@ import numpy as np
 from cumulant.certificates import Certificate, Subject
 from cumulant.precision import precise
 
-__all__ = ["CertifiedProblem", "Problem", "Solver"]
-
 
 class Problem:
     """A function to be minimised, and what is known about it.

@@ -7,8 +7,6 @@ import numpy as np
 
 from cumulant.plotting.style import COLOURS, GRID, figure, legend, style
 
-__all__ = ["coefficient_path", "gap_and_truth"]
-
 
 def coefficient_path(
     penalties: Any, coefficients: Any, *, names: Sequence[str] | None = None, named: int = 5, ax: Any = None

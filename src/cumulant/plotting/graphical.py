@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.certificates import Interval
 from cumulant.plotting.style import COLOURS, GRID, INK, figure, legend, style
 
-__all__ = ["chains", "closing", "pixels", "spins"]
-
 
 def pixels(values: Any, *, ax: Any = None, title: str | None = None, low: float = 0.0, high: float = 1.0) -> Any:
     """A picture of one number for each place of a grid: `low` is white, `high` is black. Returns the axes."""

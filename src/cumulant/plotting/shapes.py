@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.certificates import Interval
 from cumulant.plotting.style import COLOURS, INK, figure, legend, style
 
-__all__ = ["band", "density", "interval"]
-
 
 def band(ax: Any, x: Any, low: Any, high: Any, *, color: str | None = None, label: str | None = None) -> Any:
     """Fill between two curves: where a quantity lies, for each `x`.

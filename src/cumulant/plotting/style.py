@@ -9,8 +9,6 @@ from typing import Any
 
 from cumulant.files import write_atomically
 
-__all__ = ["COLOURS", "figure", "legend", "matplotlib", "save", "style"]
-
 # Told apart by every kind of colour vision (Okabe and Ito 2008), the darkest first.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d")
 INK, GRID = "#262626", "#dddddd"

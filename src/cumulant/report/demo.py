@@ -19,8 +19,6 @@ from cumulant.report.graphical import glass, magnet, noise
 from cumulant.report.section import Section, Table
 from cumulant.report.sequences import words
 
-__all__ = ["LEAD", "TITLE", "sections"]
-
 TITLE = "Cumulant: a demonstration"
 LEAD = (
     "Exponential families, from single distributions to models of words, pictures and magnets. Every answer comes with "

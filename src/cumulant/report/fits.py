@@ -7,8 +7,6 @@ import numpy as np
 
 from cumulant.report.section import Table
 
-__all__ = ["comparison", "parameters", "with_error"]
-
 
 def with_error(value: float, error: float) -> str:
     """A number and its standard error, which is given to two digits and sets those of the number.

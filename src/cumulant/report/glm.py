@@ -11,8 +11,6 @@ from cumulant.plotting import glm as pictures
 from cumulant.report.fits import with_error
 from cumulant.report.section import Section, Table
 
-__all__ = ["Study", "measurements", "study"]
-
 _TOLERANCE = 1e-6
 _SHOWN = (0, 6, 12, 18, 24)  # the fits of the table
 

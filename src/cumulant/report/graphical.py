@@ -13,8 +13,6 @@ from cumulant.report.fits import with_error
 from cumulant.report.section import Section, Table
 from cumulant.sampling import Draws
 
-__all__ = ["Closing", "Restoration", "critical_chains", "glass", "magnet", "noise", "restore", "squeeze"]
-
 _FLIPPED = 0.15  # of the pixels
 _COUPLINGS = (0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6)
 _WORK = (2, 3, 6, 7, 8, 10, 14, 24)

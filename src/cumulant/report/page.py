@@ -9,8 +9,6 @@ from pathlib import Path
 from cumulant.files import write_atomically
 from cumulant.report.section import Section, Table
 
-__all__ = ["page", "save_page"]
-
 _KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
 _STYLE = """

@@ -7,8 +7,6 @@ from typing import Any
 
 from cumulant.certificates import Certificate
 
-__all__ = ["Section", "Table"]
-
 
 @dataclass(frozen=True)
 class Table:

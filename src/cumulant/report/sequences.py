@@ -16,8 +16,6 @@ from cumulant.report.section import Section, Table
 from cumulant.sequences import ChainCRF
 from cumulant.sequences.data import digit_words
 
-__all__ = ["LEAD", "TITLE", "Study", "sections", "study", "words"]
-
 TITLE = "Chain CRFs: a demonstration"
 LEAD = (
     "Words of handwritten digits are read with and without their grammar. The images ship with scikit-learn; the "

@@ -17,8 +17,6 @@ from cumulant.sampling.diagnostics import log_mean_exp, weighted_sample_size
 from cumulant.sampling.draws import Draws
 from cumulant.sampling.target import Target
 
-__all__ = ["GeometricPath", "annealed_importance_sampling", "lower_from_estimates", "next_temperature"]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True, eq=False)

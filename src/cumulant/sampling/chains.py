@@ -11,8 +11,6 @@ from cumulant import randomness
 from cumulant.precision import float64
 from cumulant.sampling.draws import Draws
 
-__all__ = ["require_counts", "sample"]
-
 _PIECE = 256  # draws of one compiled call: between two of them the clock is looked at
 
 

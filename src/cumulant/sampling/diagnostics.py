@@ -13,8 +13,6 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-__all__ = ["effective_sample_size", "log_mean_exp", "normalised", "split_r_hat", "weighted_sample_size"]
-
 
 def split_r_hat(draws: Any, *, rank: bool = False) -> Any:
     """``sqrt(var_plus / W)``: how much wider all draws together are than the halves of each chain on their own.

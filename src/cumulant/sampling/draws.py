@@ -14,8 +14,6 @@ from cumulant.sampling.diagnostics import (
     weighted_sample_size,
 )
 
-__all__ = ["Draws"]
-
 
 @dataclass(frozen=True, eq=False)
 class Draws:

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 from cumulant.pytrees import pytree
 from cumulant.sampling.metropolis import Metropolis, MetropolisState, decide, require_positive
 
-__all__ = ["MALA"]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True)

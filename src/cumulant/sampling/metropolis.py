@@ -9,8 +9,6 @@ import numpy as np
 from cumulant import randomness
 from cumulant.errors import DomainError
 
-__all__ = ["Metropolis", "MetropolisState", "decide", "require_positive"]
-
 
 class MetropolisState(NamedTuple):
     """Chains, their log-densities and gradients, the key of the next step, and the share of proposals accepted."""

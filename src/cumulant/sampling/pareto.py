@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ParetoFit", "pareto_shape"]
-
 
 class ParetoFit(NamedTuple):
     """The shape ``k`` of the tail, and log-weights whose tail was replaced by quantiles of the fitted distribution."""

@@ -20,8 +20,6 @@ Chain ``c`` depends on the seed and on ``c`` only, never on the number of chains
 
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Sampler"]
-
 
 @runtime_checkable
 class Sampler(Protocol):

@@ -8,8 +8,6 @@ import jax
 from cumulant.pytrees import pytree
 from cumulant.sampling.metropolis import Metropolis, MetropolisState, decide, require_positive
 
-__all__ = ["RandomWalk"]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True)

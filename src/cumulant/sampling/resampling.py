@@ -14,8 +14,6 @@ from cumulant.randomness import generator
 from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import normalised
 
-__all__ = ["RESAMPLING", "resample"]
-
 
 def resample(log_weights: Any, n: int | None = None, *, method: str = "systematic", rng: Any = None) -> np.ndarray:
     """Indices of `n` ancestors (default: as many as weights), in increasing order.

@@ -13,8 +13,6 @@ from cumulant.optim import Objective
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
-__all__ = ["Target"]
-
 _STATIC: Any = {"static": True}
 
 

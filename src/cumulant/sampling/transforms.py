@@ -16,8 +16,6 @@ from cumulant.precision import precise
 from cumulant.pytrees import pytree
 from cumulant.sampling.target import Target
 
-__all__ = ["ConstrainedTarget", "constrained"]
-
 _STATIC: Any = {"static": True}
 KINDS = ("real", "positive", "bounded", "simplex", "ordered", "correlation")
 

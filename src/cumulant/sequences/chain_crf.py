@@ -20,8 +20,6 @@ from cumulant.sequences.solvers.sgd import SequenceSGD
 from cumulant.sequences.solvers.variance_reduced import SequenceSAGA, SequenceSVRG
 from cumulant.threads import in_parts
 
-__all__ = ["ChainCRF"]
-
 
 @dataclass(eq=False, repr=False)
 class ChainCRF(CRF):

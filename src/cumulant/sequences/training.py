@@ -10,8 +10,6 @@ from cumulant.errors import CertificateError
 from cumulant.optim import EarlyStopping, Result, Snapshot
 from cumulant.sequences.certify import certify_gap, certify_weights
 
-__all__ = ["FitMonitor", "certified", "free_memory"]
-
 
 class FitMonitor:
     """The callback of a fit: keeps the history, and asks the development set and the user's callback for an end."""

@@ -12,8 +12,6 @@ from cumulant.sequences.data.graph_data import GraphData
 from cumulant.sequences.estimator import CRF
 from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
-__all__ = ["TreeCRF"]
-
 
 @dataclass(eq=False, repr=False)
 class TreeCRF(CRF):

@@ -17,8 +17,6 @@ import jax.numpy as jnp
 from cumulant.optim.rates import SecondMoment
 from cumulant.pytrees import pytree
 
-__all__ = ["EnergyGradient", "EntropyGradient", "ScoreGradient", "StickingTheLanding"]
-
 _STATIC: Any = {"static": True}
 
 

@@ -23,8 +23,6 @@ from cumulant.variational.regression import NaturalGradient, RegressionELBO
 from cumulant.variational.targets import Regression
 from cumulant.variational.whitening import laplace, whitened
 
-__all__ = ["FitDiagnostics", "GaussianFit", "fit"]
-
 Verdict = Literal["trust", "check", "do not trust"]
 _FAMILIES = {"full": FullRank, "diagonal": Diagonal}
 _METHODS = ("auto", "quadrature", "prox")

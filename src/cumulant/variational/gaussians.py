@@ -16,8 +16,6 @@ from jax.scipy.linalg import solve_triangular
 from cumulant import geometry
 from cumulant.pytrees import pytree
 
-__all__ = ["Diagonal", "FullRank", "Gaussian", "Isotropic"]
-
 _STATIC: Any = {"static": True}
 FACTORS = ("triangular", "symmetric")
 

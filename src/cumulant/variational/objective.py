@@ -11,8 +11,6 @@ from cumulant.optim.problems.penalties import Penalty
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
-__all__ = ["Energy", "Floor", "NegativeELBO", "NegativeEntropy", "projected_problem", "proximal_problem"]
-
 
 @problem_type
 class Energy(Problem):

@@ -14,8 +14,6 @@ from cumulant.variational.gaussians import FullRank
 from cumulant.variational.objective import projected_problem, proximal_problem
 from cumulant.variational.whitening import laplace
 
-__all__ = ["Plan", "plan"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:

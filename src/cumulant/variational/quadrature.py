@@ -14,8 +14,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.variational.quadrature_kernels import logistic_expectations
 
-__all__ = ["LIKELIHOODS", "Expectations", "expectations"]
-
 LIKELIHOODS = ("normal", "bernoulli", "poisson")
 _REACH = 8.5  # standard deviations: beyond, a normal variable is with probability 2e-17
 _ERROR = 1e-14  # of a rule

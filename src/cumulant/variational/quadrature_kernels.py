@@ -3,8 +3,6 @@
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["logistic_expectations"]
-
 _DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
 
 

@@ -20,8 +20,6 @@ from cumulant.variational.gaussians import FullRank
 from cumulant.variational.quadrature import expectations
 from cumulant.variational.targets import Regression
 
-__all__ = ["NaturalGradient", "RegressionELBO", "certify_regression"]
-
 _UNIT = 2.0**-52
 
 

@@ -17,16 +17,6 @@ from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
 from cumulant.pytrees import pytree
 from cumulant.sampling import Target
 
-__all__ = [
-    "KnownTarget",
-    "Regression",
-    "gaussian",
-    "hierarchical_logistic",
-    "linear_regression",
-    "logistic_regression",
-    "poisson_regression",
-]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,8 +11,6 @@ from cumulant.errors import DomainError
 from cumulant.precision import precise
 from cumulant.sampling import Target
 
-__all__ = ["Laplace", "laplace", "whitened"]
-
 
 class Laplace(NamedTuple):
     """The mode of a target, a lower triangular ``L`` with ``L L^T`` about the inverse Hessian there, and whether it is:

@@ -7,8 +7,6 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
 
-__all__ = ["grid", "integers", "natural_parameter", "whole"]
-
 
 def grid(*, positive: tuple[str, ...] = (), **arguments) -> list[np.ndarray]:
     """The arguments as float64 arrays of one common shape: finite, not negative, and positive where named."""

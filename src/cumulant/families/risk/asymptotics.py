@@ -9,8 +9,6 @@ from cumulant.families.risk._arguments import grid, natural_parameter
 from cumulant.families.risk.exact import risk_map_quadratic
 from cumulant.families.statistics import ConjugatePrior
 
-__all__ = ["asymptote", "fisher_distance", "samples_to_quadratic", "second_order_risk"]
-
 
 def asymptote(d: Any, n: Any) -> Any:
     """``d/(2n)``, the limit of the risk of MLE and posterior mode with ``d`` parameters (Le Priol 2021, 5.23).

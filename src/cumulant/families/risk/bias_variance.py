@@ -18,8 +18,6 @@ from cumulant.families.risk.monte_carlo import divergences, simulated_estimates
 from cumulant.families.statistics import ConjugatePrior
 from cumulant.randomness import generator
 
-__all__ = ["BiasVariance", "bias_variance", "bias_variance_quadratic"]
-
 
 @dataclass(frozen=True)
 class BiasVariance:

@@ -16,24 +16,6 @@ import numpy as np
 
 from cumulant.families.risk._arguments import grid, integers
 
-__all__ = [
-    "Bound",
-    "bound_inverse",
-    "bound_lipschitz",
-    "bound_map_gamma",
-    "bound_map_gamma_strong_prior",
-    "bound_map_gamma_weak_prior",
-    "bound_map_variance",
-    "bound_mle_covariance",
-    "bound_mle_gamma",
-    "bound_mle_variance",
-    "bound_smooth",
-    "bound_variance_term",
-    "lower_bound_inverse",
-    "lower_bound_mle_gamma",
-    "strong_prior_bound_inverse",
-]
-
 
 @dataclass(frozen=True)
 class Bound:

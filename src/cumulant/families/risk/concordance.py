@@ -20,17 +20,6 @@ from cumulant.families.risk.theories import theory
 from cumulant.families.special import log1p_excess
 from cumulant.precision import float64, to_jax, to_numpy
 
-__all__ = [
-    "QUADRATIC_RADIUS",
-    "Concordance",
-    "LocalQuadratic",
-    "certify_local_quadratic",
-    "check_self_concordance",
-    "omega",
-    "omega_star",
-    "self_concordance_constant",
-]
-
 QUADRATIC_RADIUS = 0.2153444362
 """Where ``omega*(t/(1-t)) = t^2``: for ``M |mu* - mu|_F`` below it the divergence is at most ``|mu* - mu|_F^2``."""
 

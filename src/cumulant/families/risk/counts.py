@@ -11,8 +11,6 @@ from cumulant.errors import DomainError
 from cumulant.families.risk._arguments import grid, integers
 from cumulant.families.special import excess_numpy
 
-__all__ = ["binomial_window", "poisson_window", "risk_map_categorical", "risk_map_poisson"]
-
 
 def risk_map_categorical(n: Any, n0: Any, probabilities: Any, prior_mean: Any) -> Any:
     """Risk of ``(n0 mu0 + counts) / (n0 + n)`` for one of K classes, a sum over the distribution of each count.

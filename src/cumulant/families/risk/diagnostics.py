@@ -30,8 +30,6 @@ from cumulant.families.risk.theories import theory
 from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Analysis", "gap_batch", "gap_constant", "smd_analyses", "smd_assumption", "smd_assumption_gamma"]
-
 
 def smd_assumption_gamma(kind: str, ratio: Any, gamma: Any, alpha: Any) -> Any:
     """The constant ``C`` of (5.31) ("variance") or (5.33) ("optimum") at ``mu = ratio mu*``, for gamma-type families.

@@ -18,19 +18,6 @@ from cumulant.families.risk._arguments import grid, integers
 from cumulant.families.risk.quadrature import gamma_blocks
 from cumulant.families.special import excess_numpy, log_minus_digamma
 
-__all__ = [
-    "Split",
-    "bias_variance_gamma",
-    "expected_inverse",
-    "risk_map_gamma",
-    "risk_map_quadratic",
-    "risk_mle_covariance",
-    "risk_mle_gamma",
-    "risk_mle_isotropic",
-    "risk_mle_normal",
-    "symmetrised_risk_map_gamma",
-]
-
 
 class Split(NamedTuple):
     """The bias-variance split of an expected divergence: ``total = bias + variance`` (Le Priol 2021, theorem 5.5.2).

@@ -14,8 +14,6 @@ from cumulant.families.risk.monte_carlo import monte_carlo_risk
 from cumulant.families.risk.theories import Theorem, strength_of, theory
 from cumulant.families.statistics import ConjugatePrior
 
-__all__ = ["Risk", "RiskProblem", "certify_risk", "expected_kl"]
-
 Kind = Literal["exact", "upper bound", "monte carlo", "asymptotic"]
 _METHODS = ("auto", "exact", "upper bound", "monte carlo", "asymptotic")
 

@@ -14,15 +14,6 @@ from cumulant.families.statistics import ConjugatePrior
 from cumulant.precision import float64, to_numpy
 from cumulant.randomness import generator
 
-__all__ = [
-    "MonteCarloRisk",
-    "divergences",
-    "monte_carlo_risk",
-    "sample_mean_statistic",
-    "simulated_estimates",
-    "tail_index",
-]
-
 
 @dataclass(frozen=True)
 class MonteCarloRisk:

@@ -12,8 +12,6 @@ from cumulant.families.risk.theories import QuadraticTheory, Theorem, Theory, st
 from cumulant.families.special import log_minus_digamma
 from cumulant.geometry.symmetric import vech
 
-__all__ = ["wishart"]
-
 
 class _CovarianceTheory(Theory):
     """Of a covariance matrix estimated with `lost` degrees of freedom spent on the mean."""

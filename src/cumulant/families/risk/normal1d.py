@@ -10,8 +10,6 @@ from cumulant.families.risk.exact import risk_mle_normal
 from cumulant.families.risk.quadrature import gamma_blocks, normal_nodes
 from cumulant.families.special import excess_numpy
 
-__all__ = ["NormalRisk", "risk_map_normal1d"]
-
 
 class NormalRisk(NamedTuple):
     """``total = bias + variance``, and ``E theta_n``, whose member of the family the bias is about."""

@@ -9,8 +9,6 @@ from cumulant.errors import NotConvergedError
 from cumulant.families.risk._arguments import grid
 from cumulant.families.risk.exact import expectation_map_gamma, risk_map_gamma
 
-__all__ = ["Landscape", "best_prior_mean", "prior_mean_rule", "risk_landscape"]
-
 
 def prior_mean_rule(n0: Any) -> Any:
     """``1 + 1/n0``, the ratio ``mu0/mu*`` that cancels the bias term of the bound (5.19) for a normal variance.

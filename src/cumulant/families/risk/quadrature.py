@@ -13,8 +13,6 @@ import numpy as np
 
 from cumulant.families.special import excess_numpy
 
-__all__ = ["gamma_blocks", "normal_nodes"]
-
 _LOG_EPS = 38.0  # e^-38 is below the rounding of a double
 _BLOCK = 1 << 19  # nodes held in memory at once
 

@@ -42,8 +42,6 @@ from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.families.statistics import ConjugatePrior
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Theorem", "Theory", "strength_of", "theory"]
-
 _BLOCK = 1 << 22  # raw observations held at once where the distribution of their mean is not known
 _BY_QUADRATURE = "exact risk of the posterior mode, by quadrature"
 

@@ -16,8 +16,6 @@ from cumulant.glm.objective.losses import loss_of
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.dual_ascent import SAMPLINGS
 
-__all__ = ["Inputs", "weights_of"]
-
 _NAMES = ("bernoulli", "binomial", "poisson", "normal", "gamma", "categorical")
 _SOLVERS = ("auto", "newton", "prox-newton", "sdca")
 

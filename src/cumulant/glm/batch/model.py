@@ -27,8 +27,6 @@ from cumulant.glm.solvers.newton_step import is_small, one_thread_if_small
 from cumulant.glm.solvers.proximal_newton import GLMProximalNewton
 from cumulant.glm.solvers.working_set import GLMWorkingSet
 
-__all__ = ["GLM"]
-
 
 @dataclass(eq=False, repr=False)
 class GLM(PartialFits, Paths, Predictions, Inputs):

@@ -14,8 +14,6 @@ from cumulant.families.saving import describe, restore
 from cumulant.glm.batch.streaming import QuadraticSummary
 from cumulant.glm.objective.losses import loss_of
 
-__all__ = ["load_model", "save_model", "saved_parameters"]
-
 _KIND = "GLM"
 _ARRAYS = ("coef", "classes", "feature_names_in", "dual")
 _PLAIN = ("refusal", "objective", "status", "history", "n_iter", "n_features_in")

@@ -11,8 +11,6 @@ from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.dual_ascent import fitted_intercept
 from cumulant.glm.solvers.newton import starting_point
 
-__all__ = ["Paths", "PenaltyPath", "degrees_of_freedom", "largest_penalty", "penalties_of"]
-
 
 class PenaltyPath(NamedTuple):
     """Fits at the penalties `l1`, in their order.

@@ -14,8 +14,6 @@ from cumulant.glm.objective.losses import Loss, loss_of
 from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import solve
 
-__all__ = ["Predictions"]
-
 
 def _is_classifier(model: Any) -> bool:
     return model._is_classifier()

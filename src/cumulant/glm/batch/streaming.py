@@ -12,8 +12,6 @@ from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.line_search import first_lower
 from cumulant.glm.solvers.newton_step import solve
 
-__all__ = ["PartialFits", "QuadraticSummary"]
-
 _LARGEST = 5000  # parameters: their square is kept
 
 

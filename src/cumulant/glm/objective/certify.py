@@ -13,8 +13,6 @@ from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.newton_step import newton_slopes
 from cumulant.optim.certify.self_concordance import decrement_bound
 
-__all__ = ["certify_glm_concordance", "certify_glm_gap"]
-
 _DUALITY = "Fenchel duality, P(w) - D(s) with feasible slopes s: Rockafellar 1970, theorem 31.1"
 _CONCORDANCE = "self-concordance, |phi'''| <= c phi'': Bach 2010, proposition 2, with the radius of these data"
 _UNIT = 2.0**-53

@@ -16,8 +16,6 @@ from scipy.linalg import get_blas_funcs
 from cumulant.glm.objective import design_kernels as kernels
 from cumulant.threads import cores, one_blas_thread, side_by_side
 
-__all__ = ["DenseDesign", "Design", "SparseDesign", "design_of", "dot", "largest_image", "unsigned"]
-
 _syrk: Any = get_blas_funcs("syrk", dtype=np.float64)
 _ROWS = 4096  # of a dense matrix that are weighted at once: they stay in the cache
 _LITTLE = 100_000  # products of a Gram matrix that take less time than a call of BLAS with its threads held back

@@ -2,21 +2,6 @@
 
 from cumulant.kernels import kernel
 
-__all__ = [
-    "add_gram",
-    "add_squares",
-    "add_transposed",
-    "add_weighted",
-    "dot_products",
-    "rows_gram",
-    "rows_squares",
-    "rows_times",
-    "rows_times_some",
-    "rows_transposed",
-    "rows_weighted",
-    "times",
-]
-
 _FAST = {"contract", "nsz", "reassoc"}
 
 

@@ -20,8 +20,6 @@ import numpy as np
 from cumulant.glm.objective.design import dot
 from cumulant.glm.objective.problem import GLMProblem
 
-__all__ = ["Gap", "PrimalDual", "ScoreError", "duality_gap", "gradient_error", "score_error", "value_error"]
-
 _UNIT = 2.0**-53
 _TINY = 1e-300  # more than what underflow loses
 

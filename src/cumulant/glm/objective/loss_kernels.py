@@ -11,18 +11,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = [
-    "bend_softmax",
-    "conjugates",
-    "fenchel_young",
-    "fenchel_young_softmax",
-    "reach",
-    "row_conjugate",
-    "row_terms",
-    "terms",
-    "terms_softmax",
-]
-
 _FAST = {"contract", "nsz"}
 _LARGEST = 700.0  # the exponential of anything larger counts as infinite
 

@@ -26,8 +26,6 @@ from cumulant.glm.objective.loss_kernels import (
 )
 from cumulant.precision import float64, to_numpy
 
-__all__ = ["Divergence", "FamilyLoss", "Loss", "NamedLoss", "SoftmaxLoss", "loss_of"]
-
 _CODES = {"bernoulli": 0, "binomial": 0, "poisson": 1, "normal": 2, "gamma": 3}
 _UNIT = 2.0**-53
 _CHUNK = 4096  # rows that a compiled family takes at once: one shape, one compilation

@@ -21,8 +21,6 @@ from cumulant.glm.objective.design import Design, dot
 from cumulant.glm.objective.losses import Loss, NamedLoss, SoftmaxLoss
 from cumulant.optim.protocol import Problem
 
-__all__ = ["GLMProblem"]
-
 
 @dataclass(frozen=True, eq=False)
 class GLMProblem(Problem):

@@ -10,8 +10,6 @@ from cumulant.errors import NotConvergedError
 from cumulant.glm.objective.losses import NamedLoss, SoftmaxLoss
 from cumulant.glm.objective.problem import GLMProblem
 
-__all__ = ["separating_direction"]
-
 _LARGEST = 5_000_000  # entries of the linear programme
 
 

@@ -29,8 +29,6 @@ from cumulant.randomness import generator
 _POSITIVE = ("l1", "x0", "z0", "step", "centring")
 _STREAMED = "no certificate: the rows of a stream are gone; certify(X, y) gives one on rows that are given"
 
-__all__ = ["OnlineL1"]
-
 
 @dataclass(eq=False, repr=False)
 class OnlineL1(PruningAndPaths, BaseEstimator):

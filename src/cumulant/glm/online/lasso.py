@@ -7,8 +7,6 @@ from sklearn.base import RegressorMixin
 
 from cumulant.glm.online.base import OnlineL1
 
-__all__ = ["OnlineLasso"]
-
 
 class OnlineLasso(RegressorMixin, OnlineL1):
     """Least squares with an l1 penalty, learned one row at a time by interior-point steps (the regularised delta rule).

@@ -10,8 +10,6 @@ from sklearn.utils.multiclass import type_of_target
 
 from cumulant.glm.online.base import OnlineL1
 
-__all__ = ["OnlineL1Logistic"]
-
 
 @dataclass(eq=False, repr=False)
 class OnlineL1Logistic(ClassifierMixin, OnlineL1):

@@ -19,8 +19,6 @@ import numpy as np
 from cumulant.glm.objective.loss_kernels import row_terms
 from cumulant.kernels import kernel
 
-__all__ = ["direction", "implicit_slope", "largest_step", "learn", "scores_of", "weights_of"]
-
 _KEEP = 0.995  # the share of the way to the boundary that a step may go
 _FLOOR = 1e-30  # of slacks and multipliers: quotients of them must stay finite
 _STALLED = 0.01  # the share of the steps allowed, over a doubling of the rows, below which they count as stalled

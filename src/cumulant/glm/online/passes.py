@@ -12,8 +12,6 @@ from cumulant.glm.online.state import OnlineSettings, OnlineState
 from cumulant.optim.protocol import Solver
 from cumulant.randomness import generator
 
-__all__ = ["OnlinePasses", "PassState", "rows_of_a_step"]
-
 _CHUNK = 2**18  # entries that are learned in one step, between two looks at the clock
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["ContingencyTable", "hashing", "prequential"]
-
 _CHUNK = 1024  # texts that are hashed at once
 FEATURES = 2**20
 

@@ -12,8 +12,6 @@ from cumulant.glm.batch.penalty_path import PenaltyPath, degrees_of_freedom, pen
 from cumulant.glm.objective.certify import certify_glm_gap
 from cumulant.glm.online.state import OnlineState
 
-__all__ = ["Pruning", "PruningAndPaths"]
-
 
 class Pruning(NamedTuple):
     """What setting the smallest weights to zero does.

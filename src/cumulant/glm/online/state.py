@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.errors import NotConvergedError
 from cumulant.glm.online import online_kernels as kernels
 
-__all__ = ["CURVATURES", "FORMULATIONS", "OnlineSettings", "OnlineState", "rows_of"]
-
 FORMULATIONS = ("split", "bound")
 CURVATURES = ("identity", "diagonal", "averaged")
 _LONGEST = 4096  # rows of a block

@@ -12,8 +12,6 @@ from cumulant.glm.objective import design_kernels as kernels
 from cumulant.glm.objective.design import DenseDesign, Design, SparseDesign, dot, unsigned
 from cumulant.threads import one_blas_thread
 
-__all__ = ["NO_GRAM", "ColumnPool"]
-
 NO_GRAM = np.empty((0, 0))
 
 _KEPT, _FORMED = 4000, 1500  # columns up to which a Gram matrix is kept, and formed anew at each step

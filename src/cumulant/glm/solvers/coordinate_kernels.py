@@ -10,8 +10,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
 
-__all__ = ["descend_columns", "descend_gram", "descend_model", "model_gap"]
-
 _FAST = {"contract", "nsz", "reassoc"}
 _ACTIVE = 9  # sweeps over the weights that are not zero between two over all
 

@@ -16,8 +16,6 @@ from cumulant.glm.solvers.dual_ascent_kernels import ascend
 from cumulant.optim.finite_sums.block_sampling import SAMPLINGS, BlockSampler
 from cumulant.optim.protocol import Solver
 
-__all__ = ["SAMPLINGS", "AscentState", "GLMDualAscent"]
-
 _SMOOTHNESS = {0: 0.25, 1: 1.0, 2: 1.0, 3: 1.0}  # of the loss; for Poisson and gamma a scale, since there is none
 
 

@@ -7,8 +7,6 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 
-__all__ = ["ascend"]
-
 
 @kernel
 def _solve(code, scale, y, eta, slope, c):

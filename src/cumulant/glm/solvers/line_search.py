@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.glm.objective.design import dot
 from cumulant.glm.objective.problem import GLMProblem
 
-__all__ = ["Point", "descended", "first_lower", "linear_slopes", "point_at"]
-
 _ARMIJO = 1e-4
 
 Trial = TypeVar("Trial", bound=tuple)

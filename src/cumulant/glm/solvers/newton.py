@@ -25,8 +25,6 @@ from cumulant.glm.solvers.newton_step import (
 )
 from cumulant.optim.protocol import Solver
 
-__all__ = ["GLMNewton", "NewtonState", "starting_point"]
-
 _AFFORDABLE = 3.0  # products in the time of a factorisation from which an old factor is tried first
 _MANY, _PER_PARAMETER, _SHARE = 20_000, 50, 8  # rows from which a part of them, one in eight, is solved first
 

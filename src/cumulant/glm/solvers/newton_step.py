@@ -13,18 +13,6 @@ from cumulant.glm.objective.problem import GLMProblem
 from cumulant.glm.solvers.line_search import linear_slopes, point_at
 from cumulant.threads import one_blas_thread
 
-__all__ = [
-    "SMALL",
-    "Direction",
-    "by_conjugate_gradients",
-    "by_factorisation",
-    "common_factor",
-    "dual_slopes",
-    "is_small",
-    "one_thread_if_small",
-    "products_of_a_factor",
-]
-
 SMALL = 500  # parameters: up to here the Hessian is formed and factorised
 _ITERATIONS = 500
 _potrf: Any

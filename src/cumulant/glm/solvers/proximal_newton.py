@@ -18,8 +18,6 @@ from cumulant.glm.solvers.newton_step import SMALL, is_small
 from cumulant.glm.solvers.quadratic_model import polish
 from cumulant.optim.protocol import Solver
 
-__all__ = ["ByDuality", "GLMProximalNewton", "ProximalState", "best_dual"]
-
 _SWEEPS, _ROUNDS = 50, 50
 
 

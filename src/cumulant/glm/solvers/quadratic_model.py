@@ -10,8 +10,6 @@ from cumulant.glm.solvers.column_pool import ColumnPool
 from cumulant.glm.solvers.coordinate_kernels import descend_columns, descend_model
 from cumulant.glm.solvers.newton_step import solve_damped
 
-__all__ = ["ModelStep", "minimise_model", "polish"]
-
 _BY_GRAM, _BY_COLUMNS, _ROUNDS = 15, 50, 50  # sweeps before signs are first looked at; how often they are
 _PATIENCE, _FEW, _FLIPS = 4, 3, 500  # weights that may become zero in one polishing: few, after some rounds many
 _CHEAP = 4e8  # operations that the Hessian of the columns with weights, and its factor, may take

@@ -17,8 +17,6 @@ from cumulant.glm.solvers.proximal_newton import ByDuality, GLMProximalNewton, P
 from cumulant.glm.solvers.quadratic_model import minimise_model
 from cumulant.threads import one_blas_thread
 
-__all__ = ["GLMWorkingSet", "WorkingState"]
-
 _LEAST, _PER_ROOT = 40, 4.0  # columns in the first working set: at least, and for the root of the number of all
 _NEAR = 0.8  # of the penalty: columns with smaller correlations are left out
 _KEPT = 0.75  # of a set: if fewer are still near, the others leave it

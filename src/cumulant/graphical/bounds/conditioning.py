@@ -13,8 +13,6 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["conditioned", "cutset"]
-
 
 def cutset(
     structure: Structure, max_memory: int, max_entries: float, alive: Callable[[], None] = lambda: None

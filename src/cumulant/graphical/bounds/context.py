@@ -12,8 +12,6 @@ from cumulant.graphical.bounds.partition import Partition, strengths
 from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.structure import Structure
 
-__all__ = ["Bracket", "Context", "Memory"]
-
 _LEAST = 2**16  # bytes that are always allowed: those of single factors and of trees come on top
 
 

@@ -21,8 +21,6 @@ import numpy as np
 from cumulant.certificates import rounding
 from cumulant.graphical.bounds.reweighted import Tables
 
-__all__ = ["Covering", "Node", "covering"]
-
 _SHIFT = 2**5  # entries of a table that is moved between mini-buckets: more helps little, and L-BFGS keeps 25 of each
 _LEAST = 1e-12  # a weight is kept away from zero
 _FIRST_NEGATIVE = -2.0  # the logarithm of minus a negative weight, at first

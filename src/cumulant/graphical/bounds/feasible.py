@@ -7,8 +7,6 @@ import numpy as np
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["possible_state"]
-
 _NOISE = 0.4  # how often a repair that violates others is a random one
 _AT_ONCE = 64  # repairs between two questions whether to go on
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from cumulant.sampling.chains import require_counts
 
-__all__ = ["Expired", "Ledger", "Stopped", "check_limits"]
-
 
 class Stopped(Exception):  # noqa: N818  (it is no error)
     """There is no room for one more piece of work."""

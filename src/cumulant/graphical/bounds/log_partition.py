@@ -18,8 +18,6 @@ from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import seed as seed_of
 
-__all__ = ["bound_log_partition", "bound_marginals"]
-
 _GRACE = 0.2  # seconds over its limit, and a tenth of that, after which no other variable is looked at
 _SMALLEST = float(np.finfo(np.float64).tiny)  # below it numbers lose digits
 

@@ -19,8 +19,6 @@ from cumulant.graphical.samplers.annealed import annealed
 from cumulant.randomness import generator
 from cumulant.sampling import lower_from_estimates
 
-__all__ = ["ROUNDS", "LowerBounds", "anneal"]
-
 _DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
 _SWEEPS = 25  # of mean field over one partition
 _EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start

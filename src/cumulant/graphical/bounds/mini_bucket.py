@@ -20,8 +20,6 @@ from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.sampling.chains import require_counts
 
-__all__ = ["MiniBucket", "fitting", "mini_bucket_bound"]
-
 _MEMORY = 2**24  # bytes
 
 

@@ -23,11 +23,6 @@ from cumulant.graphical.messages.incidence import ranges
 from cumulant.graphical.messages.structured_blocks import prices, spans, within
 from cumulant.graphical.structure import Structure
 
-__all__ = [
-    "Block", "Limits", "Partition", "at_once", "fits", "outside", "partitions", "strengths",
-    "with_fields",
-]  # fmt: skip
-
 _LANDMARKS = 4
 _MOST_BLOCKS = 128  # beyond, single variables
 

@@ -28,8 +28,6 @@ from cumulant.graphical.messages.incidence import LARGEST_SUM, ranges, require_a
 from cumulant.graphical.structure import Structure
 from cumulant.threads import side_by_side
 
-__all__ = ["LANES", "Bound", "Combination", "Tables", "Tightest", "tighten"]
-
 LANES = 2  # copies that are worked on at once, each with its share of the memory, whatever the number of threads
 _LEAST = 1e-12  # a weight is kept away from zero, where shares divided by it would be infinite
 

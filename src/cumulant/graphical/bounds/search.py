@@ -23,8 +23,6 @@ from cumulant.graphical.bounds.upper import (
 )
 from cumulant.graphical.exact.orders import fast_order
 
-__all__ = ["Settings", "search"]
-
 _SPEED = 1.2e8  # entries of an elimination in a second, to decide whether an exact answer can be had in time
 _WITHOUT_CLOCK = 2.0**34  # entries that an exact answer may take where there is no time limit
 _LARGE = 300  # variables from which cheap bounds come before the question whether an exact answer fits

@@ -12,8 +12,6 @@ import numpy as np
 from cumulant.graphical.bounds.partition import at_once, with_fields
 from cumulant.graphical.structure import Structure
 
-__all__ = ["cover", "spanning_subgraph"]
-
 
 def cover(
     structure: Structure,

@@ -9,8 +9,6 @@ from cumulant.graphical.bounds.partition import Limits, Partition, partitions, w
 from cumulant.graphical.bounds.reweighted import LANES, Bound, Combination, tighten
 from cumulant.graphical.bounds.spanning import cover
 
-__all__ = ["COPIES", "combination_of", "cuts_of", "evaluate", "improve", "reason_of", "spanning_trees"]
-
 COPIES = (4, 8, 16)  # of the combination: a few first, more while there is time
 _MARGINALS = 6.0e7  # entries of a pass for marginals in a second, on one of the lanes
 _EVALUATIONS = 20.0  # of the first combination, that the time should be enough for

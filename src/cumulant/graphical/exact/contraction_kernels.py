@@ -10,8 +10,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
-__all__ = ["MAX_AXES", "MAX_TERMS", "contract", "contract_log", "log_dot"]
-
 MAX_AXES, MAX_TERMS = 64, 12
 _ROW = 1024  # entries of a block of logarithms at most: what is read twice stays in the first cache
 _LONG = 32  # entries from which a row is worth its overhead; below, blocks of several axes are read through an index

@@ -10,8 +10,6 @@ from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.enumeration import joint_scores
 from cumulant.graphical.structure import Structure
 
-__all__ = ["covariance", "states_of"]
-
 _FEW_STATES, _FEW_ENTRIES = 2**14, 2**23  # states, and statistics of all of them, that are looked at one by one
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from cumulant.errors import DomainError
 
-__all__ = ["fisher", "log_partition", "to_natural", "value_and_mean"]
-
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def log_partition(family, theta):

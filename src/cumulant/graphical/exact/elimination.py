@@ -15,8 +15,6 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["MAX_MEMORY", "Cost", "Elimination", "largest_entries", "predict", "slack_of_elimination"]
-
 MAX_MEMORY = 2**31  # bytes
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log, log_dot
 from cumulant.kernels import kernel
 
-__all__ = ["advance", "decode", "exponentiate", "part_of_step", "safe", "settle"]
-
 _TINY, _HUGE = 1e-290, 1e290
 _LINEAR, _LOG, _MAX = 0, 1, 2
 

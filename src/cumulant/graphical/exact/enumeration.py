@@ -6,8 +6,6 @@ from cumulant.errors import DomainError
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.tables import LARGEST, require_room
 
-__all__ = ["enumerate_states", "joint_scores"]
-
 
 def joint_scores(structure: Structure, theta: np.ndarray, max_states: int = LARGEST) -> np.ndarray:
     """The sum of the log tables at every state, one axis for each variable. `TooWide` beyond `max_states`."""

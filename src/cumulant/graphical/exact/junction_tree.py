@@ -13,8 +13,6 @@ from cumulant.graphical.exact.orders import elimination_order
 from cumulant.graphical.graphs import undirected
 from cumulant.graphical.structure import Structure
 
-__all__ = ["JunctionTree"]
-
 _LARGE = 2.0**14  # entries of all cliques from which other orders than min-fill are tried
 
 

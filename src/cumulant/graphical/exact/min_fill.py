@@ -5,8 +5,6 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-__all__ = ["eliminate", "min_fill", "min_weight"]
-
 
 def min_fill(adjacent: list[set[int]]) -> list[tuple[int, set[int]]]:
     """Variables in the order of elimination, each with the neighbours it then has; consumes `adjacent`.

@@ -5,8 +5,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
-__all__ = ["cost_of_order", "frontier_order", "greedy_order", "grown"]
-
 
 @kernel
 def _ones(word):

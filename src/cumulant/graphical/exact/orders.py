@@ -15,8 +15,6 @@ from cumulant.graphical.exact.order_kernels import cost_of_order, frontier_order
 from cumulant.graphical.structure import Structure
 from cumulant.graphical.structure_kernels import adjacency_bits
 
-__all__ = ["ORDERS", "Order", "elimination_order", "fast_order"]
-
 ORDERS = ("natural", "min-fill", "min-weight", "frontier", "nested-dissection")
 _DENSE = 4096  # variables up to which adjacency is kept as bit sets
 _CHEAP = 2.0**14  # entries below which the search for a better order costs more than it saves

@@ -12,8 +12,6 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import BACKWARD, FORWARD, plan
 from cumulant.threads import side_by_side
 
-__all__ = ["Pass", "megabytes"]
-
 _TINY = 1e-290  # products above it have not underflown
 _AT_ONCE = 2**22  # entries of all tables together up to which all are kept, and one call does all steps
 _THREADS = 2**17  # entries of a step from which it is shared among threads

@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.graphical.exact.program_kernels import build_steps, table_lengths
 from cumulant.graphical.structure import Structure
 
-__all__ = ["Program"]
-
 
 @dataclass(frozen=True, eq=False)
 class Program:

@@ -5,8 +5,6 @@ import numpy as np
 from cumulant.graphical.exact.order_kernels import grown
 from cumulant.kernels import kernel
 
-__all__ = ["build_steps", "table_lengths"]
-
 _AT_ONCE = 5  # terms that a step multiplies: of more, some are multiplied before
 _SMALL = 64  # factors of one step that have no more entries together are multiplied before
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from cumulant.graphical.exact.program import Program
 
-__all__ = ["Event", "Schedule", "plan"]
-
 FORWARD, BACKWARD = 0, 1
 
 

@@ -11,8 +11,6 @@ from cumulant.graphical.samplers.gibbs import TableArrays, random_scan
 from cumulant.graphical.samplers.gibbs_kernels import table_random_scan
 from cumulant.threads import in_parts
 
-__all__ = ["SpinChains", "TableChains"]
-
 
 class SpinChains:
     """Of an Ising model: spins in single bytes."""

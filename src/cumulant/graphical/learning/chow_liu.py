@@ -9,8 +9,6 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from cumulant.errors import NoEstimateError
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
 
-__all__ = ["chow_liu"]
-
 
 def chow_liu(
     data: Any, cardinalities: Any = None, *, smoothing: float = 0.0, spins: bool | None = None

@@ -17,8 +17,6 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.threads import in_parts
 
-__all__ = ["ConditionalProblem", "block_likelihood", "composite_likelihood", "pseudo_likelihood"]
-
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 

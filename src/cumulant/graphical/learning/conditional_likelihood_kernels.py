@@ -6,8 +6,6 @@ from cumulant.graphical.samplers.gibbs_kernels import largest
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp
 
-__all__ = ["conditional_likelihood"]
-
 
 @kernel
 def conditional_likelihood(states, weights, t, blocks, gradient):

@@ -22,8 +22,6 @@ from cumulant.graphical.learning.problem import Fit, SampledRun
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
 
-__all__ = ["IsingEstimator", "MarkovNetworkEstimator"]
-
 _NOT_SAVED = ("callback", "checkpoint")
 
 

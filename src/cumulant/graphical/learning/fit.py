@@ -14,8 +14,6 @@ from cumulant.graphical.learning.sampled_family import sampled_family_problem
 from cumulant.graphical.mixing.fast_mixing import FastMixing, fast_set
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
-__all__ = ["fit", "learning_problem"]
-
 _ROWS = 4096  # observations that are counted at once
 _OBJECTIVES = ("likelihood", "pseudo_likelihood", "composite")
 

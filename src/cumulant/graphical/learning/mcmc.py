@@ -16,8 +16,6 @@ from cumulant.optim.protocol import Solver
 
 SampledProblem = LearningProblem | SampledFamilyProblem
 
-__all__ = ["SampledGradient", "answer_of", "certify_sampled_fit", "constants", "replay"]
-
 
 class SampledState(NamedTuple):
     """The iterates so far, how far their projections can be off, the chains, and an estimate of the objective."""

@@ -19,19 +19,6 @@ from cumulant.optim.driver.run import run
 from cumulant.optim.solvers.lbfgs import LBFGS
 from cumulant.sampling.chains import require_counts
 
-__all__ = [
-    "MCMC",
-    "METHODS",
-    "CompositeLikelihood",
-    "ContrastiveDivergence",
-    "MaximumLikelihood",
-    "Method",
-    "PersistentChains",
-    "PseudoLikelihood",
-    "RunSettings",
-    "method_named",
-]
-
 _BLOCK = 100  # iterations of L-BFGS in one step
 
 

@@ -17,19 +17,6 @@ from typing import Any, Literal
 from cumulant.graphical.mixing.certificates import Mixing, open_unit
 from cumulant.sampling.chains import require_counts
 
-__all__ = [
-    "SamplingPlan",
-    "bound_convex",
-    "bound_strongly_convex",
-    "gradient_error_bound",
-    "lipschitz",
-    "lower_bound_work_convex",
-    "lower_bound_work_strongly_convex",
-    "plan_convex",
-    "plan_strongly_convex",
-    "total_error_bound",
-]
-
 Mode = Literal["corrected", "published"]
 
 _EXACT = Mixing(1.0, -1e6)  # of a sampler whose first update is a draw from the model

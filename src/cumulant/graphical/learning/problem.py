@@ -20,8 +20,6 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
 from cumulant.optim.protocol import Problem
 
-__all__ = ["Fit", "LearningProblem", "RegularisedLikelihood", "SampledRun", "certify_gap"]
-
 _UNIT = 2.0**-53
 
 

@@ -12,8 +12,6 @@ from cumulant.families.finite import SampledFamily
 from cumulant.graphical.learning.problem import RegularisedLikelihood
 from cumulant.graphical.mixing.certificates import Mixing
 
-__all__ = ["SampledFamilyProblem", "SampledModel", "sampled_family_problem"]
-
 
 @dataclass(frozen=True)
 class SampledModel:

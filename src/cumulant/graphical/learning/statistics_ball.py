@@ -6,8 +6,6 @@ import numpy as np
 
 from cumulant.graphical.discrete_family import DiscreteFamily
 
-__all__ = ["largest_variance_at_zero", "statistics_ball"]
-
 
 def statistics_ball(family: DiscreteFamily, free: np.ndarray) -> tuple[np.ndarray, float]:
     """A centre ``c`` and a radius ``R`` with ``|T(x) - c| <= R`` for every ``x``, of the statistics `free`.

@@ -7,8 +7,6 @@ import numpy as np
 
 from cumulant.certificates import Certificate, Subject
 
-__all__ = ["Answer", "Approximation"]
-
 
 @dataclass(frozen=True, eq=False)
 class Answer:

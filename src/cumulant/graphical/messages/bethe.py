@@ -9,8 +9,6 @@ from scipy.special import xlogy
 from cumulant.graphical.messages.region_graph import RegionGraph
 from cumulant.graphical.messages.region_layout import sum_out
 
-__all__ = ["bethe_free_energy", "region_free_energy"]
-
 
 def bethe_free_energy(model: Any, marginals: Sequence[Any], beliefs: Sequence[Any]) -> float:
     """``sum_f sum b_f log(b_f / f) + sum_i (1 - d_i) sum b_i log b_i``, with ``d_i`` the number of factors of ``i``.

@@ -9,8 +9,6 @@ from cumulant.graphical.messages.loopy import Propagation
 from cumulant.graphical.messages.region_graph import RegionGraph
 from cumulant.graphical.messages.region_layout import RegionMessages
 
-__all__ = ["double_loop"]
-
 
 def double_loop(
     model: Any,

@@ -9,8 +9,6 @@ from cumulant.graphical.messages.loopy import Propagation
 from cumulant.graphical.messages.region_graph import RegionGraph
 from cumulant.graphical.messages.region_layout import RegionMessages
 
-__all__ = ["generalised_belief_propagation"]
-
 _DAMPINGS = (0.5, 0.75, 0.9)
 
 

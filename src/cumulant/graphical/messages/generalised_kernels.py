@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
-__all__ = ["free_energy_of_regions", "pass_messages"]
-
 
 @kernel
 def _build(f, multipliers, theta, tables, layout):

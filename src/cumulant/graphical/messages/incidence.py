@@ -11,10 +11,6 @@ from cumulant.graphical.messages.incidence_kernels import places_of_scopes
 from cumulant.graphical.structure import Structure
 from cumulant.sampling.chains import require_counts
 
-__all__ = [
-    "Incidence", "check_settings", "is_forest", "normalise", "ranges", "require_addable", "starts_of", "tables_of",
-]  # fmt: skip
-
 LARGEST_SUM = (
     1e140  # of the absolute values of all entries, so that squares, and quotients by weights of 1e-12, are finite
 )

@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["log_sum", "places_of_scopes"]
-
 
 @kernel
 def places_of_scopes(cardinalities, first, scopes, table_starts, place_starts, places):

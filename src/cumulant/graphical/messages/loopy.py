@@ -12,8 +12,6 @@ from cumulant.graphical.messages.answers import Answer, Approximation
 from cumulant.graphical.messages.incidence import Incidence, check_settings, is_forest, normalise, tables_of
 from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
 
-__all__ = ["MaxProduct", "Propagation", "belief_propagation", "max_product"]
-
 _SCHEDULES = ("sequential", "parallel", "residual")
 _SETTLED = 1e-12  # a change of messages that is rounding
 

@@ -10,8 +10,6 @@ import numpy as np
 from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
-__all__ = ["propagate", "propagate_residual", "summarise"]
-
 
 @kernel
 def _gather(messages, total, never, layout):

@@ -15,8 +15,6 @@ from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["MeanField", "certify_mean_field", "mean_field", "slack_of_mean_field"]
-
 _PRODUCT = "q is a product of distributions"
 GIBBS = "Gibbs' inequality: log Z = E_q log f + H(q) + KL(q || p) >= E_q log f + H(q)"
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["ascend", "free_energy"]
-
 
 @kernel
 def ascend(q, theta, max_sweeps, tol, trace, layout):

@@ -12,8 +12,6 @@ from cumulant.graphical.messages.mean_field import mean_field
 from cumulant.graphical.messages.structured_mean_field import structured_mean_field
 from cumulant.graphical.messages.tree_reweighted import tree_reweighted
 
-__all__ = ["METHODS", "approximate"]
-
 METHODS = {
     "mean_field": mean_field,
     "structured_mean_field": structured_mean_field,

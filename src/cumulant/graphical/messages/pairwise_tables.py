@@ -11,8 +11,6 @@ from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence import starts_of
 from cumulant.graphical.structure import Structure
 
-__all__ = ["PairwiseTables"]
-
 
 @dataclass(frozen=True, eq=False)
 class PairwiseTables:

@@ -9,8 +9,6 @@ import numpy as np
 from cumulant.graphical.messages.structured_blocks import induced
 from cumulant.graphical.structure import Structure
 
-__all__ = ["Region", "RegionGraph", "plaquettes"]
-
 
 class Region(NamedTuple):
     """Variables, and the factors that the region accounts for."""

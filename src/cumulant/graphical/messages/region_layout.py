@@ -11,8 +11,6 @@ from cumulant.graphical.messages.loopy import Propagation
 from cumulant.graphical.messages.region_graph import RegionGraph
 from cumulant.graphical.structure import Structure
 
-__all__ = ["RegionMessages", "sum_out"]
-
 
 class RegionMessages:
     """Messages between the regions of a model: multipliers of the links, and ``log q`` of the inner regions.

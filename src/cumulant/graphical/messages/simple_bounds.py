@@ -12,8 +12,6 @@ from cumulant.graphical.exact.elimination import largest_entries
 from cumulant.graphical.messages.simple_bounds_kernels import best_states
 from cumulant.graphical.structure import Structure
 
-__all__ = ["check_simple_bounds", "simple_bounds"]
-
 _SWEEPS = 3
 
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["best_states"]
-
 
 @kernel
 def best_states(sizes, table_starts, scope_starts, scopes, factor, link_starts, links, theta, states, sweeps):

@@ -14,8 +14,6 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow, minimum_spanning_tree
 
-__all__ = ["DENSE", "heaviest_forest", "orientation_of_forest", "orientation_of_given", "roots", "uniform_orientation"]
-
 DENSE = 2048  # nodes of a component up to which the inverse of its Laplacian is made
 _COVER = 16  # trees of a larger one, at least
 

@@ -15,8 +15,6 @@ from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import plan
 from cumulant.graphical.structure import Structure
 
-__all__ = ["block_choices", "choose_blocks", "induced", "inside", "prices", "spans", "within"]
-
 _HARD = 100.0  # what it costs to cut a table with impossible states: more than any soft one, and yet finite
 _SPECTRAL = 20_000  # variables up to which eigenvectors of the graph are looked at
 _FACTORISED = 1e9  # variables times the square of the width, the work to factorise its matrix, up to which they are

@@ -17,8 +17,6 @@ from cumulant.graphical.messages.structured_blocks import choose_blocks, induced
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import generator
 
-__all__ = ["Blocks", "certify_structured_mean_field", "structured_mean_field"]
-
 _BLOCKS = "q is a product of distributions over blocks"
 _PENALTY = 1e6  # per unit of mass on impossible states, where no state of a block avoids them altogether
 

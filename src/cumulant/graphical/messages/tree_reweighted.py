@@ -21,8 +21,6 @@ from cumulant.graphical.messages.spanning_tree_polytope import (
 )
 from cumulant.graphical.messages.tree_reweighted_kernels import pair_beliefs, propagate, sums_of_messages
 
-__all__ = ["TreeReweighted", "tree_reweighted"]
-
 _STEP_TOL, _STEP_SWEEPS = 1e-5, 200  # of the messages on the way; the last run is to the caller's own
 _TRIALS = 4  # steps tried along one direction
 _FLOOR = 0.02  # of the first distribution: an edge that is in no tree would make the bound infinite

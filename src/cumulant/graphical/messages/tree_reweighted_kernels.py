@@ -9,8 +9,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["pair_beliefs", "propagate", "sums_of_messages"]
-
 
 @kernel
 def sums_of_messages(messages, fields, orient, total, layout):

@@ -12,17 +12,6 @@ from cumulant.errors import CertificateError
 from cumulant.graphical.mixing.dependency import dependency_matrix
 from cumulant.graphical.mixing.perron import spectral_norm
 
-__all__ = [
-    "NORMS",
-    "Mixing",
-    "NotFastMixing",
-    "certify_mixing_time",
-    "dependency_norm",
-    "gibbs_mixing",
-    "mixing_from_tau",
-    "open_unit",
-]
-
 NORMS = ("spectral", "one", "inf", "degree")
 
 

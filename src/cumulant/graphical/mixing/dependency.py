@@ -7,8 +7,6 @@ from scipy.sparse import coo_array, csr_array
 
 from cumulant.errors import DomainError
 
-__all__ = ["dependency_matrix", "pair_tables"]
-
 BOUNDS = ("oscillation", "tanh", "linear")
 
 

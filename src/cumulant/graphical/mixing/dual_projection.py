@@ -11,8 +11,6 @@ from cumulant.errors import NotConvergedError
 from cumulant.optim.driver.run import run
 from cumulant.optim.protocol import Problem, Solver
 
-__all__ = ["DualProjection", "Nearest", "ProjectionProblem", "nearest_point"]
-
 _IN_VAIN = 5  # certified steps, one after the other, that leave the gap as it is: rounding is all that is left
 
 

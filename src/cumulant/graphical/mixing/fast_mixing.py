@@ -13,8 +13,6 @@ from cumulant.graphical.mixing.spectral_projection import nearest_weights, weigh
 from cumulant.graphical.mixing.table_projection import Tables, nearest_tables, table_influences
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
-__all__ = ["CouplingSet", "FastMixing", "TableSet", "fast_set"]
-
 _NORMS = ("spectral", "one", "inf", "box")
 # How far x_j can move the distribution of x_i, over |J_ij|: a quarter of the oscillation of the table of one coupling.
 _INFLUENCE = {Ising: 1.0, Potts: 0.5, BoltzmannMachine: 0.25}

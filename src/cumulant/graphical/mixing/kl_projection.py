@@ -12,8 +12,6 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.run import run
 from cumulant.optim.protocol import Problem
 
-__all__ = ["KLProjection", "project_kl"]
-
 _DIVERGENCES = ("kl", "reverse")
 _MOST = 16  # spins: 65,536 states, each with its statistics
 

@@ -9,8 +9,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, cg, eigsh
 
 from cumulant.certificates import Interval
 
-__all__ = ["perron_root", "perron_vector", "spectral_norm"]
-
 _DENSE = 400  # up to here a dense factorisation is faster than a few hundred sparse products
 
 

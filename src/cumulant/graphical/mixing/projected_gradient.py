@@ -9,8 +9,6 @@ from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 from cumulant.optim.protocol import CertifiedProblem, Solver
 
-__all__ = ["SpectralProjectedGradient", "proximal_bound"]
-
 _SHRINK, _DECREASE, _MEMORY = 0.5, 1e-4, 8
 
 

@@ -16,8 +16,6 @@ from cumulant.graphical.mixing.spectral_projection import dual_value, nearest_we
 from cumulant.graphical.mixing.table_projection import Tables, nearest_tables, table_dual
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
 
-__all__ = ["Projection", "project", "project_box", "project_couplings", "project_tables"]
-
 _NORMS = ("spectral", "one", "inf")
 
 

@@ -9,8 +9,6 @@ from scipy.sparse.linalg import cg
 from cumulant.graphical.mixing.dual_projection import Nearest, nearest_point
 from cumulant.graphical.mixing.spectral_projection import WeightProjection, weight_matrix
 
-__all__ = ["RowSumProjection", "nearest_row_sums", "row_sum_dual"]
-
 
 def nearest_row_sums(
     edges: np.ndarray, weights: np.ndarray, n: int, radius: float, *, tol: float = 1e-9, max_steps: int = 500

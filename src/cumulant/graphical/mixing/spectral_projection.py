@@ -13,8 +13,6 @@ from scipy.sparse.linalg import cg
 from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem, nearest_point
 from cumulant.graphical.mixing.perron import perron_root, perron_vector
 
-__all__ = ["SpectralProjection", "WeightProjection", "dual_value", "nearest_weights", "weight_matrix"]
-
 _DENSE = 100  # up to here the Newton system is factorised; beyond, conjugate gradients
 
 

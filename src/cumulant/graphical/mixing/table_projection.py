@@ -13,8 +13,6 @@ from cumulant.graphical.mixing.dual_projection import Nearest, ProjectionProblem
 from cumulant.graphical.mixing.perron import spectral_norm
 from cumulant.graphical.mixing.table_projection_kernels import shrink_edges
 
-__all__ = ["TableProjection", "Tables", "nearest_tables", "table_dual", "table_influences"]
-
 _DENSE = 400  # up to here singular vectors are cheap
 
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["excess", "shrink_edges", "shrink_rows"]
-
 
 @kernel
 def excess(row, order, width):

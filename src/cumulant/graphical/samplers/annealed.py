@@ -13,8 +13,6 @@ from cumulant.sampling.diagnostics import log_mean_exp
 from cumulant.sampling.draws import Draws
 from cumulant.threads import in_parts
 
-__all__ = ["annealed", "annealed_importance_sampling"]
-
 
 def annealed_importance_sampling(
     model: Any, n: int = 128, temperatures: int = 100, *, rng: Any = None, n_jobs: int | None = None

@@ -6,8 +6,6 @@ from cumulant.graphical.samplers.gibbs_kernels import draw, largest
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
-__all__ = ["anneal"]
-
 
 @kernel
 def anneal(first, seed, temperatures, fields, field_starts, t, log_weights, states):

@@ -8,8 +8,6 @@ from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.graphical.samplers.gibbs import Run, TableArrays, one_by_one
 from cumulant.graphical.structure import Structure
 
-__all__ = ["acyclic_blocks", "blocked_gibbs"]
-
 
 def acyclic_blocks(structure: Structure) -> list[np.ndarray]:
     """The variables in blocks that cover them all, each without a cycle: parents before children, roots first.

@@ -8,8 +8,6 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import uniform
 
-__all__ = ["forest_chain", "forests"]
-
 OWN, UP, DOWN = 0, 1, 2  # a factor seen from a variable: no other variable of the block in it, the parent, a child
 
 

@@ -21,20 +21,6 @@ from cumulant.graphical.samplers.gibbs import LANES, IsingArrays, Run, ising_gib
 from cumulant.graphical.samplers.multi_spin import torus_gibbs
 from cumulant.threads import in_parts
 
-__all__ = [
-    "METHODS",
-    "CompiledSampler",
-    "DiscreteChains",
-    "DiscreteSampler",
-    "Gibbs",
-    "MultiSpin",
-    "Program",
-    "SwendsenWang",
-    "Wolff",
-    "draw_perfectly",
-    "sampler_of",
-]
-
 _SCANS = ("systematic", "random", "chromatic", "blocked")
 METHODS = ("exact", *_SCANS, "multi_spin", "swendsen_wang", "wolff", "perfect")
 

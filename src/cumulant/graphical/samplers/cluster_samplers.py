@@ -21,8 +21,6 @@ from cumulant.graphical.samplers.cluster_samplers_kernels import (
 from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.graphical.samplers.gibbs import IsingArrays, Run, one_by_one
 
-__all__ = ["ising_clusters", "potts_clusters"]
-
 
 def ising_clusters(arrays: IsingArrays, method: str) -> Run:
     """Sweeps of an Ising model; one of ``"wolff"`` is one cluster."""

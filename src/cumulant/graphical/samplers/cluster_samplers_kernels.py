@@ -9,8 +9,6 @@ from cumulant.graphical.samplers.gibbs_kernels import draw, keep
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform, uniform_pair
 
-__all__ = ["root", "swendsen_wang_chain", "swendsen_wang_potts", "wolff_chain", "wolff_potts"]
-
 
 @kernel
 def root(above, i):

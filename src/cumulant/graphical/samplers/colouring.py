@@ -8,8 +8,6 @@ import numpy as np
 
 from cumulant.graphical.samplers.colouring_kernels import greedy, two_colours
 
-__all__ = ["Neighbours", "colouring"]
-
 _STRATEGIES = ("auto", "dsatur", "greedy")
 _SMALL = 5000  # vertices up to which DSATUR, which is in Python, is worth its time
 

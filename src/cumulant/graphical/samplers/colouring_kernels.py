@@ -4,8 +4,6 @@ import numpy as np
 
 from cumulant.kernels import kernel
 
-__all__ = ["greedy", "two_colours"]
-
 
 @kernel
 def two_colours(indptr, neighbours):

@@ -10,8 +10,6 @@ from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.sampling.chains import require_counts
 from cumulant.threads import in_parts
 
-__all__ = ["ferromagnetic_signs", "perfect_draws"]
-
 
 def ferromagnetic_signs(n: int, edges: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Signs ``s`` with ``J_ij s_i s_j >= 0`` on every edge: turning the spins with ``s = -1`` leaves only couplings

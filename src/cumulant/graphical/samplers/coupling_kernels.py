@@ -7,8 +7,6 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_log
 from cumulant.randomness_kernels import uniform_pair
 
-__all__ = ["monotone_past"]
-
 
 @kernel
 def monotone_past(out, sweeps, indptr, neighbours, couplings, fields, most, seed, first):

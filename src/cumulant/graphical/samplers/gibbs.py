@@ -17,8 +17,6 @@ from cumulant.graphical.samplers.gibbs_kernels import (
 from cumulant.graphical.structure import Structure
 from cumulant.threads import in_parts
 
-__all__ = ["LANES", "IsingArrays", "Run", "TableArrays", "ising_gibbs", "one_by_one", "random_scan", "table_gibbs"]
-
 LANES = 16  # chains that share vector instructions; the answer does not depend on it
 
 # ``run(x, out, begin, burn_in, thin, seed, first)`` advances the states ``x`` (chains, n) of the chains numbered from

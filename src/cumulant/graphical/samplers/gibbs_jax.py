@@ -20,8 +20,6 @@ from cumulant.graphical.samplers.chains import CompiledSampler, DiscreteSampler,
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 
-__all__ = ["ColouredGibbs", "LatticeGibbs", "UniformTorus"]
-
 
 @dataclass(frozen=True)
 class ColouredGibbs(DiscreteSampler):

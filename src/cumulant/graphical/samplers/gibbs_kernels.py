@@ -15,21 +15,6 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import philox, uniform, uniform_pair
 
-__all__ = [
-    "draw",
-    "ising_random_chain",
-    "ising_random_scan",
-    "ising_scan",
-    "ising_scan_lanes",
-    "keep",
-    "largest",
-    "logistic_noise",
-    "random_words",
-    "table_chain",
-    "table_random_scan",
-    "table_update",
-]
-
 _LARGEST = 700.0  # exp of more is not finite, and the probability is already 1 or 0 to the last bit
 _BLOCK = 512  # decisions whose noise is drawn at once: 4 KiB
 _MASK, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)

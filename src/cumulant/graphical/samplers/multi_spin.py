@@ -8,8 +8,6 @@ from cumulant.errors import DomainError
 from cumulant.graphical.samplers.gibbs import Run, one_by_one
 from cumulant.graphical.samplers.multi_spin_kernels import torus_chain
 
-__all__ = ["bernoulli_digits", "torus_gibbs"]
-
 _BITS = 24
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from cumulant.graphical.samplers.gibbs_kernels import random_words
 from cumulant.kernels import kernel
 
-__all__ = ["pack", "torus_chain", "unpack"]
-
 _0, _1, _17, _19, _23, _32, _41, _45, _63 = (np.uint64(k) for k in (0, 1, 17, 19, 23, 32, 41, 45, 63))
 
 

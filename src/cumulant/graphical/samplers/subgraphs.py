@@ -14,8 +14,6 @@ from cumulant.graphical.samplers.subgraphs_kernels import spins_of_subgraphs, su
 from cumulant.sampling.draws import Draws
 from cumulant.threads import in_parts
 
-__all__ = ["EdgeFlips", "SubgraphsWorld"]
-
 _SMALL = 0.05  # below, the identity for the mean multiplies noise by 2 / sinh(2 beta), and spins do better
 
 

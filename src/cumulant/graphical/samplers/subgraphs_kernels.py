@@ -7,8 +7,6 @@ from cumulant.graphical.samplers.gibbs_kernels import keep
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform, uniform_pair
 
-__all__ = ["acceptance", "spins_of_subgraphs", "subgraph_chain"]
-
 
 @kernel
 def acceptance(e, present, odd, edges, edge_weights, site_weights):

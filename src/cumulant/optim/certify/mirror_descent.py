@@ -15,8 +15,6 @@ from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.enclosures import enclose
 from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
 
-__all__ = ["certify_mirror_descent", "certify_relative", "certify_simplex", "relative_constants"]
-
 
 class RelativeConstants(NamedTuple):
     """``strong_convexity * D_psi <= D_f <= smoothness * D_psi``, and how we know."""

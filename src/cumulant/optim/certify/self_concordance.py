@@ -14,8 +14,6 @@ from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, dot, enclo
 from cumulant.optim.problems.margin_losses import LogisticLoss
 from cumulant.optim.problems.sparse_matrix import row_squares
 
-__all__ = ["certify_self_concordance", "decrement_bound", "self_concordant_gap"]
-
 _SMALL = 200_000  # entries of A up to which a refusal looks for a separating direction
 
 

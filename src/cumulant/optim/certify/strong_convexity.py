@@ -11,15 +11,6 @@ from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.protocol import CertifiedProblem
 
-__all__ = [
-    "accuracy",
-    "certain_strong_convexity",
-    "certify_strong_convexity",
-    "convexity",
-    "enclosed_gradient",
-    "refuse_estimates",
-]
-
 
 def enclosed_gradient(problem: Any, x: Any) -> Enclosure:
     """The gradient in float64 with a bound on its error: proved for least squares, quadratics and the losses of this

@@ -16,8 +16,6 @@ import numpy as np
 from cumulant import files
 from cumulant.errors import FileFormatError
 
-__all__ = ["Checkpoint", "Position"]
-
 _KIND = "optimisation run"
 
 

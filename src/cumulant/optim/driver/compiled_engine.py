@@ -15,8 +15,6 @@ from cumulant.optim.driver.stepping import Program, healthy, join, measure, one_
 from cumulant.optim.driver.window import Advance, Window, certified_bound, judge
 from cumulant.optim.protocol import Solver
 
-__all__ = ["CompiledEngine"]
-
 _CAPACITY = 8192  # rows one compiled call can return
 
 

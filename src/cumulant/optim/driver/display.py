@@ -6,8 +6,6 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["Display"]
-
 _PATIENCE = 1.0  # seconds before a bar appears, where the user did not ask for one
 
 

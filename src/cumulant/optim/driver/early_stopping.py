@@ -8,8 +8,6 @@ import numpy as np
 
 from cumulant.optim.driver.result import Snapshot
 
-__all__ = ["EarlyStopping"]
-
 
 class EarlyStopping:
     """A callback for `run`: ends it once `score` has not improved for `patience` records, and keeps the best answer.

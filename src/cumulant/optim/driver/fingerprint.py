@@ -14,8 +14,6 @@ import jax
 import numpy as np
 from scipy import sparse
 
-__all__ = ["fingerprint"]
-
 
 def fingerprint(thing: Any) -> str:
     """A hexadecimal digest of the contents.

@@ -11,8 +11,6 @@ import numpy as np
 from cumulant.optim.problems.base import problem_type, static
 from cumulant.optim.protocol import DerivedProblem
 
-__all__ = ["Flattened", "flatten", "is_tree"]
-
 
 def is_tree(x: Any) -> bool:
     """Whether ``x`` is a structure of arrays: neither an array nor a list of numbers, nor a plain tuple of them.

@@ -10,8 +10,6 @@ from cumulant.certificates import Certificate
 from cumulant.optim.driver.window import Advance, Window, certified_bound, judge
 from cumulant.optim.protocol import Solver
 
-__all__ = ["HostEngine"]
-
 
 class HostEngine:
     """Steps of a `backend = "host"` solver: each consumes the state it is given."""

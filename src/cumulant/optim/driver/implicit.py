@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg, gmres
 
-__all__ = ["LINEAR_SOLVERS", "root"]
-
 _DENSE = 1000  # unknowns up to which the linear system is written down and factorised
 LINEAR_SOLVERS = ("auto", "dense", "iterative")
 

@@ -5,8 +5,6 @@ import threading
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interruption"]
-
 
 class Interruption:
     """While this context is open, the first Ctrl-C sets `requested` and the second raises `KeyboardInterrupt`.

@@ -8,8 +8,6 @@ import numpy as np
 
 from cumulant.optim.driver.trace import Trace
 
-__all__ = ["RateComparison", "compare_with_rate"]
-
 
 @dataclass(frozen=True)
 class RateComparison:

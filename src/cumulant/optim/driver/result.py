@@ -6,8 +6,6 @@ from typing import Any, Literal
 from cumulant.certificates import Certificate, Subject
 from cumulant.optim.driver.trace import Trace
 
-__all__ = ["Result", "Snapshot", "Status"]
-
 Status = Literal["converged", "max_steps", "time_limit", "stopped", "interrupted", "stationary", "rounding", "diverged"]
 
 _WORDS = {

@@ -28,8 +28,6 @@ from cumulant.optim.problems.base import widen
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.precision import any_tracer
 
-__all__ = ["engine_for", "run"]
-
 _CALL = 0.1  # seconds one compiled call should last: short enough for Ctrl-C, the clock and the progress bar
 _DEFAULT_STEPS = 1000
 _GROWS = 512  # records until, by default, the interval between them begins to double

@@ -18,8 +18,6 @@ from cumulant.optim.problems.composite import Composite, parts
 from cumulant.optim.problems.penalties import NoPenalty
 from cumulant.optim.protocol import Problem, Solver
 
-__all__ = ["SolveInfo", "solve"]
-
 
 class SolveInfo(NamedTuple):
     """What `solve` knows about its answer: the steps taken, the value, its bound and residual, and whether they do."""

@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["Program", "healthy", "join", "measure", "one_step", "split", "typed"]
-
 
 def _is_data(leaf: Any) -> bool:
     """Whether a leaf of a solver or a problem is data of the compiled program, or part of it (names, flags)."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Trace"]
-
 
 @dataclass(frozen=True)
 class Trace:

@@ -9,8 +9,6 @@ import numpy as np
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError
 
-__all__ = ["Advance", "Window", "certified_bound", "is_still", "judge"]
-
 
 class Window(NamedTuple):
     """Which steps to take, and what to watch for.

@@ -26,18 +26,6 @@ from cumulant.optim.finite_sums.sum_tree_kernels import (
 )
 from cumulant.randomness import seed
 
-__all__ = [
-    "SAMPLINGS",
-    "BlockSampler",
-    "GapImportanceSampler",
-    "GapSampler",
-    "ImportanceSampler",
-    "MaxGapSampler",
-    "ResidualSampler",
-    "SamplerState",
-    "UniformSampler",
-]
-
 SAMPLINGS = (
     "uniform",
     "importance",

@@ -18,8 +18,6 @@ from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row
 from cumulant.optim.protocol import Solver
 from cumulant.optim.rates import block_conditions
 
-__all__ = ["DualCoordinateAscent", "conditions_of"]
-
 _STEPS = ("safe-newton", "bounded", "fixed")
 _EVALUATIONS = 100
 

@@ -9,8 +9,6 @@ from cumulant.optim.finite_sums.finite_sum_kernels import row_slope
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.randomness_kernels import uniform_pair
 
-__all__ = ["all_gaps", "ascend", "coins"]
-
 _TINY = 1e-300
 _GOLDEN = 0.6180339887498949
 

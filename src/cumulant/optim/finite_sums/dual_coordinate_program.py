@@ -7,8 +7,6 @@ import jax.numpy as jnp
 
 from cumulant.optim.finite_sums.finite_sum_programs import in_float64
 
-__all__ = ["ascend_program", "gaps_program", "start_program"]
-
 _GOLDEN = 0.6180339887498949
 _ITERATIONS = 30
 

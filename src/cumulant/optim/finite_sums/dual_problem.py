@@ -24,8 +24,6 @@ from cumulant.optim.problems.penalties import ElasticNet
 from cumulant.optim.problems.row_sums import RowSums, squares_are_finite
 from cumulant.precision import precise
 
-__all__ = ["DualProblem", "certify_duality", "dual_of", "dual_value", "primal_point"]
-
 
 @problem_type
 class DualProblem(RowSums):

@@ -28,8 +28,6 @@ from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
-__all__ = ["FiniteSum", "Rows", "finite_sum", "rows_of", "term_constants"]
-
 
 @problem_type
 class FiniteSum(Problem):

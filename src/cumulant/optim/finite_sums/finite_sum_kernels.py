@@ -7,8 +7,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
-__all__ = ["all_slopes", "draws", "row_slope"]
-
 
 @kernel
 def draws(seed, sweep, n, count):

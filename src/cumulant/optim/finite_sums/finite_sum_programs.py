@@ -8,8 +8,6 @@ import jax.numpy as jnp
 
 from cumulant import precision
 
-__all__ = ["every_gradient", "reduced_program", "sgd_program"]
-
 
 def in_float64(program):
     """Run a compiled program on NumPy arrays in float64 and hand NumPy back."""

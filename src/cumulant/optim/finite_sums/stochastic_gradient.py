@@ -17,8 +17,6 @@ from cumulant.optim.gradients import ByRows
 from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseSqrt, InverseTime, as_schedule
 
-__all__ = ["SGA", "SGD", "FiniteSumSolver", "gradient_bound", "positive_or_none"]
-
 _FEW = 1000  # coordinates up to which the Hessian is looked at besides the gradient
 
 

@@ -16,18 +16,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform_pair
 
-__all__ = [
-    "draw",
-    "max_tree_argmax",
-    "max_tree_build",
-    "max_tree_update",
-    "remember",
-    "tree_build",
-    "tree_draw",
-    "tree_total",
-    "tree_update",
-]
-
 
 @kernel
 def _capacity(n):

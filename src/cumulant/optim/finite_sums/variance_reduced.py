@@ -12,8 +12,6 @@ from cumulant.optim.finite_sums.finite_sum_programs import every_gradient, reduc
 from cumulant.optim.finite_sums.stochastic_gradient import FiniteSumSolver, positive_or_none
 from cumulant.optim.finite_sums.variance_reduced_kernels import reduced_updates
 
-__all__ = ["SAG", "SAGA", "SVRG"]
-
 _SAG, _SAGA, _SVRG = 0, 1, 2
 
 

@@ -5,8 +5,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.optim.finite_sums.finite_sum_kernels import row_slope
 
-__all__ = ["reduced_updates"]
-
 _SMALL = 1e-3  # the scale is multiplied into the weights before it gets below this: digits are lost in proportion
 
 

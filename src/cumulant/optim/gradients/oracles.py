@@ -12,8 +12,6 @@ from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
 
-__all__ = ["ByRows", "Exact", "Noise", "Noisy", "Sampled", "check_oracle"]
-
 
 class Noise(NamedTuple):
     """The constants of ``E |g - grad f(x)|^2 <= a |x - x*|^2 + b``, for every ``x``."""

@@ -15,18 +15,6 @@ from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
 
-__all__ = [
-    "array",
-    "is_concrete",
-    "matrix",
-    "not_negative",
-    "ordered_constants",
-    "problem_type",
-    "static",
-    "term_number",
-    "widen",
-]
-
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def problem_type(cls: type) -> type:

@@ -9,8 +9,6 @@ from cumulant.optim.problems.penalties import NoPenalty
 from cumulant.optim.protocol import DerivedProblem
 from cumulant.precision import precise
 
-__all__ = ["Composite", "lambda_max", "parts"]
-
 
 @problem_type
 class Composite(DerivedProblem):

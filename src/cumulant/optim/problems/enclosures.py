@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TINY", "UNIT", "Enclosure", "dot", "enclose", "smallest_eigenvalue"]
-
 UNIT = 2.0 * 2.0**-53  # the relative error of one operation, doubled for the rounding of the bounds themselves
 TINY = float(np.finfo(np.float64).tiny)  # what an operation may lose where numbers below it are flushed to zero
 

@@ -11,8 +11,6 @@ from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import column_squares
 from cumulant.precision import precise
 
-__all__ = ["LeastSquares"]
-
 
 @problem_type
 class LeastSquares(RowSums):

@@ -21,15 +21,6 @@ from cumulant.optim.problems.base import array, is_concrete, not_negative, probl
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_jax, precise
 
-__all__ = [
-    "CumulantEntropy",
-    "NegativeLogLikelihood",
-    "NewtonDecrement",
-    "SampleLikelihood",
-    "certify_likelihood",
-    "newton_decrement",
-]
-
 
 @entropy_type
 @dataclass(frozen=True)

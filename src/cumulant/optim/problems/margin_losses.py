@@ -15,8 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
-__all__ = ["LogisticLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]
-
 
 def _elementwise(formula: Callable) -> Callable[[Any, Any], Any]:
     """A formula ``(self, numbers, numpy, special)`` by JAX for JAX arrays, and by NumPy in float64 for all else."""

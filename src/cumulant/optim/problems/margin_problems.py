@@ -11,8 +11,6 @@ from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLos
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.precision import float64, precise
 
-__all__ = ["Logistic", "MarginLoss"]
-
 _OURS = (LogisticLoss, SquaredHingeLoss, SmoothedHingeLoss)
 _FEW_UNITS = 32 * UNIT  # the relative error of a computed loss, slope or conjugate
 

@@ -13,8 +13,6 @@ from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.precision import precise
 
-__all__ = ["MultinomialLogistic"]
-
 
 @problem_type
 class MultinomialLogistic(RowSums):

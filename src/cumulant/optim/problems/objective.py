@@ -7,8 +7,6 @@ from cumulant.optim.problems.base import is_concrete, not_negative, ordered_cons
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
-__all__ = ["Objective"]
-
 
 @problem_type
 class Objective(Problem):

@@ -21,20 +21,6 @@ from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.precision import any_tracer, precise
 from cumulant.pytrees import pytree
 
-__all__ = [
-    "L1",
-    "PENALTIES",
-    "Box",
-    "ElasticNet",
-    "GroupLasso",
-    "L1Ball",
-    "L2Ball",
-    "NoPenalty",
-    "NonNegative",
-    "Penalty",
-    "Simplex",
-]
-
 
 def _settings(name: str, *, positive: bool = False, **numbers: Any) -> None:
     for key, value in numbers.items():

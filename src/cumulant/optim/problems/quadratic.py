@@ -11,8 +11,6 @@ from cumulant.optim.problems.enclosures import UNIT, Enclosure, dot, enclose, sm
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
-__all__ = ["Quadratic"]
-
 
 @problem_type
 class Quadratic(Problem):

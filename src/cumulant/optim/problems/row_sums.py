@@ -14,8 +14,6 @@ from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row
 from cumulant.optim.protocol import Problem
 from cumulant.precision import any_jax, precise
 
-__all__ = ["RowSums"]
-
 
 class RowSums(Problem):
     """``f(x) = weight sum_i phi_i(<a_i, x>) + l2 r(x)``; `reduction` says whether losses are averaged or added up.

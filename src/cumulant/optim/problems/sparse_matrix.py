@@ -16,8 +16,6 @@ from scipy import sparse
 from cumulant.geometry.norms import operator_norm_interval
 from cumulant.pytrees import pytree
 
-__all__ = ["SparseMatrix", "column_squares", "host_matrix", "row_squares", "singular_values"]
-
 _DENSE = 1_000_000  # entries of the dense form up to which the singular values are computed exactly
 
 

@@ -12,19 +12,6 @@ import numpy as np
 
 from cumulant.optim.rates._constants import constants, steps
 
-__all__ = [
-    "SecondMoment",
-    "average_discount",
-    "projected_sgd",
-    "projected_sgd_average",
-    "projected_sgd_decaying",
-    "proximal_sgd",
-    "proximal_sgd_average",
-    "proximal_sgd_decaying",
-    "proximal_sgd_logarithmic",
-    "second_moment_recursion",
-]
-
 
 class SecondMoment(NamedTuple):
     """The constants of ``E |g|^2 <= a |x - x*|^2 + b``, for every ``x`` (of the set, where one is projected on)."""

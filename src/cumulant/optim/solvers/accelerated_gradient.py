@@ -11,8 +11,6 @@ from cumulant.optim.protocol import require_gradient
 from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_length
 from cumulant.pytrees import pytree
 
-__all__ = ["AcceleratedGradient", "AcceleratedProximalGradient", "AcceleratedState"]
-
 
 class AcceleratedState(NamedTuple):
     """The iterate, the point the next gradient is taken at, and the count since the last restart."""

@@ -10,8 +10,6 @@ from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.protocol import Solver
 from cumulant.pytrees import pytree
 
-__all__ = ["ConjugateGradient"]
-
 
 class ConjugateGradientState(NamedTuple):
     """The iterate, minus the gradient there, and the direction to go."""

@@ -11,8 +11,6 @@ from cumulant.optim.problems.composite import parts
 from cumulant.optim.problems.penalties import NoPenalty
 from cumulant.optim.protocol import Solver, require_gradient
 
-__all__ = ["FirstOrder", "check_step_size", "forward_backward", "residual", "start", "step_length"]
-
 
 def check_step_size(step_size: Any) -> None:
     """Refuse a step size that is neither ``"1/L"`` nor a positive number."""

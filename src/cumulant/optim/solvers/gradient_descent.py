@@ -11,8 +11,6 @@ from cumulant.optim.protocol import Solver, require_gradient
 from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
-__all__ = ["Descent", "GradientDescent"]
-
 
 class GradientDescentState(NamedTuple):
     """The iterate with the value and gradient there, and the step to try next."""

@@ -11,8 +11,6 @@ from cumulant.optim.protocol import require_gradient
 from cumulant.optim.solvers.first_order import FirstOrder
 from cumulant.pytrees import pytree
 
-__all__ = ["HeavyBall"]
-
 
 class HeavyBallState(NamedTuple):
     """The last two iterates."""

@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-__all__ = ["implicit_step"]
-
 _NEWTON, _HALVINGS = 100, 60
 
 

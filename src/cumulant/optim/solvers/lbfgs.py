@@ -11,8 +11,6 @@ from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.finite_sums.stochastic_gradient import gradient_bound
 from cumulant.optim.protocol import Solver, require_gradient
 
-__all__ = ["LBFGS"]
-
 
 class LBFGSState(NamedTuple):
     """The point, the value and gradient there, and how often they were computed."""

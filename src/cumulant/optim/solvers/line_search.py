@@ -7,8 +7,6 @@ import jax.numpy as jnp
 
 from cumulant.pytrees import pytree
 
-__all__ = ["Armijo", "ExactLineSearch", "no_progress"]
-
 _MOST = 1000  # reductions before a search gives up
 
 

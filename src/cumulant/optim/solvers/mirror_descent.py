@@ -16,8 +16,6 @@ from cumulant.optim.schedules import as_schedule
 from cumulant.optim.solvers.implicit_step import implicit_step
 from cumulant.pytrees import pytree
 
-__all__ = ["MirrorDescent"]
-
 
 class MirrorDescentState(NamedTuple):
     """The iterate in both coordinates, with what the certificates need."""

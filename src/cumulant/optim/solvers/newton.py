@@ -15,8 +15,6 @@ from cumulant.optim.solvers.first_order import FirstOrder
 from cumulant.optim.solvers.line_search import Armijo, no_progress
 from cumulant.pytrees import pytree
 
-__all__ = ["Newton"]
-
 
 class NewtonState(NamedTuple):
     """The iterate with the value and gradient there, and what the last step was like."""

@@ -11,8 +11,6 @@ from cumulant.optim.solvers.gradient_descent import Descent
 from cumulant.optim.solvers.line_search import Armijo
 from cumulant.pytrees import pytree
 
-__all__ = ["PreconditionedGradient"]
-
 
 @pytree
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,6 @@ from cumulant.optim.certify.optimality import Knowledge, knowledge
 from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_length
 from cumulant.pytrees import pytree
 
-__all__ = ["ProximalGradient"]
-
 
 class ProximalGradientState(NamedTuple):
     """The iterate and the step size, with the constants the bounds need."""

@@ -15,8 +15,6 @@ from cumulant.optim.schedules import InverseCount, as_schedule
 from cumulant.optim.solvers.first_order import start
 from cumulant.pytrees import pytree
 
-__all__ = ["RobbinsMonro"]
-
 
 class RobbinsMonroState(NamedTuple):
     """The iterate, the mean of the iterates, and the position in the stream of gradients."""

@@ -15,8 +15,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.optim.schedules import InverseCount, as_schedule
 from cumulant.pytrees import pytree
 
-__all__ = ["StochasticMirrorDescent"]
-
 
 class StochasticMirrorDescentState(NamedTuple):
     """The mean parameter, which is the dual variable, and the position in the stream."""

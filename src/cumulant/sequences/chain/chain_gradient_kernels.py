@@ -14,18 +14,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.sequences.chain.chain_kernels import chain_scores
 
-__all__ = [
-    "add_features",
-    "catch_up",
-    "copy_rows",
-    "longest_span",
-    "multiply_out",
-    "scaled_scores",
-    "shrink",
-    "subtract_labels",
-    "workspace",
-]
-
 FAST = {"reassoc", "contract", "nsz"}
 _SMALL = 1e-50  # a scale this small is multiplied out
 

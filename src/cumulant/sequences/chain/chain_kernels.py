@@ -13,25 +13,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log, soft
 
-__all__ = [
-    "all_marginals",
-    "chain_distribution",
-    "chain_marginals",
-    "chain_scores",
-    "collect",
-    "distinct_attributes",
-    "entropies",
-    "expectations",
-    "expected",
-    "gather",
-    "gold_statistics",
-    "inner",
-    "log_partition",
-    "negative_entropy",
-    "sparse_scores",
-    "subtract_gold",
-]
-
 _RANGE = 350.0  # products of two numbers that are exp(-350) are still far from the end of the floating-point range
 _FAST = {"reassoc", "contract", "nsz"}
 

@@ -5,8 +5,6 @@ import numpy as np
 from cumulant.kernels import kernel
 from cumulant.sequences.chain.chain_kernels import chain_scores
 
-__all__ = ["best_labels", "best_lists", "decode", "label_scores", "sample_labels", "sample_many"]
-
 
 @kernel
 def best_labels(scores, length, transitions, value, origin, labels_out):

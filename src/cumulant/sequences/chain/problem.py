@@ -34,8 +34,6 @@ from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.solvers.dual_ascent_kernels import ascend
 from cumulant.threads import in_parts
 
-__all__ = ["ChainMarginals", "ChainProblem", "expectations_of", "token_arrays"]
-
 
 class ChainMarginals(NamedTuple):
     """Dual variables: probabilities of the labels of nodes ``(N, K)`` and of pairs of neighbours ``(N - n, K, K)``.

@@ -17,8 +17,6 @@ from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import dot
 from cumulant.sequences.solvers.dual_ascent import UNSEEN, SequenceDualAscent
 
-__all__ = ["Shard"]
-
 
 @dataclass(eq=False)
 class Shard:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["SequenceData", "Vocabulary", "csr_matrix", "flat_labels"]
-
 
 @dataclass(frozen=True, eq=False)
 class SequenceData:

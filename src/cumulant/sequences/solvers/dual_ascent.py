@@ -14,8 +14,6 @@ from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.tree.problem import TreeProblem
 from cumulant.threads import side_by_side
 
-__all__ = ["SequenceDualAscent", "assign_blocks"]
-
 SequenceProblem = ChainProblem | TreeProblem
 
 _SCHEMES = {"uniform": 0, "importance": 1, "gap": 2, "gap-importance": 3, "max": 4}

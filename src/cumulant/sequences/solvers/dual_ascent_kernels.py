@@ -12,8 +12,6 @@ from cumulant.math_kernels import fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, inner, sparse_scores
 
-__all__ = ["advance", "ascend", "step_length", "sums"]
-
 _FAST = {"reassoc", "contract", "nsz"}
 
 

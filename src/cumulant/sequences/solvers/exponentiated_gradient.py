@@ -12,8 +12,6 @@ from cumulant.sequences.certify import certify_gap
 from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
 from cumulant.sequences.solvers.exponentiated_gradient_kernels import exponentiated_epoch, lay_out
 
-__all__ = ["SequenceExponentiatedGradient"]
-
 
 class ExponentiatedGradientState(NamedTuple):
     """The weights, the log-potentials of each sequence, and the marginals, entropies and steps that go with them."""

@@ -11,8 +11,6 @@ from cumulant.randomness_kernels import uniform
 from cumulant.sequences.chain.chain_gradient_kernels import add_features, copy_rows, longest_span
 from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores, collect, expected, inner
 
-__all__ = ["exponentiated_epoch", "lay_out"]
-
 _FAST = {"reassoc", "contract", "nsz"}
 _MOST_TRIALS = 40
 

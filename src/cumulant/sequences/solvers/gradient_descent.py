@@ -9,8 +9,6 @@ from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.primal import PrimalSolver, measured, start
 
-__all__ = ["SequenceGradientDescent"]
-
 
 class GradientDescentState(NamedTuple):
     """The iterate with the value and gradient there, and the constant to try next."""

@@ -8,8 +8,6 @@ import numpy as np
 from cumulant.sequences.solvers.dual_ascent import SequenceProblem
 from cumulant.sequences.solvers.primal import PrimalSolver, start
 
-__all__ = ["SequenceLBFGS"]
-
 _SHRINK, _ARMIJO = 0.5, 1e-4
 
 

@@ -18,8 +18,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import certify_weights
 from cumulant.sequences.chain.problem import ChainProblem
 
-__all__ = ["PrimalSolver", "measured", "memory_of_labels", "start"]
-
 
 class PrimalSolver(Solver):
     """What the methods share: where the weights are, what is measured there, and the certificate."""

@@ -13,8 +13,6 @@ from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.primal import PrimalSolver, memory_of_labels, start
 from cumulant.sequences.solvers.sag_kernels import sag_epoch
 
-__all__ = ["SequenceSAG"]
-
 
 class SAGState(NamedTuple):
     """The weights, the sum of the stored gradients, what they are made of, and the constants of the sequences."""

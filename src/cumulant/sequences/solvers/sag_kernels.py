@@ -18,8 +18,6 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
 )
 from cumulant.sequences.chain.chain_kernels import collect, expected, log_partition
 
-__all__ = ["sag_epoch"]
-
 
 @kernel(fastmath=FAST)
 def _search(

@@ -12,8 +12,6 @@ from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.primal import PrimalSolver, start
 from cumulant.sequences.solvers.stochastic_kernels import sgd_epoch
 
-__all__ = ["SequenceSGD"]
-
 
 class SGDState(NamedTuple):
     """The weights, and the sum of all weights so far, the ``t``-th ``t`` times."""

@@ -17,8 +17,6 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
 )
 from cumulant.sequences.chain.chain_kernels import expected
 
-__all__ = ["refresh", "saga_epoch", "sgd_epoch"]
-
 
 @kernel
 def saga_epoch(

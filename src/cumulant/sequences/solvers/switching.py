@@ -14,8 +14,6 @@ from cumulant.optim.protocol import Solver
 from cumulant.sequences.solvers.dual_ascent import DualAscentState, SequenceDualAscent, SequenceProblem
 from cumulant.sequences.solvers.lbfgs import LBFGSState, SequenceLBFGS
 
-__all__ = ["SequenceSwitching"]
-
 _FIRST = 15  # epochs before the first look
 _SLOW = 60  # epochs that may be left without a look at L-BFGS
 _TRIAL = 30  # passes at least that L-BFGS is given

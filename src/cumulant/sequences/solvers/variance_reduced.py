@@ -12,8 +12,6 @@ from cumulant.sequences.chain.radius import feature_radii
 from cumulant.sequences.solvers.primal import PrimalSolver, memory_of_labels, start
 from cumulant.sequences.solvers.stochastic_kernels import refresh, saga_epoch
 
-__all__ = ["SequenceSAGA", "SequenceSVRG"]
-
 
 class VarianceReducedState(NamedTuple):
     """The weights, the sum of the stored gradients and what they are made of."""

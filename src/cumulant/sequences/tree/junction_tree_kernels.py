@@ -13,21 +13,6 @@ from cumulant.math_kernels import fast_exp, fast_log, soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 from cumulant.sequences.solvers.dual_ascent_kernels import advance, step_length, sums
 
-__all__ = [
-    "all_marginals",
-    "ascend_trees",
-    "best_labels",
-    "entropies_of",
-    "expectations_of",
-    "factor_marginals",
-    "gold_scores",
-    "log_partitions_of",
-    "node_marginals",
-    "start_trees",
-    "tree_distributions",
-    "tree_marginals",
-]
-
 _FAST = {"reassoc", "contract", "nsz"}
 
 

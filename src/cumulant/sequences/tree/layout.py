@@ -14,8 +14,6 @@ from scipy import sparse
 from cumulant.graphical.exact.junction_tree import JunctionTree
 from cumulant.sequences.data.graph_data import GraphData
 
-__all__ = ["Features", "Layout", "WeightRows", "features_of", "lay_out", "rows_of"]
-
 
 class Layout(NamedTuple):
     """Flat arrays, by graph, by structure, by clique of a structure, and by factor of a structure.
