@@ -28,7 +28,8 @@ def gamma_log_density(x, shape, rate):
     z, limits = rate * x / shape, jnp.finfo(jnp.result_type(x, shape, rate))
     tiny, scale = z < limits.tiny, 2.0 ** (limits.maxexp * 600 // 1024)  # what underflows is scaled up, twice
     log_z = jnp.log(jnp.where(tiny, (x * scale * rate) / shape * scale, z)) - jnp.where(tiny, 2 * np.log(scale), 0.0)
-    return -jnp.log(x) - shape * ((z - 1) - log_z) - log_gamma_rest(shape)
+    # -log x = log(b / a) - log z: one logarithm for each observation.
+    return (jnp.log(rate) - jnp.log(shape) - log_gamma_rest(shape)) - log_z - shape * ((z - 1) - log_z)
 
 
 def gamma_entropy(shape):
