@@ -26,9 +26,8 @@ def second_moment_recursion(
     """Bounds on ``E |x_k - x*|^2``, k = 0, 1, ..., for proximal steps of any sizes: what the theorems below unroll.
 
     For ``f + R`` with ``f`` ``mu``-strongly convex, ``R`` convex, ``x* = argmin f + R`` and ``gradient_squared`` at
-    least ``|grad f(x*)|^2`` (0 for projections on a set whose interior holds ``x*``):
-
-        e_{k+1} = (1 - 2 tau mu + 2 a tau^2) e_k + 2 tau^2 (b + |grad f(x*)|^2).
+    least ``|grad f(x*)|^2`` (0 for projections on a set whose interior holds ``x*``), ``e_{k+1} = (1 - 2 tau mu + 2 a
+    tau^2) e_k + 2 tau^2 (b + |grad f(x*)|^2)``.
 
     Proximal maps do not expand and leave ``x* = prox(x* - tau grad f(x*))`` in its place (Domke, Garrigos and Gower
     2023, proof of theorem 7).
