@@ -125,3 +125,42 @@ def test_separable_data_and_extreme_columns():
     assert result.status == "converged"
     other = optim.run(NaturalGradient(), problem, problem.gaussian.pack(0.0, 1e-2), tol=1e-6, max_steps=300)
     assert abs(other.value - result.value) <= max(result.certificate.upper, other.certificate.upper)
+
+
+def exact_logistic(sign, mean, scale):
+    cuts = [-12, -6, -2, 0, 2, 6, 12]
+    loss = mp.quad(lambda u: mp.log(1 + mp.exp(-sign * (mean + scale * u))) * mp.npdf(u), cuts)
+    return loss, mp.quad(lambda u: -sign / (1 + mp.exp(sign * (mean + scale * u))) * mp.npdf(u), cuts)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_that_cancel_are_counted_in_the_error(seed):
+    """Columns of 1e8 that nearly cancel: value and gradient against 50 digits."""
+    mp.mp.dps = 50
+    rng = np.random.default_rng(seed)
+    big = 1e8 * rng.normal(size=6)
+    X = np.stack([big, big * (1 + 1e-9 * rng.normal(size=6))], axis=1)
+    y = rng.integers(0, 2, size=6)
+    for target in (vi.linear_regression(X, y, 1.0, 1.0), vi.logistic_regression(X, y)):
+        problem = RegressionELBO(target)
+        w = problem.gaussian.pack([0.7, -0.7 + 1e-9], np.array([[1e-9, 0.0], [1e-10, 1e-9]]))
+        found = problem.evaluate(w)
+        signs, exact_value, slope = target.data[1], mp.mpf(0), [mp.mpf(0), mp.mpf(0)]
+        m, C = [mp.mpf(v) for v in w[:, 0]], mp.matrix(w[:, 1:].tolist())
+        for i in range(6):
+            row = [mp.mpf(v) for v in X[i]]
+            mean = row[0] * m[0] + row[1] * m[1]
+            spread = [row[0] * C[0, j] + row[1] * C[1, j] for j in range(2)]
+            scale = mp.sqrt(spread[0] ** 2 + spread[1] ** 2)
+            if target.likelihood == "normal":
+                exact_value += ((mean - signs[i]) ** 2 + scale**2) / 2
+                first = mean - signs[i]
+            else:
+                loss, first = exact_logistic(mp.mpf(signs[i]), mean, scale)
+                exact_value += loss
+            slope = [slope[j] + row[j] * first for j in range(2)]
+        apart = mp.sqrt(sum((mp.mpf(found.gradient[j, 0]) - slope[j] - m[j]) ** 2 for j in range(2)))
+        assert apart <= found.error
+        exact_value += (m[0] ** 2 + m[1] ** 2 + sum(C[i, j] ** 2 for i in range(2) for j in range(2))) / 2
+        exact_value -= mp.mpf(target.data[3]) + mp.log(C[0, 0]) + mp.log(C[1, 1]) + 1 + mp.log(2 * mp.pi)
+        assert abs(mp.mpf(found.value) - exact_value) <= found.value_error

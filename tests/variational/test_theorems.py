@@ -178,3 +178,20 @@ class TestProjected:
         solver = optim.RobbinsMonro(schedules.Switching(mu / (2 * moment.a), 2 / mu), vi.StickingTheLanding())
         d2 = squared_distances("symmetric", replicate("symmetric", solver, 20_000, 30))
         assert d2.mean() < 1e-8
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.9, 3.5, 8.9, 20.99, 101.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 10.0])
+def test_the_bound_of_decaying_steps_is_above_its_recursion(ratio, noise):
+    """At every step, also where the ratio of constants is far from whole."""
+    schedule = schedules.Switching(1 / (2 * ratio), 1.0)
+    recursion = rates.second_moment_recursion([schedule(k) for k in range(3000)], 1.0, (ratio, noise), 2.0)
+    bound = rates.proximal_sgd_decaying(1.0, (ratio, noise), np.arange(3001), 2.0)
+    assert np.all(recursion <= bound * (1 + 1e-12))
+
+
+def test_moments_below_the_curvature_and_growing_weights_are_refused():
+    with pytest.raises(ValueError, match="at least mu"):
+        rates.proximal_sgd_decaying(1.0, (0.75, 0.0), 10, 1.0)
+    with pytest.raises(ValueError, match="discount"):
+        optim.RobbinsMonro(0.1, vi.EnergyGradient(), average=True, discount=1.5)

@@ -216,13 +216,13 @@ def _by_quadrature(target, accuracy, start, max_steps, settings, rng) -> Gaussia
         problem,
         w0,
         tol=accuracy / _value(problem, w0),
-        max_steps=max_steps or 200,
+        max_steps=200 if max_steps is None else max_steps,
         rng=0,
         **settings,
     )
     m, C = result.x[:, 0], result.x[:, 1:]
     certificate = result.certificate
-    slack = abs(result.value) * 1e-12 + 1e-12
+    slack = problem.evaluate(result.x).value_error
     interval = Interval(-result.value - slack, -result.value + slack, -result.value)
     return _finished(
         target, problem.gaussian, m, C, certificate, result.refusal, interval, math.nan, result, "quadrature", rng
@@ -267,7 +267,7 @@ def _by_proximal_steps(target, family, accuracy, start, max_steps, settings, rng
             family.pack(0.0, 1.0),
             tol=None,
             callback=test,
-            max_steps=max_steps or 20_000,
+            max_steps=20_000 if max_steps is None else max_steps,
             rng=seed,
             **settings,
         )

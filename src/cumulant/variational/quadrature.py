@@ -7,7 +7,7 @@ imaginary part of the score is at most ``pi / 2``, so that ``a = pi / (2 scale)`
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,12 @@ class Expectations(NamedTuple):
     error: np.ndarray
 
 
-def expectations(likelihood: str, y: np.ndarray, noise: float, means: np.ndarray, scales: np.ndarray) -> Expectations:
+def expectations(
+    likelihood: str, y: np.ndarray, noise: float, means: np.ndarray, scales: np.ndarray, doubt: Any = 0.0
+) -> Expectations:
     """For the loss ``psi(s) = -log p(y | s)``: ``(s - y)^2 / (2 noise^2)``, ``log(1 + exp(-y s))`` with signs ``y``, or
-    ``exp(s) - y s``. In closed form but for the second.
+    ``exp(s) - y s``. In closed form but for the second. `doubt` is how far means and scales may be off, added up: the
+    derivatives move by at most the largest curvature of the loss times that.
 
     >>> found = expectations("bernoulli", np.array([1.0]), 1.0, np.array([0.0]), np.array([0.0]))
     >>> found.value.round(6), found.second
@@ -42,12 +45,13 @@ def expectations(likelihood: str, y: np.ndarray, noise: float, means: np.ndarray
         precision = 1 / noise**2
         residual = means - y
         second = np.full_like(means, precision)
-        error = 8 * _UNIT * precision * np.maximum(np.abs(means) + np.abs(y), 1.0)
+        error = 8 * _UNIT * precision * np.maximum(np.abs(means) + np.abs(y), 1.0) + precision * doubt
         return Expectations((residual**2 + scales**2) * precision / 2, residual * precision, second, error)
     if likelihood == "poisson":
         with np.errstate(over="ignore"):
             rate = np.exp(means + scales**2 / 2)
-        error = 8 * _UNIT * (rate * (1 + np.abs(means) + scales**2) + y)
+            moved = rate * np.expm1(doubt * (1 + scales + doubt))
+        error = 8 * _UNIT * (rate * (1 + np.abs(means) + scales**2) + y) + moved
         return Expectations(rate - y * means, rate - y, rate, error)
     # The longest steps with an error below `_ERROR`: h = 2 pi a / (log(2 / error) + a^2 / 2), a at most pi / (2 scale).
     log = math.log(2.0 / _ERROR) + 1e-6
@@ -60,5 +64,5 @@ def expectations(likelihood: str, y: np.ndarray, noise: float, means: np.ndarray
         )
     value, first, second = (np.empty_like(means) for _ in range(3))
     logistic_expectations(y * means, scales, steps, halves.astype(np.int64), value, first, second)
-    error = 2 * _ERROR + 4 * (halves + 1) * _UNIT + 8 * _UNIT * (np.abs(means) + scales)
+    error = 2 * _ERROR + 4 * (halves + 1) * _UNIT + 8 * _UNIT * (np.abs(means) + scales) + doubt / 4
     return Expectations(value, y * first, second, error)

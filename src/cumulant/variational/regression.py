@@ -24,9 +24,10 @@ _UNIT = 2.0**-52
 
 
 class Evaluation(NamedTuple):
-    """``f``, its gradient, a bound on the error of the gradient in norm, and ``P + X^T diag(E psi'') X``."""
+    """``f`` and its gradient, bounds on their errors (of the gradient in norm), and ``P + X^T diag(E psi'') X``."""
 
     value: float
+    value_error: float
     gradient: np.ndarray
     error: float
     curvature: np.ndarray
@@ -80,8 +81,13 @@ class RegressionELBO(Problem):
             raise DomainError("w must be finite, with a positive diagonal of C")
         X, y, P, constant, noise = self.target.data
         n, d = X.shape
-        spread = X @ C
-        rows = expectations(self.target.likelihood, y, noise, X @ m, np.sqrt(np.einsum("ij,ij->i", spread, spread)))
+        size, absolute = np.abs(X), np.abs(C)
+        means, spread = X @ m, X @ C
+        scales = np.sqrt(np.einsum("ij,ij->i", spread, spread))
+        # Scores are sums that may cancel: their rounding is that of the sizes of their terms.
+        widths = size @ absolute
+        doubt = 4 * (d + 4) * _UNIT * (size @ np.abs(m) + np.sqrt(np.einsum("ij,ij->i", widths, widths)))
+        rows = expectations(self.target.likelihood, y, noise, means, scales, doubt)
         curvature = (X.T * rows.second) @ X + P
         Pm, PC = P @ m, P @ C
         entropy = float(np.sum(np.log(diagonal))) + d / 2 * (1 + math.log(2 * math.pi))
@@ -90,14 +96,18 @@ class RegressionELBO(Problem):
         gradient[:, 0] = X.T @ rows.first + Pm
         gradient[:, 1:] = np.tril(curvature @ C)
         gradient[np.arange(d), np.arange(1, d + 1)] -= 1 / diagonal
-        # What the errors of the expectations and of the products can change: first in m, then in C.
-        size, absolute = np.abs(X), np.abs(C)
+        # What the errors of the expectations and of the products can change: first in m, then in C, then the value.
         terms = 4 * (n + d + 4) * _UNIT
         in_mean = size.T @ (rows.error + terms * np.abs(rows.first)) + terms * (np.abs(P) @ np.abs(m))
         width = rows.error + terms * np.abs(rows.second)
-        in_factor = (size.T * width) @ (size @ absolute) + terms * (np.abs(P) @ absolute)
+        in_factor = (size.T * width) @ widths + terms * (np.abs(P) @ absolute)
         error = float(np.linalg.norm(in_mean) + np.linalg.norm(in_factor) + 4 * _UNIT * np.linalg.norm(1 / diagonal))
-        return Evaluation(value, gradient, 1.01 * error, curvature)
+        in_rows = rows.error * (np.abs(means) + np.abs(y) + scales + 3) + terms * np.abs(rows.value)
+        in_rows += doubt * (np.abs(rows.first) + np.abs(rows.second) * (scales + doubt) + 1)
+        quadratic = np.abs(m) @ np.abs(P) @ np.abs(m) + float(np.sum(absolute * (np.abs(P) @ absolute)))
+        rest = quadratic + abs(constant) + abs(entropy) + float(np.sum(np.abs(np.log(diagonal))))
+        value_error = 1.01 * (float(np.sum(in_rows)) + terms * rest)
+        return Evaluation(value, value_error, gradient, 1.01 * error, curvature)
 
 
 @issuer

@@ -81,6 +81,7 @@ def proximal_sgd_decaying(
     """
     a, b = _moment(moment)
     constants(distance_squared=distance_squared, gradient_squared=gradient_squared)
+    _at_least_the_curvature(a, mu)
     return _decaying(a / mu**2, 8 * (b + gradient_squared) / mu**2, k, distance_squared)
 
 
@@ -137,6 +138,7 @@ def projected_sgd_decaying(mu: float, moment: tuple[float, float], k: Any, dista
     """
     a, b = _moment(moment)
     constants(distance_squared=distance_squared)
+    _at_least_the_curvature(a, mu)
     return _decaying(2 * a / mu**2, 16 * b / mu**2, k, distance_squared)
 
 
@@ -191,9 +193,15 @@ def _total(theta: float, n_steps: int) -> float:
     return -1 / math.expm1(n_steps * math.log(theta)) if theta < 1 else math.inf
 
 
+def _at_least_the_curvature(a: float, mu: float) -> None:
+    """Gradients of a strongly convex function grow like ``mu |x - x*|``: a smaller ``a`` is a mistake."""
+    if not (mu > 0 and a >= mu**2):
+        raise ValueError(f"a must be at least mu^2, the growth of the gradient itself; got a = {a}, mu = {mu}")
+
+
 def _decaying(ratio: float, floor: float, k: Any, distance_squared: float) -> Any:
     k = steps(k)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         bound = 16 * math.floor(ratio) ** 2 * distance_squared / k**2 + floor / k
     return np.where(k > 0, bound, np.inf)[()]
 

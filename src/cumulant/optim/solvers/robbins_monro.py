@@ -75,6 +75,8 @@ class RobbinsMonro(Solver):
         if isinstance(self.schedule, bool | int | float):
             object.__setattr__(self, "schedule", as_schedule(self.schedule, "schedule"))
         check_oracle(self.gradients)
+        if isinstance(self.discount, int | float) and not 0 < self.discount <= 1:
+            raise ValueError(f"discount must be above 0 and at most 1; got {self.discount}")
 
     def init(self, problem, x0, rng):
         """The point ``x0``, moved into the set if there is one."""
