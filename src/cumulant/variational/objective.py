@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from cumulant.optim import Composite
 from cumulant.optim.problems.base import problem_type
-from cumulant.optim.problems.penalties import Penalty
+from cumulant.optim.problems.penalties import ConvexSet, Penalty
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
@@ -77,18 +77,11 @@ class NegativeEntropy(Penalty):
 
 
 @problem_type
-class Floor(Penalty):
+class Floor(ConvexSet):
     """The set ``W_M = {sigma_min(C) >= floor}``, ``floor = 1 / sqrt(M)``; its proximal map is the projection."""
 
     gaussian: Any
     floor: Any
-
-    is_set: ClassVar[bool] = True
-
-    @precise
-    def value(self, w):
-        """Zero: iterates are projected."""
-        return jnp.zeros(())
 
     @precise
     def prox(self, w, step):

@@ -65,7 +65,7 @@ class Penalty:
         return float("inf")
 
 
-class _Set(Penalty):
+class ConvexSet(Penalty):
     """A set, whose proximal map is the projection."""
 
     is_set: ClassVar[bool] = True
@@ -300,7 +300,7 @@ class GroupLasso(Penalty):
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class Box(_Set):
+class Box(ConvexSet):
     """The set ``lower <= x <= upper``; bounds may be infinite.
 
     >>> Box(0.0, 1.0).prox(np.array([-0.5, 0.3, 2.0]), 1.0)               # of a set: the nearest point
@@ -376,7 +376,7 @@ def NonNegative() -> Box:
 
 @pytree
 @dataclasses.dataclass(frozen=True)
-class _Ball(_Set):
+class _Ball(ConvexSet):
     radius: Any = 1.0
 
     def __post_init__(self):
