@@ -2,7 +2,7 @@
 
 import importlib
 import re
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,16 +12,15 @@ from cumulant import families
 from cumulant.experiments import catalogue
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
-
-from extensions.run_code import answers, blocks
-
+_RUN = runpy.run_path(str(ROOT / "docs" / "extensions" / "run_code.py"))
+answers, blocks = _RUN["answers"], _RUN["blocks"]
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if blocks(page.read_text())]
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_the_code_of_a_page_runs_and_draws_a_picture(path):
-    assert any([answer.figures for answer in answers(path.read_text(), str(path))])
+    drawn = [answer.figures for answer in answers(path.read_text(), str(path))]
+    assert any(drawn)
 
 
 def test_the_first_screen_of_the_readme_has_code_and_the_two_commands():
@@ -65,7 +64,18 @@ def test_the_ledger_has_every_experiment():
 
 @pytest.mark.parametrize(
     "package",
-    ["families", "families.risk", "geometry", "glm", "graphical", "layers", "optim", "sampling", "sequences", "variational"],
+    [
+        "families",
+        "families.risk",
+        "geometry",
+        "glm",
+        "graphical",
+        "layers",
+        "optim",
+        "sampling",
+        "sequences",
+        "variational",
+    ],
 )
 def test_the_reference_lists_every_public_name_under_one_task(package):
     module = importlib.import_module(f"cumulant.{package}")

@@ -1,8 +1,8 @@
 """Run the Python blocks of the guides while they are built, and show below each what it prints, returns and draws.
 
 The blocks of a page share one namespace, as the cells of a notebook do. What stands below a block is then what the code
-of today answers, so that it cannot go stale; a block that fails fails the build. A block of text directly below the code,
-for those who read the page as a file, gives way to the answer.
+of today answers, so that it cannot go stale; a block that fails fails the build. A block of text directly below the
+code, for those who read the page as a file, gives way to the answer.
 """
 
 import ast
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 _BLOCK = re.compile(r"^(```python\n(.*?)^```$)(\n+```text\n.*?^```$)?", flags=re.MULTILINE | re.DOTALL)
 _PICTURES = "_pictures"
@@ -66,7 +68,8 @@ def _figure(value: Any) -> Any:
     """The matplotlib figure that a value is, or belongs to."""
     if type(value).__module__.startswith("matplotlib"):
         return getattr(value, "figure", None)
-    return _figure(value.flat[0]) if getattr(value, "dtype", None) == object and value.size else None
+    several = isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.size > 0  # an array of axes
+    return _figure(value.flat[0]) if several else None
 
 
 def _alternative(figure: Any) -> str:
