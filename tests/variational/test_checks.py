@@ -61,7 +61,9 @@ class TestCalibration:
 
     def test_independent_coordinates_for_a_correlated_posterior_are_found_to_be_too_narrow(self):
         """The best diagonal Gaussian has the conditional, not the marginal, standard deviations."""
-        found = vi.calibrate(simulate, lambda y: vi.linear_regression(X, y), 100, family="diagonal", accuracy=0.1, rng=0)
+        found = vi.calibrate(
+            simulate, lambda y: vi.linear_regression(X, y), 100, family="diagonal", accuracy=0.1, rng=0
+        )
         assert not found.calibrated
         assert "too narrow" in str(found)
 

@@ -184,9 +184,7 @@ def _subsampling(generate, n) -> Claim:
     scores = np.sum(X[chosen] * z, axis=1)
     g = rows * (-(y[chosen] / (1 + np.exp(y[chosen] * scores)))[:, None] * X[chosen] + z @ P / rows)
     pulled = np.sum(g**2, axis=1) + np.sum(np.tril(g[:, :, None] * u[:, None, :]) ** 2, axis=(1, 2))
-    bound = rows * np.sum(
-        smooth**2 * ((d + 1) * np.sum((m - stationary) ** 2, axis=1) + (d + 3) * np.sum(C**2))
-    )
+    bound = rows * np.sum(smooth**2 * ((d + 1) * np.sum((m - stationary) ** 2, axis=1) + (d + 3) * np.sum(C**2)))
     return Claim(
         "discussion: with one of n terms drawn at random, E |g|^2 <= n sum M_i^2 ((d + 1) |m - z_i|^2 + (d + 3) |C|^2)",
         f"{bound:.3g}",
@@ -204,8 +202,8 @@ def _path_and_score(generate, n) -> Claim:
         found[eps] = float(path.var()), float(score.var())
     tiny = found[0.001]
     return Claim(
-        "discussion: adding sqrt(eps) sin(z / eps) to the potential hardly changes the posterior or the score gradient, and "
-        "the noise of the path gradient grows as 1 / (2 eps)",
+        "discussion: adding sqrt(eps) sin(z / eps) to the potential hardly changes the posterior or the score gradient,"
+        " and the noise of the path gradient grows as 1 / (2 eps)",
         "path 1.20, 6.00, 51.0, 501; score 4.08, 3.80, 3.75, 3.748",
         "; ".join(f"eps {eps:g}: path {a:.3g}, score {b:.3g}" for eps, (a, b) in found.items()),
         verdict(abs(tiny[0] / 501 - 1) < 0.05 and abs(tiny[1] / 3.75 - 1) < 0.05),

@@ -29,7 +29,7 @@ def marginals(fit: Any, check: Any = None, *, most: int = 6) -> Any:
     chosen = chosen[:most]
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)
-    fig, axes = figure(rows, columns, width=3.4 * columns + 0.4, height=2.6 * rows + 0.2, squeeze=False)
+    _, axes = figure(rows, columns, width=3.4 * columns + 0.4, height=2.6 * rows + 0.2, squeeze=False)
     with style():
         for ax, i in zip(axes.ravel(), chosen, strict=False):
             grid = np.linspace(-4.0, 4.0, 200)
@@ -57,7 +57,7 @@ def ranks(calibration: Any, *, most: int = 6) -> Any:
     order = np.argsort(calibration.p_values)[:most]
     columns = min(3, len(order))
     rows = -(-len(order) // columns)
-    fig, axes = figure(rows, columns, width=3.4 * columns + 0.4, height=2.6 * rows + 0.2, squeeze=False)
+    _, axes = figure(rows, columns, width=3.4 * columns + 0.4, height=2.6 * rows + 0.2, squeeze=False)
     low, high = binom.ppf([0.005, 0.995], n, 1 / bins)
     with style():
         for ax, i in zip(axes.ravel(), order, strict=False):

@@ -21,9 +21,7 @@ def section(fit: Any, check: Any, output: Path) -> Section:
     """What there is to say about a fit."""
     found = fit.diagnostics
     deviations = np.linalg.norm(fit.scale, axis=1)
-    rows = [
-        (i, f"{fit.mean[i]:.5g}", f"{deviations[i]:.3g}", *_moved(check, i)) for i in range(min(len(fit.mean), 30))
-    ]
+    rows = [(i, f"{fit.mean[i]:.5g}", f"{deviations[i]:.3g}", *_moved(check, i)) for i in range(min(len(fit.mean), 30))]
     headings = ("coordinate", "mean", "s.d.", *(("annealing moves it by", "and scales by") if check else ()))
     words = [
         f"Verdict: {fit.verdict}. " + " ".join(f"{reason}." for reason in fit.reasons),
@@ -36,7 +34,9 @@ def section(fit: Any, check: Any, output: Path) -> Section:
     if check is not None:
         words.append(str(check).replace("\n", ";"))
     axes = pictures.marginals(fit, check)
-    shown = "Single coordinates of the fit (line)" + (" over draws that annealing moved to the target." if check else ".")
+    shown = "Single coordinates of the fit (line)" + (
+        " over draws that annealing moved to the target." if check else "."
+    )
     return Section(
         f"{len(fit.mean)} coordinates",
         words,

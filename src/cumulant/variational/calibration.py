@@ -47,19 +47,22 @@ class Calibration:
 
     def __str__(self):
         worst = int(np.argmin(self.p_values))
-        shape = self._shape(worst)
+        found = "calibrated" if self.calibrated else "not calibrated"
+        shape = "" if self.calibrated else f", {self._shape(worst)}"
         return (
-            f"{'calibrated' if self.calibrated else 'not calibrated'} over {len(self.ranks)} simulations: least p-value "
-            f"{self.p_values[worst]:.2g} of {self.names[worst]}{'' if self.calibrated else f', {shape}'}; central 90 % "
-            f"intervals hold the truth in {np.min(self.coverage[0.9]):.0%} to {np.max(self.coverage[0.9]):.0%}"
+            f"{found} over {len(self.ranks)} simulations: least p-value {self.p_values[worst]:.2g} of "
+            f"{self.names[worst]}{shape}; central 90 % intervals hold the truth in "
+            f"{np.min(self.coverage[0.9]):.0%} to {np.max(self.coverage[0.9]):.0%}"
         )
 
     def _shape(self, coordinate: int) -> str:
         """What non-uniform ranks say: Talts and others (2018), section 4."""
         scaled = (self.ranks[:, coordinate] + 0.5) / (self.draws + 1) - 0.5
-        if abs(np.mean(scaled)) > 2 * np.std(scaled) / np.sqrt(len(scaled)):
-            return "whose fits are too low" if np.mean(scaled) > 0 else "whose fits are too high"
-        return "whose fits are too narrow" if np.mean(scaled**2) > 1 / 12 else "whose fits are too wide"
+        # Both in standard errors under uniform ranks, whose variance is 1/12 and that of their squares 1/180.
+        aside, spread = np.mean(scaled) * np.sqrt(12), (np.mean(scaled**2) - 1 / 12) * np.sqrt(180)
+        if abs(aside) > abs(spread):
+            return "whose fits are too low" if aside > 0 else "whose fits are too high"
+        return "whose fits are too narrow" if spread > 0 else "whose fits are too wide"
 
 
 def calibrate(

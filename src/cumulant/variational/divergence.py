@@ -124,11 +124,10 @@ def certify_divergence(given: DivergenceProblem, answer: Any) -> Certificate:
     d = len(m)
     curvature = _curvature(given.target)
     # In coordinates u, z = m + C u, the Hessian of -log p is between low and high times the identity.
-    size = float(np.max(np.sum(np.abs(C).T @ np.abs(curvature.upper) @ np.abs(C), axis=1)))
-    doubt = 8 * (d + 2) * UNIT * size + float(np.sum(C**2)) * curvature.error
-    A = _symmetric(C.T @ curvature.lower @ C)
+    A, doubt = _carried(C, *curvature.lower)
     low = smallest_eigenvalue(A) - doubt
-    high = -smallest_eigenvalue(-_symmetric(C.T @ curvature.upper @ C)) + doubt
+    B, doubt = _carried(C, *curvature.upper)
+    high = -smallest_eigenvalue(-B) + doubt
     known = f"mu = {float(given.target.strong_convexity):.6g}, M = {float(given.target.smoothness or math.nan):.6g}"
     assumptions: list[Assumption] = [
         check(low > 0, "minus the log-density is strongly convex", known)
@@ -172,12 +171,19 @@ def certify_divergence(given: DivergenceProblem, answer: Any) -> Certificate:
 
 
 class _Curvature(NamedTuple):
-    """The Hessian of ``-log p`` is between two matrices, each within `error` in norm; whether they were computed."""
+    """The Hessian of ``-log p`` is between two matrices, each with a bound on its error in norm; whether they were
+    computed.
+    """
 
-    lower: np.ndarray
-    upper: np.ndarray
-    error: float
+    lower: tuple[np.ndarray, float]
+    upper: tuple[np.ndarray, float]
     known: bool
+
+
+def _carried(C: np.ndarray, H: np.ndarray, error: float) -> tuple[np.ndarray, float]:
+    """``C^T H C``, and a bound on its error in norm."""
+    size = float(np.max(np.sum(np.abs(C).T @ np.abs(H) @ np.abs(C), axis=1)))
+    return _symmetric(C.T @ H @ C), 8 * (len(C) + 2) * UNIT * size + float(np.sum(C**2)) * error
 
 
 def _curvature(target: Target) -> _Curvature:
@@ -190,17 +196,19 @@ def _curvature(target: Target) -> _Curvature:
         )
     known = target.constants_are == "checked"
     if not isinstance(target, Regression):
-        return _Curvature(mu * np.eye(d), float(M) * np.eye(d), 0.0, known)
+        return _Curvature((mu * np.eye(d), 0.0), (float(M) * np.eye(d), 0.0), known)
     X, _, P, _, noise = target.data
     least, most = (noise**-2.0,) * 2 if target.likelihood == "normal" else (0.0, 0.25)
-    gram = X.T @ X
-    error = most * UNIT * (len(X) + 4) * float(np.sum(X**2)) + 8 * UNIT * float(np.max(np.abs(P)))
-    return _Curvature(_symmetric(P + least * gram), _symmetric(P + most * gram), error, known)
+    gram, off = X.T @ X, UNIT * (len(X) + 8) * float(np.sum(X**2))
+    prior = 8 * UNIT * float(np.max(np.abs(P)))
+    lower, upper = ((_symmetric(P + bend * gram), prior + bend * off) for bend in (least, most))
+    return _Curvature(lower, upper, known)
 
 
 def _widths(curvature: _Curvature) -> np.ndarray:
     """At least the roots of the diagonal of ``Lambda^-1``."""
-    Lambda = curvature.lower - curvature.error * np.eye(len(curvature.lower))
+    lower, error = curvature.lower
+    Lambda = lower - error * np.eye(len(lower))
     least = smallest_eigenvalue(Lambda)
     if not np.max(np.abs(Lambda)) < 1e8 * least:  # too near to singular for its inverse to have eight digits
         return np.full(len(Lambda), 1 / math.sqrt(least))

@@ -80,6 +80,4 @@ def from_numpyro(model: Callable, *args: Any, rng: Any = 0, **kwargs: Any) -> Nu
         own = info.postprocess_fn(start)
     shapes = {name: tuple(np.shape(value)) for name, value in start.items()}
     own_shapes = tuple((name, tuple(np.shape(value))) for name, value in own.items())
-    return NumPyroTarget(
-        lambda x: -info.potential_fn(x), shapes, own_spaces=info.postprocess_fn, own_shapes=own_shapes
-    )
+    return NumPyroTarget(lambda x: -info.potential_fn(x), shapes, own_spaces=info.postprocess_fn, own_shapes=own_shapes)
