@@ -61,7 +61,7 @@ def run(quick: bool, rng: int) -> Report:
 def _run_proximal(target, d, size, steps, key):
     q = vi.FullRank(d)
     problem = vi.proximal_problem(target, q, jnp.zeros((1, d)))
-    solver = optim.RobbinsMonro(size, vi.EnergyGradient())
+    solver = optim.RobbinsMonro(lambda _: size, vi.EnergyGradient())
     state = solver.init(problem, jnp.asarray(q.pack(0.0, 1.0)), key)
     return jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state).mean
 
