@@ -36,6 +36,11 @@ def setting(kind: str) -> Setting:
     return Setting(target, q, best, start, float(np.sum((best - start) ** 2)), apart)
 
 
+def constants(target: Any) -> tuple[float, float]:
+    """The strong convexity and the smoothness of a target that has both."""
+    return float(target.strong_convexity), float(target.smoothness)
+
+
 def replicate(kind: str, solver: Any, n_steps: int, replicas: int, seed: int) -> np.ndarray:
     """The answers of independent runs: ``(replicas, d, d + 1)``."""
     here = setting(kind)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cumulant import variational as vi
 from cumulant.experiments._bbvi import SOURCE as _SOURCE
+from cumulant.experiments._bbvi import constants
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
 from cumulant.plotting import COLOURS, figure
 from cumulant.randomness import generator
@@ -86,13 +87,13 @@ def _second_moment(estimator, target, q, w, u) -> float:
 
 def _ratios(generate, n, points) -> list[Claim]:
     target, best = _posterior(generate)
-    M, d = target.smoothness, target.dim
+    (mu, M), d = constants(target), target.dim
     mode = laplace(target, best.mean).mode
     u = generate.normal(size=(n, d))
     S = best.covariance
     # A residual smoothness that is certainly enough: the Hessian of log p is between -M and -mu.
     precision = np.linalg.eigvalsh(np.linalg.inv(S))
-    K = max(M - precision[0], precision[-1] - target.strong_convexity)
+    K = max(M - precision[0], precision[-1] - mu)
     still = _stationary_residual(target, best)
     claims = []
     for name, estimator in (

@@ -1,6 +1,7 @@
 """Models written for NumPyro, as targets: in free coordinates, with draws in the model's own spaces."""
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ def from_numpyro(model: Callable, *args: Any, rng: Any = 0, **kwargs: Any) -> Nu
         posterior.sample(1000)["sigma"]
     """
     try:
-        from numpyro.infer.util import initialize_model
+        initialize_model = importlib.import_module("numpyro.infer.util").initialize_model
     except ModuleNotFoundError as problem:
         if problem.name != "numpyro":
             raise
