@@ -66,7 +66,7 @@ def from_numpyro(model: Callable, *args: Any, rng: Any = 0, **kwargs: Any) -> Nu
     try:
         initialize_model = importlib.import_module("numpyro.infer.util").initialize_model
     except ModuleNotFoundError as problem:
-        if problem.name != "numpyro":
+        if (problem.name or "").partition(".")[0] != "numpyro":
             raise
         raise ModuleNotFoundError("from_numpyro needs NumPyro: pip install numpyro", name="numpyro") from None
     if not callable(model):
