@@ -23,7 +23,8 @@ pytestmark = [
     pytest.mark.skipif(not BUILT.is_dir(), reason=f"no pages in {BUILT}: make docs"),
 ]
 
-FRAME = """<!doctype html><iframe id="frame" style="border: 0; width: %dpx; height: 900px"></iframe><pre id="found"></pre>
+FRAME = """<!doctype html><iframe id="frame" style="border: 0; width: %dpx; height: 900px"></iframe>
+<pre id="found"></pre>
 <script>
 const pages = %s, frame = document.getElementById("frame"), found = {};
 function next() {
