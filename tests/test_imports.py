@@ -4,6 +4,8 @@ import statistics
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("jax", "numba", "sklearn", "matplotlib", "scipy", "networkx", "numpy")
 
 
@@ -39,3 +41,21 @@ def test_importing_everything_changes_no_setting_of_jax_or_numpy():
         "import sys; assert 'matplotlib' not in sys.modules\n"
     )
     python(code)
+
+
+def test_importing_graphical_loads_nothing_before_a_name_is_asked_for():
+    loaded = set(python("import sys, cumulant.graphical; print(*sys.modules)").split())
+    assert not {"jax", "numba", "sklearn", "scipy", "networkx", "cumulant.optim", "cumulant.families"} & loaded
+    ising = set(python("import sys; from cumulant.graphical import Ising; print(*sys.modules)").split())
+    assert not {"sklearn", "matplotlib"} & ising
+
+
+def test_every_public_name_of_graphical_is_where_the_package_looks_for_it():
+    from cumulant import graphical
+
+    assert set(graphical.__all__) == set(graphical._NAMES)
+    assert set(graphical.__all__) <= set(dir(graphical))
+    for name in graphical.__all__:
+        assert getattr(graphical, name) is getattr(sys.modules[f"cumulant.graphical.{graphical._NAMES[name]}"], name)
+    with pytest.raises(AttributeError, match="no attribute 'Isng'"):
+        _ = graphical.Isng

@@ -3,20 +3,42 @@
 Kernels take flat arrays and know nothing of models, options or errors. They release the GIL, so that a thread pool over
 fixed chunks uses every core, and are cached on disk where a directory can be written. `parallel=True` is never used:
 its reductions change with the number of threads.
+
+Compiling takes seconds, once per installation. What makes it longer: wrappers for callers that do not exist
+(`called_by` says which do), slices, array expressions and NumPy functions inside of a kernel (each is a program of its
+own, a loop is not), and arrays made inside of it rather than by the caller. A flag that chooses between two large
+parts is better an argument that may be None: Numba compiles only the part that the type of the argument leaves.
 """
 
 import functools
+import sys
+import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numba
+from numba.core import event
 
-__all__ = ["kernel"]
+__all__ = ["cache_folder", "kernel"]
+
+_PATIENCE = 1.0  # seconds of compiling before the terminal says so
 
 
-def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: bool | set[str] = False) -> Any:
+def kernel(
+    function: Callable | None = None,
+    *,
+    called_by: Literal["python", "kernels", "both"] | None = None,
+    inline: bool = False,
+    fastmath: bool | set[str] = False,
+) -> Any:
     """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` (all of
     it, or the named freedoms of LLVM) is asked for.
+
+    `called_by` says who calls it: a kernel that only kernels call (the default for names with a leading underscore)
+    cannot be called from Python, and one that only Python calls is compiled once instead of twice. With `inline` its
+    source is put into its callers, whose `fastmath` then holds for it too: for what is called at one or two places.
 
     >>> @kernel
     ... def total(values):
@@ -29,18 +51,66 @@ def kernel(function: Callable | None = None, *, inline: bool = False, fastmath: 
     3.0
     """
     if function is None:
-        return functools.partial(kernel, inline=inline, fastmath=fastmath)
+        return functools.partial(kernel, called_by=called_by, inline=inline, fastmath=fastmath)
+    if called_by is None:
+        called_by = "kernels" if function.__name__.startswith("_") and not inline else "both"
     # NumPy's rule for division by zero: Python's would put a test for an exception into every loop, and keep it scalar.
     # What a kernel calls is put into it (LLVM's alwaysinline). Else each caller has a copy, optimised its own way, the
-    # first that a process loads serves all of them, and the last bits depend on what the process did before.
+    # first that a process loads serves all of them, and the last bits depend on what the process did before. A kernel
+    # that only Python calls is spared that: its wrapper would hold a second copy of everything.
     options = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": fastmath,
         "inline": "always" if inline else "never",
-        "forceinline": True,
+        "forceinline": called_by != "python",
+        "no_cpython_wrapper": called_by == "kernels",
+        "no_cfunc_wrapper": True,
     }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator: neither __pycache__ nor the user's cache directory can be written
         return numba.njit(**options)(function)
+
+
+def cache_folder(compiled: Any) -> Path | None:
+    """Where a kernel is kept on disk; None where no folder can be written."""
+    path = compiled.stats.cache_path
+    return None if path is None else Path(path)
+
+
+class _Notice(event.Listener):
+    """Says once in a process, on a terminal, that compiling has taken a second."""
+
+    def __init__(self):
+        self._depth, self._spent, self._began = 0, 0.0, 0.0
+        self._timer: threading.Timer | None = None
+        self._told = False
+
+    def on_start(self, event):
+        """Compiling begins, of a kernel or of what it calls."""
+        self._depth += 1
+        if self._depth == 1 and not self._told and sys.stderr is not None and sys.stderr.isatty():
+            compiled = event.data["dispatcher"]
+            if compiled.__module__.split(".")[0] == __name__.split(".")[0]:
+                self._began = time.perf_counter()
+                self._timer = threading.Timer(max(_PATIENCE - self._spent, 0.0), self._tell, (compiled,))
+                self._timer.daemon = True
+                self._timer.start()
+
+    def on_end(self, event):
+        """It ends."""
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._spent += time.perf_counter() - self._began
+
+    def _tell(self, compiled):
+        self._told = True
+        kept = "once per installation" if cache_folder(compiled) else "in every process, as no folder can be written"
+        print(f"cumulant: compiling, {kept}", file=sys.stderr, flush=True)
+
+
+_notice = _Notice()
+event.register("numba:compile", _notice)

@@ -72,7 +72,7 @@ def fast_log(x):
     return k * _LN2_HIGH + (f - (s * (f - z * p) - k * _LN2_LOW))
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz"})
 def soft(value, threshold):
     """Towards zero by `threshold`, not beyond."""
     return value - max(-threshold, min(threshold, value))

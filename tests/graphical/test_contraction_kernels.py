@@ -3,8 +3,30 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, contract, contract_log
+from cumulant.graphical.exact import contraction_kernels as kernels
+from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS
+from cumulant.kernels import kernel
 from tests.reference.contraction import contraction
+
+SPACE, LOGS = kernels.work_space(), kernels.log_space()
+
+
+@kernel(called_by="python")
+def _contract(values, n_axes, sizes, n_terms, bases, strides, target, space):
+    kernels.contract(values, n_axes, sizes, n_terms, bases, strides, target, space)
+
+
+@kernel(called_by="python")
+def _contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best, space, logs):
+    kernels.contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best, space, logs)
+
+
+def contract(*arguments):
+    _contract(*arguments, SPACE)
+
+
+def contract_log(*arguments):
+    _contract_log(*arguments, SPACE, LOGS)
 
 
 def random_case(rng):

@@ -223,6 +223,19 @@ def test_a_bar_is_drawn_on_a_terminal_and_nowhere_else():
     assert pipe.getvalue() == ""
 
 
+def test_a_string_is_the_title_of_the_bar(monkeypatch):
+    screen = io.StringIO()
+
+    class Terminal(Console):
+        def __init__(self, **_):
+            super().__init__(file=screen, force_terminal=True, width=120)
+
+    monkeypatch.setattr(sys.modules["cumulant.optim.driver.display"], "Console", Terminal)
+    optim.run(optim.GradientDescent(), RIDGE, ZERO, tol=None, max_steps=3, progress="Ridge")
+    assert "Ridge" in screen.getvalue()
+    assert "GradientDescent" not in screen.getvalue()
+
+
 def test_it_runs_in_a_thread():
     answers = []
     worker = threading.Thread(target=lambda: answers.append(optim.run(optim.GradientDescent(), RIDGE, ZERO, tol=1e-8)))

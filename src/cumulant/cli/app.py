@@ -78,6 +78,14 @@ def demo(
     show(output)
 
 
+@app.command("warm-up")
+def warm_up() -> None:
+    """Compile what first calls need, once per installation: for images and CI. Says how long, and where it is kept."""
+    from cumulant.cli.warm_up import show
+
+    show()
+
+
 @app.command()
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="The experiment to run; without it, list them.")] = None,

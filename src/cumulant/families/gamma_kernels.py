@@ -54,7 +54,7 @@ def _moderate_block(x, first, scale):
     return excess, exponents, product, signs >= 0
 
 
-@kernel
+@kernel(called_by="python")
 def sums_of_excess_and_log(x, first, last, scale):
     """``(sum of y - 1, sum of log y, fine)`` over ``y = scale x[first:last]``; not `fine` where some ``y`` is not
     positive, finite and away from the ends of the floating-point range.

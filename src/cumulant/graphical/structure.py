@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from cumulant.graphical.structure_kernels import starts_of_tables
-
 
 class Structure:
     """Cardinalities of the variables and the scopes of the factors, as flat arrays.
@@ -77,10 +75,13 @@ class Structure:
     @cached_property
     def table_starts(self) -> np.ndarray:
         """Where the table of each factor begins, and where the last one ends."""
-        starts = starts_of_tables(self.cardinalities, self.scope_starts, self.scopes)
-        if starts[-1] < 0:
+        states = np.append(self.cardinalities[self.scopes].astype(np.float64), 1.0)
+        with np.errstate(over="ignore"):
+            sizes = np.multiply.reduceat(states, self.scope_starts[:-1]) if self.n_factors else np.zeros(0)
+        sizes[np.diff(self.scope_starts) == 0] = 1.0  # of no variable: a constant
+        if sizes.max(initial=0.0) > 2.0**40:
             raise ValueError("a factor has a table of more than 2^40 entries")
-        return starts
+        return np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
 
     def scope(self, factor: int) -> tuple[int, ...]:
         """The variables of a factor."""

@@ -160,7 +160,7 @@ class CRF(Fitted, BaseEstimator):
             time_limit=self.time_limit,
             checkpoint=self.checkpoint,
             rng=self.random_state,
-            progress=bool(self.verbose),
+            progress=type(self).__name__ if self.verbose else False,
         )
         monitor.finish(result)
 

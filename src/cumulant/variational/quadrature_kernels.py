@@ -6,7 +6,7 @@ from cumulant.math_kernels import fast_exp, fast_log
 _DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="python", fastmath={"reassoc", "contract", "nsz"})
 def logistic_expectations(means, scales, steps, halves, values, firsts, seconds):
     """``E log(1 + exp(-s))`` and the expectations of its first two derivatives in ``s ~ N(mean, scale^2)``.
 

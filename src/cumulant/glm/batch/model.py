@@ -152,7 +152,7 @@ class GLM(PartialFits, Paths, Predictions, Inputs):
                 time_limit=self.time_limit,
                 checkpoint=self.checkpoint,
                 rng=self._rng(),
-                progress=bool(self.verbose),
+                progress=type(self).__name__ if self.verbose else False,
             )
 
     def _choose(self, problem: GLMProblem) -> Any:

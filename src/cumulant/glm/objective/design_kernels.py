@@ -21,7 +21,7 @@ def _block(a, b, start, stop):
     return total
 
 
-@kernel
+@kernel(called_by="python")
 def dot_products(a, b):
     """``<a, b>``, by blocks of 512, in a fixed order: no partial sum has more than ``512 + n / 512`` terms."""
     total, n = 0.0, len(a)
@@ -30,14 +30,14 @@ def dot_products(a, b):
     return total
 
 
-@kernel
+@kernel(called_by="python")
 def times(indptr, indices, values, v, first, last, out):
     """``out[i] = <row i, v>`` for rows `first` to `last`."""
     for i in range(first, last):
         out[i] = _dot(indices, values, indptr[i], indptr[i + 1], v)
 
 
-@kernel
+@kernel(called_by="python")
 def add_transposed(indptr, indices, values, u, first, last, out):
     """Add the sum of ``u[i] row_i`` over rows `first` to `last` to `out`."""
     for i in range(first, last):
@@ -47,7 +47,7 @@ def add_transposed(indptr, indices, values, u, first, last, out):
                 out[indices[e]] += amount * values[e]
 
 
-@kernel
+@kernel(called_by="python")
 def add_weighted(indptr, indices, values, weights, v, shift, first, last, out):
     """Add the sum of ``u_i row_i``, ``u_i = weights[i] (<row_i, v> + shift)``, to `out`; returns the sum of ``u_i``."""
     total = 0.0
@@ -60,7 +60,7 @@ def add_weighted(indptr, indices, values, weights, v, shift, first, last, out):
     return total
 
 
-@kernel
+@kernel(called_by="python")
 def add_squares(indptr, indices, values, weights, first, last, out):
     """Add the sum of ``weights[i] row_i^2`` to `out`."""
     for i in range(first, last):
@@ -68,7 +68,7 @@ def add_squares(indptr, indices, values, weights, first, last, out):
             out[indices[e]] += weights[i] * values[e] * values[e]
 
 
-@kernel
+@kernel(called_by="python")
 def add_gram(indptr, indices, values, weights, first, last, out):
     """Add the sum of ``weights[i] row_i row_i^T`` to the matrix `out`."""
     for i in range(first, last):
@@ -78,7 +78,7 @@ def add_gram(indptr, indices, values, weights, first, last, out):
                 row[indices[f]] += amount * values[f]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_times(X, v, first, last, out):
     """``out[i] = <X[i], v>`` for rows `first` to `last` of a dense matrix."""
     p = X.shape[1]
@@ -89,7 +89,7 @@ def rows_times(X, v, first, last, out):
         out[i] = total
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_times_some(X, columns, v, first, last, out):
     """The same for a vector with the entries `v` at some `columns` and zeros elsewhere."""
     for i in range(first, last):
@@ -99,7 +99,7 @@ def rows_times_some(X, columns, v, first, last, out):
         out[i] = total
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_transposed(X, u, first, last, out):
     """Add the sum of ``u[i] X[i]`` over rows `first` to `last` of a dense matrix to `out`; four rows at a time."""
     p, whole = X.shape[1], first + (last - first) // 4 * 4
@@ -114,7 +114,7 @@ def rows_transposed(X, u, first, last, out):
             out[j] += s * row[j]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_squares(X, weights, first, last, out):
     """Add the sum of ``weights[i] X[i]^2`` over rows `first` to `last` of a dense matrix to `out`."""
     p = X.shape[1]
@@ -124,7 +124,7 @@ def rows_squares(X, weights, first, last, out):
             out[j] += weight * (row[j] * row[j])
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_weighted(X, weights, v, shift, first, last, out):
     """Add the sum of ``u_i X[i]``, ``u_i = weights[i] (<X[i], v> + shift)``, over rows `first` to `last` to `out`;
     returns the sum of ``u_i``. Four rows at a time, which are read from memory once.
@@ -154,7 +154,7 @@ def rows_weighted(X, weights, v, shift, first, last, out):
     return sum_
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def rows_gram(X, weights, out):
     """Add the sum of ``weights[i] X[i] X[i]^T`` to the matrix `out`."""
     n, p = X.shape

@@ -56,7 +56,7 @@ def row_terms(code, scale, eta, y):
     return _normal(scale, eta, y) if code == 2 else _gamma(eta, y)
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def terms(code, scale, eta, y, constant, value, slope, curvature):
     """Value, first and second derivative of the loss of each row in its score `eta`; into the last three arrays."""
     if code == 0:
@@ -112,7 +112,7 @@ def row_conjugate(code, scale, slope, y):
     return _x_log_x(ratio) - ratio * (1.0 + fast_log(y))
 
 
-@kernel
+@kernel(called_by="python")
 def conjugates(code, scale, slope, y, constant, out):
     """``phi*(slope)`` of each row."""
     for i in range(len(slope)):
@@ -128,7 +128,7 @@ def _excess(mean, image, d):
     return image - mean - mean * d, image - mean
 
 
-@kernel
+@kernel(called_by="python")
 def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
     """``phi(eta) + phi*(slope) - slope eta`` of each row, never negative; its first and second derivative in ``eta``.
 
@@ -187,7 +187,7 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
         value[i] = max(value[i], 0.0)
 
 
-@kernel
+@kernel(called_by="python")
 def fenchel_young_softmax(eta, slope, y, value, change, size):
     """The same for the multiclass logistic loss, with the total of the means ``y + slope`` of a row, less one.
 
@@ -222,7 +222,7 @@ def fenchel_young_softmax(eta, slope, y, value, change, size):
     return lack
 
 
-@kernel
+@kernel(called_by="python")
 def reach(code, scale, slope, y, change):
     """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate, for all rows."""
     t = 1.0
@@ -243,7 +243,7 @@ def reach(code, scale, slope, y, change):
     return t
 
 
-@kernel
+@kernel(called_by="python")
 def terms_softmax(eta, y, value, mean):
     """Multiclass logistic loss: ``log sum_k exp(eta[i, k]) - eta[i, y[i]]`` and the probabilities."""
     n, k = eta.shape
@@ -260,7 +260,7 @@ def terms_softmax(eta, y, value, mean):
         value[i] = np.log(total) + top - eta[i, y[i]]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def bend_softmax(mean, change, out):
     """The second derivative of the multiclass logistic loss times a change of scores, row by row, into `out`."""
     n, k = mean.shape

@@ -130,7 +130,7 @@ class OnlineL1(PruningAndPaths, BaseEstimator):
             time_limit=self.time_limit,
             checkpoint=self.checkpoint,
             rng=rng,
-            progress=bool(self.verbose),
+            progress=type(self).__name__ if self.verbose else False,
         )
 
     def _warn_if_stalled(self, before: int = 0) -> None:

@@ -48,7 +48,7 @@ def direction(form, s0, s1, z0, z1, g, h, l1, mu):
     return d0, d1, 0.5 * (l1 + g + moved) - z0, 0.5 * (l1 - g - moved) - z1
 
 
-@kernel
+@kernel(called_by="kernels")
 def largest_step(a, s0, s1, z0, z1, d0, d1, e0, e1):
     """The largest step, at most `a`, that goes no further than 0.995 of the way to the boundary."""
     if -a * d0 > _KEEP * s0:
@@ -195,7 +195,7 @@ def implicit_slope(code, score, target, response):
     return slope
 
 
-@kernel
+@kernel(called_by="python")
 def learn(
     code, form, curvature, common, intercept, implicit, indptr, indices, values, targets, weights, rows,
     s0, s1, z0, z1, h, last, history, gradient, own, scalars, counters,
@@ -318,14 +318,14 @@ def learn(
             scalars[MARK], scalars[MARK_ALLOWED] = scalars[SUM_STEPS], scalars[SUM_ALLOWED]
 
 
-@kernel
+@kernel(called_by="python")
 def weights_of(form, curvature, s0, s1, z0, z1, h, last, history, position, l1, out):
     """Every weight as it is now, deferred steps included; nothing else is changed."""
     for j in range(len(s0)):
         out[j] = _weight_now(j, form, curvature, s0, s1, z0, z1, h, last, history, position, l1)
 
 
-@kernel
+@kernel(called_by="python")
 def scores_of(
     form, curvature, indptr, indices, values, s0, s1, z0, z1, h, last, history, position, l1, intercept, out
 ):  # fmt: skip

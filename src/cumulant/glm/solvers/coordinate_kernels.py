@@ -14,7 +14,7 @@ _FAST = {"contract", "nsz", "reassoc"}
 _ACTIVE = 9  # sweeps over the weights that are not zero between two over all
 
 
-@kernel
+@kernel(called_by="python")
 def descend_gram(hessian, gradient, x, l1, penalised, sweeps, precision, step):
     """Minimise ``<gradient, d> + <d, H d>/2 + l1 |x + d|_1`` over ``d``, from `step`, in place; returns sweeps made.
 
@@ -54,7 +54,7 @@ def descend_gram(hessian, gradient, x, l1, penalised, sweeps, precision, step):
     return made
 
 
-@kernel
+@kernel(called_by="kernels")
 def model_gap(slopes, w, l1, l2, energy):
     """The duality gap of the model at `w`, with ``energy = |r|^2``, for the residual times ``s`` as dual variable:
 
@@ -78,7 +78,7 @@ def model_gap(slopes, w, l1, l2, energy):
     return gap
 
 
-@kernel
+@kernel(called_by="python")
 def descend_model(gram, slopes, w, l1, l2, energy, enough, wanted, spare, sweeps):
     """Descend by the Gram matrix of the columns; `slopes` and `w` in place; returns sweeps made, gap and energy.
 
@@ -136,7 +136,7 @@ def _add(dense, indptr, indices, values, j, amount, image):
             image[indices[e]] += amount * values[e]
 
 
-@kernel
+@kernel(called_by="python")
 def descend_columns(
     dense, indptr, indices, values, weights, sums, total, diagonal, gradient, x, l1, l2, energy, enough, wanted, spare,
     sweeps, w, image, slopes,

@@ -40,7 +40,7 @@ def _solve(code, scale, y, eta, slope, c):
     return t
 
 
-@kernel
+@kernel(called_by="python")
 def ascend(
     code, scale, indptr, indices, values, y, offset, weights, intercept, slopes, v, l1, l2, norms, tree,
     importance, scheme, nonuniformity, updates, seed, sweep,

@@ -11,10 +11,27 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp, fast_log
 
 MAX_AXES, MAX_TERMS = 64, 12
-_ROW = 1024  # entries of a block of logarithms at most: what is read twice stays in the first cache
+# Numbers that kernels hand to kernels are not literals: those would be compiled for each one.
+_ONE, _TWO = np.int64(1), np.int64(2)
+_SHORT = np.int64(32)  # entries of an axis of logarithms at most, so that several make a block
+_ROW = np.int64(1024)  # entries of a block of logarithms at most: what is read twice stays in the first cache
 _LONG = 32  # entries from which a row is worth its overhead; below, blocks of several axes are read through an index
-_BLOCK = 512  # entries of such a block, and of a row of several axes, at most
+_BLOCK = np.int64(512)  # entries of such a block, and of a row of several axes, at most
 _NOTHING = -1.7976931348623157e308  # the lowest number: stands for log 0 where a difference must not be NaN
+
+
+def work_space() -> tuple[np.ndarray, ...]:
+    """Arrays for one contraction at a time, in the order in which `contract` and `contract_log` name them."""
+    axes, place, digits, turning, moving, along, fixed = np.empty((7, MAX_AXES), np.int64)
+    still, straight = np.empty((2, MAX_TERMS + 1), np.bool_)
+    steps = np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
+    index, buffer = np.empty((MAX_TERMS + 1, _ROW), np.uint32), np.empty(_BLOCK)
+    return axes, steps, place, digits, turning, moving, along, fixed, still, straight, index, buffer
+
+
+def log_space() -> np.ndarray:
+    """What `contract_log` needs beside `work_space`: rows of scores, of the largest, and of sums relative to these."""
+    return np.empty((3, _ROW))
 
 
 @kernel
@@ -57,10 +74,12 @@ def _arrange(n_axes, sizes, n_terms, strides, longest, out_sizes, out_strides):
 
 
 @kernel
-def _advance(n, axes, turning, n_tables, steps, digits, place):
-    """The next entry of the axes that turn, the last fastest: moves the places in all tables; False after the last."""
+def _advance(n, axes, turning, kind, n_tables, steps, digits, place):
+    """The next entry of the axes whose `turning` is `kind`, the last fastest: moves the places in all tables; False
+    after the last.
+    """
     for a in range(n - 1, -1, -1):
-        if turning[a]:
+        if turning[a] == kind:
             digits[a] += 1
             if digits[a] < axes[a]:
                 for t in range(n_tables):
@@ -73,95 +92,137 @@ def _advance(n, axes, turning, n_tables, steps, digits, place):
 
 
 @kernel
-def _index(n, axes, n_terms, steps, inside, index):
-    """Where the entries of the block of axes `inside` are in each table; which tables do not move there, and in which
-    the entries follow one another, so that they need no index.
+def _index(n, axes, n_terms, steps, turning, index, still, straight):
+    """Where the entries of the block of axes that do not turn are in each table; which tables stand `still` there, and
+    in which the entries follow one another (`straight`), so that they need no index.
     """
-    still, straight = np.ones(MAX_TERMS + 1, np.bool_), np.ones(MAX_TERMS + 1, np.bool_)
-    index[:, 0] = 0
+    for t in range(n_terms + 1):
+        still[t], straight[t] = True, True
+        index[t, 0] = 0
     size = 1
     for a in range(n - 1, -1, -1):
-        if inside[a]:
+        if turning[a] == 0:
             for t in range(n_terms + 1):
                 still[t] = still[t] and steps[t, a] == 0
                 straight[t] = straight[t] and steps[t, a] == size
-                row = index[t]
                 for digit in range(1, axes[a]):
                     for j in range(size):
-                        row[digit * size + j] = row[j] + digit * steps[t, a]
+                        index[t, digit * size + j] = index[t, j] + digit * steps[t, a]
             size *= axes[a]
-    return still, straight
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def contract(values, n_axes, sizes, n_terms, bases, strides, target):
+@kernel(inline=True)
+def contract(values, n_axes, sizes, n_terms, bases, strides, target, space):
     """``values[target + .] += sum prod_t values[bases[t] + .]``; row `n_terms` of `strides` is the target's."""
-    axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
+    axes, steps, place, digits, turning, moving, along, fixed, still, straight, index, buffer = space
     n, row = _arrange(n_axes, sizes, n_terms, strides, _BLOCK, axes, steps)
-    length, total, n_moving = axes[row] if n > 0 else 1, 1, 0
+    length, total, n_moving = _ONE, 1, 0
+    if n > 0:
+        length = axes[row]
     for a in range(n):
         total *= axes[a]
-    moving, along = np.empty(MAX_TERMS, np.int64), np.empty(MAX_TERMS, np.int64)
-    place = np.empty(MAX_TERMS + 1, np.int64)
+        digits[a], turning[a] = 0, 1
     for t in range(n_terms):
         place[t] = bases[t]
         if n > 0 and steps[t, row] != 0:
+            n_moving += 1
+    place[n_terms] = target
+    if total >= 4 * _LONG and (length < _LONG or (n_moving > 2 and length <= _BLOCK)):
+        _contract_blocks(
+            values, n, axes, n_terms, steps, place, digits, turning, moving, fixed, still, straight, index, buffer
+        )
+    else:
+        _contract_rows(values, n, row, length, axes, n_terms, steps, place, digits, turning, moving, along)
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _contract_rows(values, n, row, length, axes, n_terms, steps, place, digits, turning, moving, along):
+    """Row by row: rows that one or two tables move along have loops of their own."""
+    n_moving, stride = 0, 0
+    for t in range(n_terms):
+        if n > 0 and steps[t, row] != 0:
             moving[n_moving], along[n_moving] = t, steps[t, row]
             n_moving += 1
-    if total >= 4 * _LONG and (length < _LONG or (n_moving > 2 and length <= _BLOCK)):
-        _contract_blocks(values, n, axes, n_terms, bases, steps, target)
-        return
-    place[n_terms] = target
-    stride = steps[n_terms, row] if n > 0 else 0
-    digits, turning = np.zeros(MAX_AXES, np.int64), np.ones(MAX_AXES, np.bool_)
-    turning[row] = False
+    if n > 0:
+        turning[row], stride = 0, steps[n_terms, row]
+    by_1, by_2 = along[0], along[1]
+    contiguous = stride <= 1 and (n_moving == 1 or n_moving == 2) and by_1 == 1 and (n_moving == 1 or by_2 == 1)
     while True:
         factor = 1.0
         for t in range(n_terms):
             if n == 0 or steps[t, row] == 0:
                 factor *= values[place[t]]
         if factor != 0.0:
-            to = place[n_terms]
-            if n_moving == 2:
-                _add_two(values, to, stride, factor, place[moving[0]], along[0], place[moving[1]], along[1], length)
-            elif n_moving == 1:
-                _add_one(values, to, stride, factor, place[moving[0]], along[0], length)
-            elif n_moving == 0 and stride == 0:
-                values[to] += factor * length
-            else:
+            to, total = place[n_terms], 0.0
+            if n_moving == 0 and stride == 0:
+                total = length
+            elif n_moving == 0 or n_moving > 2:
                 for j in range(length):
                     product = factor
                     for m in range(n_moving):
                         product *= values[np.uint64(place[moving[m]] + j * along[m])]
                     values[np.uint64(to + j * stride)] += product
-        if not _advance(n, axes, turning, n_terms + 1, steps, digits, place):
+            elif n_moving == 1:
+                a = place[moving[0]]
+                if contiguous:
+                    one, out = values[a : a + length], values[to : to + length]
+                    if stride == 0:
+                        for j in range(length):
+                            total += one[j]
+                    else:
+                        for j in range(length):
+                            out[j] += factor * one[j]
+                elif stride == 0:
+                    for j in range(length):
+                        total += values[np.uint64(a + j * by_1)]
+                else:
+                    for j in range(length):
+                        values[np.uint64(to + j * stride)] += factor * values[np.uint64(a + j * by_1)]
+            else:
+                a, b = place[moving[0]], place[moving[1]]
+                if contiguous:
+                    one, two, out = values[a : a + length], values[b : b + length], values[to : to + length]
+                    if stride == 0:
+                        for j in range(length):
+                            total += one[j] * two[j]
+                    else:
+                        for j in range(length):
+                            out[j] += factor * one[j] * two[j]
+                elif stride == 0:
+                    for j in range(length):
+                        total += values[np.uint64(a + j * by_1)] * values[np.uint64(b + j * by_2)]
+                else:
+                    for j in range(length):
+                        product = values[np.uint64(a + j * by_1)] * values[np.uint64(b + j * by_2)]
+                        values[np.uint64(to + j * stride)] += factor * product
+            if stride == 0 and n_moving <= 2:
+                values[to] += factor * total
+        if not _advance(n, axes, turning, _ONE, n_terms + 1, steps, digits, place):
             return
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
+def _contract_blocks(
+    values, n, axes, n_terms, steps, place, digits, turning, moving, fixed, still, straight, index, buffer
+):
     """The same where no row is long: the last axes of the target make a block, and an index says where its entries are
     in each table.
     """
-    n_target, size = 0, 1
+    n_target, size = 0, _ONE
     while n_target < n and steps[n_terms, n_target] != 0:
         n_target += 1
-    inside = np.zeros(MAX_AXES, np.bool_)
     for a in range(n_target - 1, -1, -1):
         if size * axes[a] > _BLOCK:
             break
-        inside[a] = True
+        turning[a] = 0
         size *= axes[a]
     for a in range(n - 1, n_target - 1, -1):  # a small target: sum inside the block too
         if size >= 64 or size * axes[a] > _BLOCK:
             break
-        inside[a] = True
+        turning[a] = 0
         size *= axes[a]
-    index = np.empty((MAX_TERMS + 1, _BLOCK), np.uint32)
-    still, straight = _index(n, axes, n_terms, steps, inside, index)
-    digits, place = np.zeros(MAX_AXES, np.int64), np.empty(MAX_TERMS + 1, np.int64)
-    moving, n_moving = np.empty(MAX_TERMS, np.int64), 0
-    fixed, n_fixed = np.empty(MAX_TERMS, np.int64), 0
+    _index(n, axes, n_terms, steps, turning, index, still, straight)
+    n_moving, n_fixed = 0, 0
     for t in range(n_terms):
         if still[t]:
             fixed[n_fixed] = t
@@ -169,10 +230,6 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
         else:
             moving[n_moving] = t
             n_moving += 1
-        place[t] = bases[t]
-    place[n_terms] = target
-    outside = ~inside
-    buffer = np.empty(_BLOCK)
     while True:
         factor = 1.0
         for k in range(n_fixed):
@@ -199,104 +256,56 @@ def _contract_blocks(values, n, axes, n_terms, bases, steps, target):
                 else:
                     for j in range(size):
                         buffer[j] *= one[where[j]]
-            to = place[n_terms]
+            out, where = values[place[n_terms] :], index[n_terms]
             if straight[n_terms]:
-                out = values[to : to + size]
                 for j in range(size):
                     out[j] += buffer[j]
             else:
-                out, where = values[to:], index[n_terms]
                 for j in range(size):
                     out[where[j]] += buffer[j]
-        if not _advance(n, axes, outside, n_terms + 1, steps, digits, place):
+        if not _advance(n, axes, turning, _ONE, n_terms + 1, steps, digits, place):
             return
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def _add_one(values, to, stride, factor, base, step, length):
-    if stride == 0:
-        total = 0.0
-        if step == 1:
-            row = values[base : base + length]
-            for j in range(length):
-                total += row[j]
-        else:
-            for j in range(length):
-                total += values[np.uint64(base + j * step)]
-        values[to] += factor * total
-    elif stride == 1 and step == 1:
-        row, out = values[base : base + length], values[to : to + length]
-        for j in range(length):
-            out[j] += factor * row[j]
-    else:
-        for j in range(length):
-            values[np.uint64(to + j * stride)] += factor * values[np.uint64(base + j * step)]
-
-
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def _add_two(values, to, stride, factor, first, step_1, second, step_2, length):
-    if stride == 0:
-        total = 0.0
-        if step_1 == 1 and step_2 == 1:
-            one, two = values[first : first + length], values[second : second + length]
-            for j in range(length):
-                total += one[j] * two[j]
-        else:
-            for j in range(length):
-                total += values[np.uint64(first + j * step_1)] * values[np.uint64(second + j * step_2)]
-        values[to] += factor * total
-    elif stride == 1 and step_1 == 1 and step_2 == 1:
-        one, two, out = values[first : first + length], values[second : second + length], values[to : to + length]
-        for j in range(length):
-            out[j] += factor * one[j] * two[j]
-    else:
-        for j in range(length):
-            product = values[np.uint64(first + j * step_1)] * values[np.uint64(second + j * step_2)]
-            values[np.uint64(to + j * stride)] += factor * product
-
-
-@kernel(fastmath={"contract", "nsz"})
-def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
+@kernel(called_by="kernels", fastmath={"contract", "nsz"})
+def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best, space, logs):
     """The same for logarithms: ``log sum exp sum``, or ``max sum`` where `best`; -inf is the logarithm of zero.
 
     A block of entries is worked on at once: an index says where they are in each table. Of every entry of the target
     the largest term so far and the sum of all relative to it are kept, so that each term costs one exponential and each
     entry of the target one logarithm, and no product can underflow.
     """
-    axes, steps = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
-    n, _ = _arrange(n_axes, sizes, n_terms, strides, 32, axes, steps)  # short, so that several make a block
+    axes, steps, place, digits, turning, _, _, _, still, straight, index, _ = space
+    score, top, total = logs[0], logs[1], logs[2]
+    n, _ = _arrange(n_axes, sizes, n_terms, strides, _SHORT, axes, steps)
     n_target = 0
     while n_target < n and steps[n_terms, n_target] != 0:
         n_target += 1
-    inside, width, depth = np.zeros(MAX_AXES, np.bool_), 1, 1
+    for a in range(n):  # what the block does not hold turns: axes of the target (1), and those that are summed (2)
+        digits[a], turning[a] = 0, 1 if a < n_target else 2
+    width, depth = 1, 1
     for a in range(n_target - 1, -1, -1):
         if width * axes[a] > _ROW:
             break
-        inside[a] = True
+        turning[a] = 0
         width *= axes[a]
     if width < 8:  # a small target: the block runs along what is summed
         for a in range(n - 1, n_target - 1, -1):
             if width * depth * axes[a] > _ROW:
                 break
-            inside[a] = True
+            turning[a] = 0
             depth *= axes[a]
-    index = np.empty((MAX_TERMS + 1, _ROW), np.uint32)
-    still, straight = _index(n, axes, n_terms, steps, inside, index)
-    digits, place = np.zeros(MAX_AXES, np.int64), np.empty(MAX_TERMS + 1, np.int64)
+    _index(n, axes, n_terms, steps, turning, index, still, straight)
     for t in range(n_terms):
         place[t] = bases[t]
     place[n_terms] = target
-    outside, over = ~inside, ~inside  # all that the block does not hold, and the part of it that is summed
-    over[:n_target] = False
-    outside[n_target:] = False
-    score, top, total = np.empty(_ROW), np.empty(_ROW), np.empty(_ROW)
     while True:
-        out = values[place[n_terms] :]
+        out, to = values[place[n_terms] :], index[n_terms]
         first = True
         for i in range(width):
-            first = first and not out[index[n_terms, i * depth]] > _NOTHING
+            first = first and not out[to[i * depth]] > _NOTHING
         for i in range(width):
-            before = out[index[n_terms, i * depth]]
+            before = out[to[i * depth]]
             top[i] = before if before > _NOTHING else _NOTHING
             total[i] = 1.0 if before > _NOTHING else 0.0
         while True:
@@ -339,19 +348,18 @@ def contract_log(values, n_axes, sizes, n_terms, bases, strides, target, best):
                     total[i] = total[i] * fast_exp(top[i] - highest) + _sum_exp(row, highest)
                     top[i] = highest
             first = False
-            if not _advance(n, axes, over, n_terms + 1, steps, digits, place):
+            if not _advance(n, axes, turning, _TWO, n_terms + 1, steps, digits, place):
                 break
         for i in range(width):
-            to = index[n_terms, i * depth]
             if top[i] <= _NOTHING:
-                out[to] = -np.inf
+                out[to[i * depth]] = -np.inf
             else:
-                out[to] = top[i] if best else top[i] + fast_log(total[i])
-        if not _advance(n, axes, outside, n_terms + 1, steps, digits, place):
+                out[to[i * depth]] = top[i] if best else top[i] + fast_log(total[i])
+        if not _advance(n, axes, turning, _ONE, n_terms + 1, steps, digits, place):
             return
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz"})
 def _sum_exp(row, highest):
     total = 0.0
     for j in range(row.size):
@@ -359,7 +367,7 @@ def _sum_exp(row, highest):
     return total
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz", "nnan"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz", "nnan"})
 def log_dot(one, two):
     """``log sum exp(one + two)``; -inf where all terms are."""
     top = _NOTHING

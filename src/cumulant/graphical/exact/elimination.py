@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant.certificates import rounding
 from cumulant.errors import TooWide
-from cumulant.graphical.exact.order_kernels import cost_of_order
+from cumulant.graphical.exact import orders
 from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.exact.passes import Pass, megabytes
 from cumulant.graphical.exact.program import Program
@@ -194,5 +194,4 @@ def _order(structure: Structure, order: Any) -> Order:
     given = np.ascontiguousarray(order, dtype=np.int64)
     if given.ndim != 1 or not np.array_equal(np.sort(given), np.arange(structure.n_variables)):
         raise ValueError(f"order must name each of the {structure.n_variables} variables once; got {order!r:.80}")
-    sizes = np.log2(structure.cardinalities)
-    return Order(given, "given", *cost_of_order(given, sizes, structure.scope_starts, structure.scopes, np.inf))
+    return Order(given, "given", *orders.cost(structure, given))

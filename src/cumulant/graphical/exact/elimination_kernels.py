@@ -4,7 +4,12 @@ All tables lie in one flat array: factor ``t`` and the result of step ``s`` (tab
 `offsets`, and what multiplies them in the partition function (its derivative by them) begins at `adjoints`; -1 where it
 is not wanted. In linear mode a table is kept up to a power of two; `low` and `high` bound its positive entries, so that
 an underflow can be ruled out before it happens: where it cannot, the pass says so and is run again with logarithms.
+
+`logs` is the work space of passes with logarithms, and None in linear mode: its type says which of the two is compiled,
+and the second is compiled only where it is needed.
 """
+
+import math
 
 import numpy as np
 
@@ -12,84 +17,75 @@ from cumulant.graphical.exact.contraction_kernels import MAX_AXES, MAX_TERMS, co
 from cumulant.kernels import kernel
 
 _TINY, _HUGE = 1e-290, 1e290
-_LINEAR, _LOG, _MAX = 0, 1, 2
+_WHOLE = np.int64(0)  # of a contraction: no part of it (and no literal: that would be compiled by itself)
+_MAX = 2  # the mode of a step that takes the largest term: 0 adds numbers, 1 logarithms
+
+
+def scratch(n_variables: int) -> tuple[np.ndarray, ...]:
+    """Arrays in which one contraction is laid out: axes, strides, where terms begin, which they are, and the axis of
+    each variable.
+    """
+    axes, bases, tables = np.empty((3, MAX_AXES), np.int64)
+    return axes, np.empty((MAX_TERMS + 1, MAX_AXES), np.int64), bases, tables, np.empty(n_variables, np.int64)
 
 
 @kernel
-def _lay(row, table, begins, ends, pool, sizes, position, strides, n_axes):
-    """Strides of a table along the axes of a step."""
-    for a in range(n_axes):
-        strides[row, a] = 0
-    stride = 1
-    for k in range(ends[table] - 1, begins[table] - 1, -1):
-        strides[row, position[pool[k]]] = stride
-        stride *= sizes[pool[k]]
-
-
-@kernel
-def contract_step(s, target, mode, part, n_split, values, offsets, adjoints, position, layout):
-    """One contraction of step `s` into zeroed space: its result where `target` is -1, the adjoint of its term `target`,
-    or the marginal of its variable (`target` = -2, into the adjoint's place of the step).
+def _lay_out(s, target, part, n_split, offsets, adjoints, layout, scratch):
+    """One contraction of step `s`, into `scratch`: for its result where `target` is -1, the adjoint of its term
+    `target`, or the marginal of its variable (`target` = -2, into the adjoint's place of the step).
 
     Where `n_split` is positive, only the `part` of it that has the first `n_split` axes of the target at these digits.
+    Returns how many axes and terms there are, and where the target is.
     """
     summed, begins, ends, pool, term_starts, terms, sizes, _ = layout
+    axes, strides, bases, tables, position = scratch
     own = begins.size - summed.size + s
     begin = begins[own] - (1 if summed[s] >= 0 else 0)
     n_axes = ends[own] - begin
-    axes, strides = np.empty(MAX_AXES, np.int64), np.empty((MAX_TERMS + 1, MAX_AXES), np.int64)
-    bases = np.empty(MAX_TERMS, np.int64)
     for a in range(n_axes):
         v = pool[begin + a]
         position[v] = a
         axes[a] = sizes[v]
     n_terms = 0
     for i in range(term_starts[s], term_starts[s + 1]):
-        if i - term_starts[s] == target:
-            continue
-        bases[n_terms] = offsets[terms[i]]
-        _lay(n_terms, terms[i], begins, ends, pool, sizes, position, strides, n_axes)
-        n_terms += 1
+        if i - term_starts[s] != target:
+            bases[n_terms], tables[n_terms] = offsets[terms[i]], terms[i]
+            n_terms += 1
     if target != -1:
-        bases[n_terms] = adjoints[own]
-        _lay(n_terms, own, begins, ends, pool, sizes, position, strides, n_axes)
+        bases[n_terms], tables[n_terms] = adjoints[own], own
         n_terms += 1
-    if target == -1:
-        to, table = offsets[own], own
-    elif target >= 0:
-        table = terms[term_starts[s] + target]
-        to = adjoints[table]
-    else:
-        to, table = adjoints[begins.size + summed[s]], own
-    _lay(n_terms, table, begins, ends, pool, sizes, position, strides, n_axes)
+    tables[n_terms] = own if target < 0 else terms[term_starts[s] + target]
+    into = tables[n_terms] if target >= 0 else begins.size + summed[s]
+    to = offsets[own] if target == -1 else adjoints[into]
+    for t in range(n_terms + 1):
+        for a in range(n_axes):
+            strides[t, a] = 0
+        stride = 1
+        for k in range(ends[tables[t]] - 1, begins[tables[t]] - 1, -1):
+            strides[t, position[pool[k]]] = stride
+            stride *= sizes[pool[k]]
     if target == -2:
         for a in range(n_axes):
             strides[n_terms, a] = 1 if a == 0 else 0
-    left = part
-    if n_split > 0:
-        wanted, a = np.empty(MAX_AXES, np.int64), 0
-        count = 0
-        while count < n_split:
-            if strides[n_terms, a] != 0:
-                wanted[count] = a
-                count += 1
-            a += 1
-        for c in range(n_split - 1, -1, -1):
-            a = wanted[c]
+    # the first axes of the target, the last of them first
+    a, found, left = 0, 0, part
+    while found < n_split:
+        found += 1 if strides[n_terms, a] != 0 else 0
+        a += 1
+    while a > 0:
+        a -= 1
+        if strides[n_terms, a] != 0:
             digit = left % axes[a]
             left //= axes[a]
             for t in range(n_terms):
                 bases[t] += digit * strides[t, a]
             to += digit * strides[n_terms, a]
             axes[a] = 1
-    if mode == _LINEAR:
-        contract(values, n_axes, axes, n_terms, bases, strides, to)
-    else:
-        contract_log(values, n_axes, axes, n_terms, bases, strides, to, mode == _MAX)
+    return n_axes, n_terms, to
 
 
 @kernel(fastmath={"nnan", "nsz"})
-def measure(values):
+def _measure(values):
     """The smallest positive entry and the largest entry; by four of each, so that no comparison waits for the last."""
     low_0 = low_1 = low_2 = low_3 = np.inf
     high_0 = high_1 = high_2 = high_3 = 0.0
@@ -106,11 +102,11 @@ def measure(values):
 
 
 @kernel
-def settle(values, begin, size, low, high):
+def _settle(values, begin, size, low, high):
     """Scale a table by a power of two where its largest entry went far from one; returns the power, `low`, `high`."""
     if high == 0.0 or (2.0**-64 <= high <= 2.0**64):
         return 0, low, high
-    power = int(np.floor(np.log2(high)))
+    power = math.floor(math.log2(high))
     half = power // 2  # in two halves: 2^-power itself may not be a number
     first, second = 2.0 ** (-half), 2.0 ** (half - power)
     for j in range(begin, begin + size):
@@ -119,7 +115,7 @@ def settle(values, begin, size, low, high):
 
 
 @kernel
-def safe(s, target, ranges, layout):
+def _safe(s, target, ranges, layout):
     """Whether no product of this contraction can leave the range of normal numbers."""
     low, high, low_adjoint, high_adjoint = ranges
     summed, begins, _, _, term_starts, terms, _, _ = layout
@@ -135,7 +131,7 @@ def safe(s, target, ranges, layout):
     return bottom > _TINY and top < _HUGE
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz"})
 def _dot(one, two):
     total = 0.0
     for j in range(one.size):
@@ -143,20 +139,8 @@ def _dot(one, two):
     return total
 
 
-@kernel
-def _marginal_of_message(v, message, linear, values, offsets, adjoints, to, sizes, lengths):
-    """The marginal of the first variable of a message, up to a constant, from the message and its adjoint."""
-    block = lengths[message] // sizes[v]
-    for x in range(sizes[v]):
-        a, b = offsets[message] + x * block, adjoints[message] + x * block
-        if linear:
-            values[to + x] = _dot(values[a : a + block], values[b : b + block])
-            continue
-        values[to + x] = log_dot(values[a : a + block], values[b : b + block])
-
-
-@kernel
-def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges, power, position, layout):
+@kernel(called_by="python")
+def advance(first, last, kind, modes, values, offsets, adjoints, ranges, power, layout, scratch, space, logs):
     """Steps `first` to `last` - 1 forward (`kind` 0), or `last` - 1 to `first` backward (1), for the adjoints of their
     terms and the marginals of the variables summed out there, or for these marginals alone (2).
 
@@ -165,7 +149,11 @@ def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges,
     """
     low, high, low_adjoint, high_adjoint = ranges
     summed, begins, _, _, term_starts, terms, sizes, lengths = layout
+    axes, strides, bases, _, _ = scratch
     n_factors = begins.size - summed.size
+    one, nothing = 1.0, 0.0
+    if logs is not None:
+        one, nothing = 0.0, -np.inf
     for k in range(last - first):
         s = first + k if kind == 0 else last - 1 - k
         own, v = n_factors + s, summed[s]
@@ -173,12 +161,12 @@ def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges,
             continue
         n_terms = term_starts[s + 1] - term_starts[s]
         if kind == 1 and lengths[own] == 1 and v >= 0:  # a root: nothing multiplies it
-            values[adjoints[own]] = 1.0 if linear else 0.0
+            values[adjoints[own]] = one
             low_adjoint[own], high_adjoint[own] = 1.0, 1.0
         for job in range(n_terms if kind == 2 else 0, 1 if kind == 0 else n_terms + 1):
-            mode = 0 if linear else 1
+            mode = 1
             if kind == 0:
-                target, table, begin, size, mode = -1, own, offsets[own], lengths[own], modes[s]
+                target, table, begin, size, mode = np.int64(-1), own, offsets[own], lengths[own], modes[s]
             elif job < n_terms:
                 target, table = job, terms[term_starts[s] + job]
                 begin, size = adjoints[table], lengths[table]
@@ -187,24 +175,37 @@ def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges,
             else:
                 if v < 0:
                     continue
-                target, table, begin, size = -2, own, adjoints[begins.size + v], sizes[v]
+                target, table, begin, size = np.int64(-2), own, adjoints[begins.size + v], sizes[v]
                 message = -1
                 for i in range(term_starts[s], term_starts[s + 1]):
                     t = terms[i]
                     if t >= n_factors and adjoints[t] >= 0 and (message < 0 or lengths[t] < lengths[message]):
                         message = t
-                if message >= 0:
-                    if linear and not (low[message] * low_adjoint[message] > _TINY):
+                if message >= 0:  # from the message and its adjoint, whose first variable it is
+                    if logs is None and not (low[message] * low_adjoint[message] > _TINY):
                         return False
-                    _marginal_of_message(v, message, linear, values, offsets, adjoints, begin, sizes, lengths)
+                    block = lengths[message] // size
+                    for x in range(size):
+                        a, b = offsets[message] + x * block, adjoints[message] + x * block
+                        left, right = values[a : a + block], values[b : b + block]
+                        if logs is None:
+                            values[begin + x] = _dot(left, right)
+                        else:
+                            values[begin + x] = log_dot(left, right)
                     continue
-            if linear and not safe(s, target, ranges, layout):
+            if logs is None and not _safe(s, target, ranges, layout):
                 return False
-            values[begin : begin + size] = 0.0 if linear else -np.inf
-            contract_step(s, target, mode, 0, 0, values, offsets, adjoints, position, layout)
-            if linear and target != -2:
-                bottom, top = measure(values[begin : begin + size])
-                shift, bottom, top = settle(values, begin, size, bottom, top)
+            out = values[begin : begin + size]
+            for j in range(size):
+                out[j] = nothing
+            n_axes, n_tables, to = _lay_out(s, target, _WHOLE, _WHOLE, offsets, adjoints, layout, scratch)
+            if logs is None:
+                contract(values, n_axes, axes, n_tables, bases, strides, to, space)
+            else:
+                contract_log(values, n_axes, axes, n_tables, bases, strides, to, mode == _MAX, space, logs)
+            if logs is None and target != -2:
+                bottom, top = _measure(out)
+                shift, bottom, top = _settle(values, begin, size, bottom, top)
                 if target == -1:
                     power[own], low[own], high[own] = shift, bottom, top
                 else:
@@ -212,21 +213,21 @@ def advance(first, last, kind, modes, linear, values, offsets, adjoints, ranges,
     return True
 
 
-@kernel
-def decode(linear, uniforms, states, values, offsets, layout):
+@kernel(called_by="python")
+def decode(linear, uniforms, states, weights, values, offsets, layout):
     """Steps backwards, each variable given those that were summed out after it.
 
     `states` (draws, variables) is filled in: at random by `uniforms` of the same shape, or with the best state where
-    that has no rows.
+    that has no rows. `weights` is space for the states of a variable.
     """
     summed, begins, ends, pool, term_starts, terms, sizes, _ = layout
-    weights = np.empty(np.max(sizes) if sizes.size else 1)
     for draw in range(states.shape[0]):
         for s in range(summed.size - 1, -1, -1):
             v = summed[s]
             if v < 0:
                 continue
-            weights[: sizes[v]] = 1.0 if linear else 0.0
+            for x in range(sizes[v]):
+                weights[x] = 1.0 if linear else 0.0
             for i in range(term_starts[s], term_starts[s + 1]):
                 t = terms[i]
                 place, stride, along = offsets[t], 1, 0
@@ -242,19 +243,17 @@ def decode(linear, uniforms, states, values, offsets, layout):
                         weights[x] *= values[place + x * along]
                     else:
                         weights[x] += values[place + x * along]
+            best = 0
+            for x in range(1, sizes[v]):
+                if weights[x] > weights[best]:
+                    best = x
             if uniforms.shape[0] == 0:
-                best = 0
-                for x in range(1, sizes[v]):
-                    if weights[x] > weights[best]:
-                        best = x
                 states[draw, v] = best
                 continue
-            if not linear:
-                top = np.max(weights[: sizes[v]])
-                for x in range(sizes[v]):
-                    weights[x] = np.exp(weights[x] - top)
-            total = 0.0
+            top, total = weights[best], 0.0
             for x in range(sizes[v]):
+                if not linear:
+                    weights[x] = math.exp(weights[x] - top)
                 total += weights[x]
             left, x = uniforms[draw, v] * total, 0
             while x < sizes[v] - 1 and (left >= weights[x] or weights[x] == 0.0):
@@ -265,10 +264,10 @@ def decode(linear, uniforms, states, values, offsets, layout):
             states[draw, v] = x
 
 
-@kernel
-def part_of_step(s, target, mode, part, n_parts, n_split, values, offsets, adjoints, layout):
-    """One part of `contract_step`, its space set to zero before; returns the smallest positive and largest entry."""
-    summed, begins, _, _, term_starts, terms, sizes, lengths = layout
+@kernel(called_by="python")
+def part_of_step(s, target, mode, part, n_parts, n_split, values, offsets, adjoints, layout, scratch, space, logs):
+    """One part of a contraction, its space set to zero before; returns the smallest positive and largest entry."""
+    summed, begins, _, _, term_starts, terms, _, lengths = layout
     if target == -1:
         table = begins.size - summed.size + s
         begin = offsets[table]
@@ -277,13 +276,34 @@ def part_of_step(s, target, mode, part, n_parts, n_split, values, offsets, adjoi
         begin = adjoints[table]
     block = lengths[table] // n_parts
     begin += part * block
-    position = np.empty(sizes.size, np.int64)
-    values[begin : begin + block] = 0.0 if mode == _LINEAR else -np.inf
-    contract_step(s, target, mode, part, n_split, values, offsets, adjoints, position, layout)
-    return measure(values[begin : begin + block])
+    nothing = 0.0
+    if logs is not None:
+        nothing = -np.inf
+    out = values[begin : begin + block]
+    for j in range(block):
+        out[j] = nothing
+    axes, strides, bases, _, _ = scratch
+    n_axes, n_tables, to = _lay_out(s, target, part, n_split, offsets, adjoints, layout, scratch)
+    if logs is None:
+        contract(values, n_axes, axes, n_tables, bases, strides, to, space)
+    else:
+        contract_log(values, n_axes, axes, n_tables, bases, strides, to, mode == _MAX, space, logs)
+    return _measure(out)
 
 
-@kernel
+@kernel(called_by="python")
+def settle(values, begin, size, low, high):
+    """`_settle` for tables that were computed in parts."""
+    return _settle(values, begin, size, low, high)
+
+
+@kernel(called_by="python")
+def safe(s, target, ranges, layout):
+    """`_safe` for tables that are computed in parts."""
+    return _safe(s, target, ranges, layout)
+
+
+@kernel(called_by="python")
 def exponentiate(theta, table_starts, linear, values, low, high, shift):
     """Factors into `values`: ``exp(theta - max)`` of each table, or ``theta - max`` itself; `shift` gets the maxima."""
     for t in range(table_starts.size - 1):
@@ -297,7 +317,7 @@ def exponentiate(theta, table_starts, linear, values, low, high, shift):
             if top == -np.inf:
                 values[j] = 0.0 if linear else -np.inf
             elif linear:
-                values[j] = np.exp(theta[j] - top)
+                values[j] = math.exp(theta[j] - top)
                 high[t] = max(high[t], values[j])
                 if theta[j] > -np.inf:
                     low[t] = min(low[t], values[j])  # zero where it underflows: then no product is safe

@@ -1,9 +1,19 @@
-"""Elimination orders: greedy ones on bit sets, sweeps of a frontier, and what an order costs."""
+"""Elimination orders: greedy ones on bit sets, sweeps of a frontier, and what an order costs.
+
+Work space is made by the caller: it need not be filled unless said so.
+"""
 
 import numpy as np
 
 from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
+
+
+@kernel(called_by="python")
+def random_ties(seed, ties):
+    """A uniform number for each variable, by which `greedy_order` breaks ties."""
+    for v in range(ties.size):
+        ties[v] = uniform(seed, 0, 0, v)
 
 
 @kernel
@@ -14,12 +24,12 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@kernel
-def _members(words, n_words, out):
-    """The numbers in a bit set; returns how many."""
+@kernel(called_by="kernels")
+def _members(bits, v, out):
+    """The neighbours of `v`; returns how many."""
     count = 0
-    for w in range(n_words):
-        word = words[w]
+    for w in range(bits.shape[1]):
+        word = bits[v, w]
         while word != np.uint64(0):
             low = word & (~word + np.uint64(1))
             out[count] = 64 * w + _ones(low - np.uint64(1))
@@ -28,57 +38,46 @@ def _members(words, n_words, out):
     return count
 
 
-@kernel
-def _fill(bits, n_words, v, around, count):
-    """Twice the edges that are missing among the neighbours of `v`."""
-    missing = 0
-    for k in range(count):
-        u = around[k]
-        common = 0
-        for w in range(n_words):
-            common += _ones(bits[v, w] & bits[u, w])
-        missing += count - 1 - common
-    return missing
-
-
-@kernel
-def greedy_order(bits, logs, by_weight, seed):
+@kernel(called_by="python")
+def greedy_order(bits, logs, ties, by_weight, order, weight, fill, stale, around, beyond):
     """Eliminate, each time, what adds the fewest edges (min-fill), or makes the smallest table where `by_weight`.
 
-    `bits` is the adjacency as bit sets, and is consumed. Ties go to the smaller table, then to the first where `seed`
-    is 0, and to a random one otherwise.
+    `bits` is the adjacency as bit sets, and is consumed. Ties go to the smaller table, then to the smaller entry of
+    `ties`, then to the first. Filled in is `order`; the rest is work space of a number for each variable.
     """
     n, n_words = bits.shape
-    order = np.empty(n, np.int64)
-    weight, fill, tie = np.empty(n), np.empty(n), np.zeros(n)
-    stale, gone = np.ones(n, np.bool_), np.zeros(n, np.bool_)
-    around, beyond = np.empty(n, np.int64), np.empty(n, np.int64)
-    if seed > 0:
-        for v in range(n):
-            tie[v] = uniform(seed, 0, 0, v)
+    for v in range(n):
+        stale[v] = 1  # -1: eliminated
     for position in range(n):
-        best = -1
+        best = np.int64(-1)  # not a literal: `_members` would be compiled for that as well
         for v in range(n):
-            if gone[v]:
+            if stale[v] < 0:
                 continue
-            if stale[v]:
-                count = _members(bits[v], n_words, around)
+            if stale[v] == 1:
+                count = _members(bits, v, around)
                 weight[v] = logs[v]
+                missing = 0
                 for k in range(count):
-                    weight[v] += logs[around[k]]
-                fill[v] = 0.0 if by_weight else _fill(bits, n_words, v, around, count)
-                stale[v] = False
+                    u = around[k]
+                    weight[v] += logs[u]
+                    if not by_weight:  # twice the edges that are missing among the neighbours
+                        common = 0
+                        for w in range(n_words):
+                            common += _ones(bits[v, w] & bits[u, w])
+                        missing += count - 1 - common
+                fill[v] = missing
+                stale[v] = 0
             if (
                 best < 0
                 or fill[v] < fill[best]
                 or (fill[v] == fill[best] and weight[v] < weight[best])
-                or (fill[v] == fill[best] and weight[v] == weight[best] and tie[v] < tie[best])
+                or (fill[v] == fill[best] and weight[v] == weight[best] and ties[v] < ties[best])
             ):
                 best = v
         v = best
         order[position] = v
-        gone[v] = True
-        count = _members(bits[v], n_words, around)
+        stale[v] = -1
+        count = _members(bits, v, around)
         added = fill[v] > 0.0 or by_weight
         for k in range(count):
             u = around[k]
@@ -88,33 +87,31 @@ def greedy_order(bits, logs, by_weight, seed):
                     bits[u, w] |= bits[v, w]
                 bits[u, u // 64] &= ~(np.uint64(1) << np.uint64(u % 64))
                 bits[u, v // 64] &= ~(np.uint64(1) << np.uint64(v % 64))
-            stale[u] = True
+            stale[u] = 1
         if added and not by_weight:  # new edges count for whoever is beside both ends
             for k in range(count):
-                for j in range(_members(bits[around[k]], n_words, beyond)):
-                    stale[beyond[j]] = True
-    return order
+                for j in range(_members(bits, around[k], beyond)):
+                    stale[beyond[j]] = 1
 
 
-@kernel
-def frontier_order(indptr, neighbours, logs, start):
+@kernel(called_by="python")
+def frontier_order(indptr, neighbours, logs, start, order, entered, waiting):
     """Sweep the graph from `start`: next comes who brings the least into the frontier; among those, who waited longest.
 
-    Where a part is finished the sweep goes on at a variable with the fewest neighbours.
+    Where a part is finished the sweep goes on at a variable with the fewest neighbours. Filled in is `order`; the rest
+    is work space of a number for each variable.
     """
     n = indptr.size - 1
-    order = np.empty(n, np.int64)
-    entered = np.full(n, -1, np.int64)  # when it came into the frontier
-    gone = np.zeros(n, np.bool_)
-    waiting, n_waiting = np.empty(n, np.int64), 0
-    clock = 0
+    for v in range(n):
+        entered[v] = -1  # when it came into the frontier; -2 - that when it has left
+    n_waiting, clock = 0, 0
     for position in range(n):
         v = -1
         if n_waiting == 0:
             v = start
-            if gone[v]:
+            if entered[v] < -1:
                 for u in range(n):
-                    if not gone[u] and (gone[v] or indptr[u + 1] - indptr[u] < indptr[v + 1] - indptr[v]):
+                    if entered[u] >= -1 and (entered[v] < -1 or indptr[u + 1] - indptr[u] < indptr[v + 1] - indptr[v]):
                         v = u
             entered[v] = clock
             clock += 1
@@ -124,51 +121,36 @@ def frontier_order(indptr, neighbours, logs, start):
                 u = waiting[k]
                 brings = -logs[u]
                 for e in range(indptr[u], indptr[u + 1]):
-                    if entered[neighbours[e]] < 0:
+                    if entered[neighbours[e]] == -1:
                         brings += logs[neighbours[e]]
                 if brings < best or (brings == best and entered[u] < entered[v]):
                     best, v, where = brings, u, k
             n_waiting -= 1
             waiting[where] = waiting[n_waiting]
         order[position] = v
-        gone[v] = True
+        entered[v] = -2 - entered[v]
         for e in range(indptr[v], indptr[v + 1]):
             u = neighbours[e]
-            if entered[u] < 0:
+            if entered[u] == -1:
                 entered[u] = clock
                 clock += 1
                 waiting[n_waiting] = u
                 n_waiting += 1
-    return order
 
 
-@kernel
-def grown(pool, used, more):
-    """`pool` with room for as many again and `more`, its first `used` entries kept."""
-    out = np.empty(2 * pool.size + more, np.int64)
-    for k in range(used):  # a slice would bring code for shapes that do not agree: seconds of compiling
-        out[k] = pool[k]
-    return out
+@kernel(called_by="python")
+def cost_of_order(order, logs, scope_starts, scopes, limit, rank, head, seen, following, starts, ends, pool):
+    """Entries of all tables met on the way, and the binary logarithm of the largest; infinitely many entries where they
+    exceed `limit`, and -1 where `pool` is too small.
 
-
-@kernel
-def cost_of_order(order, logs, scope_starts, scopes, limit):
-    """Entries of all tables met on the way, and the binary logarithm of the largest; stops where they exceed `limit`.
-
-    `logs` are binary logarithms of the cardinalities.
+    `logs` are binary logarithms of the cardinalities. Work space: `rank`, `head` and `seen` have a number for each
+    variable, `following`, `starts` and `ends` for each scope and each variable; `pool` begins with `scopes`.
     """
-    n = order.size
-    rank = np.empty(n, np.int64)
+    n, n_tables, used = order.size, scope_starts.size - 1, scopes.size
     for r in range(n):
         rank[order[r]] = r
-    n_tables = scope_starts.size - 1
+        head[r], seen[r] = -1, -1
     # the tables that wait for a variable: linked lists, of given scopes first and of messages after them
-    head, following = np.full(n, -1, np.int64), np.full(n_tables + n, -1, np.int64)
-    starts, ends = np.zeros(n_tables + n, np.int64), np.zeros(n_tables + n, np.int64)
-    pool = np.empty(scopes.size + 16 * n, np.int64)
-    used = scopes.size
-    for k in range(used):
-        pool[k] = scopes[k]
     for t in range(n_tables):
         starts[t], ends[t] = scope_starts[t], scope_starts[t + 1]
         first = -1
@@ -178,16 +160,15 @@ def cost_of_order(order, logs, scope_starts, scopes, limit):
         if first >= 0:
             following[t] = head[first]
             head[first] = t
-    seen = np.full(n, -1, np.int64)
     total, largest = 0.0, 0.0
     for r in range(n):
         v = order[r]
-        if used + n > pool.size:
-            pool = grown(pool, used, n)
         begin, weight, first = used, logs[v], -1
         seen[v] = r
         t = head[v]
         while t >= 0:
+            if used + ends[t] - starts[t] > pool.size:
+                return -1.0, largest
             for k in range(starts[t], ends[t]):
                 u = pool[k]
                 if seen[u] != r:

@@ -11,9 +11,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
 
 from cumulant.graphical.exact.min_fill import min_fill, min_weight
-from cumulant.graphical.exact.order_kernels import cost_of_order, frontier_order, greedy_order
+from cumulant.graphical.exact.order_kernels import cost_of_order, frontier_order, greedy_order, random_ties
 from cumulant.graphical.structure import Structure
-from cumulant.graphical.structure_kernels import adjacency_bits
 
 ORDERS = ("natural", "min-fill", "min-weight", "frontier", "nested-dissection")
 _DENSE = 4096  # variables up to which adjacency is kept as bit sets
@@ -111,6 +110,34 @@ def _fast_order(structure: Structure, alive: Callable[[], None]) -> Order:
     return search.best
 
 
+def cost(structure: Structure, order: np.ndarray, limit: float = np.inf) -> tuple[float, float]:
+    """The entries of all cliques of an order, infinitely many where they exceed `limit`, and the binary logarithm of
+    the entries of the largest.
+    """
+    n, logs = structure.n_variables, np.log2(structure.cardinalities)
+    room = structure.scopes.size + 32 * n
+    while True:
+        pool = np.empty(room, np.int64)
+        pool[: structure.scopes.size] = structure.scopes
+        variables, tables = np.empty((3, n), np.int64), np.empty((3, structure.n_factors + n), np.int64)
+        found = cost_of_order(order, logs, structure.scope_starts, structure.scopes, limit, *variables, *tables, pool)
+        if found[0] >= 0.0:
+            return found
+        room *= 2
+
+
+def _bit_sets(structure: Structure) -> np.ndarray:
+    """The neighbours of each variable as bits of whole numbers, 64 in each."""
+    n, width = structure.n_variables, np.diff(structure.scope_starts)
+    beside = np.zeros((n, -(-n // 64) * 64), bool)
+    for k in range(2, int(width.max(initial=0)) + 1):
+        begin = structure.scope_starts[:-1][width == k]
+        members = structure.scopes[begin[:, None] + np.arange(k)]
+        beside[members[:, :, None], members[:, None, :]] = True
+    beside[np.arange(n), np.arange(n)] = False
+    return np.packbits(beside, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
 class _Search:
     def __init__(self, structure: Structure):
         self.structure = structure
@@ -119,7 +146,7 @@ class _Search:
         self.best = Order(np.zeros(0, np.int64), "", np.inf, np.inf)
         self.bits = None
         if self.n <= _DENSE:
-            self.bits = adjacency_bits(self.n, structure.scope_starts, structure.scopes)
+            self.bits = _bit_sets(structure)
 
     @cached_property
     def adjacency(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,10 +188,9 @@ class _Search:
 
     def offer(self, order: np.ndarray, kind: str) -> None:
         order = np.ascontiguousarray(order, dtype=np.int64)
-        structure = self.structure
-        cost = cost_of_order(order, self.logs, structure.scope_starts, structure.scopes, self.best.entries)
-        if cost[0] < self.best.entries or self.best.kind == "":
-            self.best = Order(order, kind, *cost)
+        entries, largest = cost(self.structure, order, self.best.entries)
+        if entries < self.best.entries or self.best.kind == "":
+            self.best = Order(order, kind, entries, largest)
 
     def greedy(self, by_weight: bool, seed: int) -> None:
         kind = "min-weight" if by_weight else "min-fill"
@@ -172,7 +198,13 @@ class _Search:
             if seed == 0 and not by_weight:
                 self.offer(np.array([v for v, _ in min_fill(self.neighbours())]), kind)
             return
-        self.offer(greedy_order(self.bits.copy(), self.logs, by_weight, seed), kind)
+        ties = np.zeros(self.n)
+        if seed > 0:
+            random_ties(seed, ties)
+        order, stale, around, beyond = np.empty((4, self.n), np.int64)
+        weight, fill = np.empty((2, self.n))
+        greedy_order(self.bits.copy(), self.logs, ties, by_weight, order, weight, fill, stale, around, beyond)
+        self.offer(order, kind)
 
     def sweeps(self, seed: int) -> None:
         graph = self.graph()
@@ -183,7 +215,9 @@ class _Search:
             start = int(narrow[-1])
         else:
             start = int(np.random.default_rng(seed).integers(self.n))
-        self.offer(frontier_order(*self.adjacency, self.logs, start), "frontier")
+        order, entered, waiting = np.empty((3, self.n), np.int64)
+        frontier_order(*self.adjacency, self.logs, start, order, entered, waiting)
+        self.offer(order, "frontier")
 
     def graph(self) -> csr_array:
         starts, neighbours = self.adjacency

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from cumulant.errors import DomainError, TooWide
+from cumulant.graphical.exact import contraction_kernels
 from cumulant.graphical.exact import elimination_kernels as kernels
 from cumulant.graphical.exact.program import Program
 from cumulant.graphical.exact.schedule import BACKWARD, FORWARD, plan
@@ -33,7 +34,7 @@ class Pass:
         self.offsets = np.zeros(n_tables, np.int64)
         self.adjoints = np.full(n_tables + sizes.size, -1, np.int64)
         self.offsets[: program.n_factors] = program.structure.table_starts[:-1]
-        self.position = np.zeros(sizes.size, np.int64)
+        self.work = self.work_space()
         self.idle = program.only_factors & (not beliefs)  # steps that the backward pass leaves out
         begin = int(program.structure.table_starts[-1])
         if beliefs:
@@ -42,6 +43,14 @@ class Pass:
         self.adjoints[n_tables:] = begin + np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self.begin = begin + int(sizes.sum())
         self.entries = self.begin + int(program.lengths[program.n_factors :].sum()) * (2 if backward else 1)
+
+    def work_space(self) -> tuple:
+        """What the kernels need beside the tables, for one contraction at a time."""
+        return (
+            kernels.scratch(self.program.structure.n_variables),
+            contraction_kernels.work_space(),
+            None if self.linear else contraction_kernels.log_space(),
+        )
 
     def open(self, entries: int, modes: np.ndarray) -> None:
         """Make space, and put the factors there."""
@@ -80,8 +89,8 @@ class Pass:
         linear numbers may not do.
         """
         return kernels.advance(
-            first, last, kind, self.modes, self.linear, self.values, self.offsets, self.adjoints, self.ranges,
-            self.power, self.position, self.program.layout,
+            first, last, kind, self.modes, self.values, self.offsets, self.adjoints, self.ranges, self.power,
+            self.program.layout, *self.work,
         )  # fmt: skip
 
     def forward(self, modes: np.ndarray) -> bool:
@@ -99,7 +108,8 @@ class Pass:
     def decode(self, uniforms: np.ndarray, n: int) -> np.ndarray:
         """`n` states: random ones, or the best where there are no `uniforms`."""
         states = np.zeros((n, self.program.structure.n_variables), np.int64)
-        kernels.decode(self.linear, uniforms, states, self.values, self.offsets, self.program.layout)
+        weights = np.empty(self.program.structure.cardinalities.max(initial=1))
+        kernels.decode(self.linear, uniforms, states, weights, self.values, self.offsets, self.program.layout)
         return states
 
     # Large models: one step at a time, on several threads, in the space that the schedule found ----------------------
@@ -160,7 +170,8 @@ class Pass:
         mode = int(self.modes[s]) if target == -1 else (0 if self.linear else 1)
         found = side_by_side(
             lambda part: kernels.part_of_step(
-                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.layout
+                s, target, mode, part, n_parts, n_split, self.values, self.offsets, self.adjoints, program.layout,
+                *self.work_space(),
             ),
             n_parts,
             self.n_jobs,

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cumulant.graphical.exact.program_kernels import build_steps, table_lengths
+from cumulant.graphical.exact.program_kernels import build_steps
 from cumulant.graphical.structure import Structure
 
 
@@ -31,8 +31,27 @@ class Program:
     @classmethod
     def of(cls, structure: Structure, order: np.ndarray) -> "Program":
         """Build the steps."""
-        steps = build_steps(order, structure.cardinalities, structure.scope_starts, structure.scopes)
-        return cls(structure, *steps, *table_lengths(structure.cardinalities, *steps[:4]))
+        sizes, n, scopes = structure.cardinalities, structure.n_variables, structure.scopes
+        steps = 2 * n + structure.n_factors + 1  # at most
+        tables = structure.n_factors + steps
+        room, used, n_steps = scopes.size + 32 * n + 64, -1, 0
+        while used < 0:
+            pool = np.empty(room, np.int64)
+            pool[: scopes.size] = scopes
+            summed, term_starts, terms, cliques = (
+                np.empty(size, np.int64) for size in (steps, steps + 1, 2 * steps, steps)
+            )
+            begins, ends, lengths = np.empty((3, tables), np.int64)
+            n_steps, used = build_steps(
+                order, sizes, structure.scope_starts, summed, begins, ends, pool, term_starts, terms, lengths, cliques,
+                *np.empty((4, n), np.int64), *np.empty((3, tables), np.int64),
+            )  # fmt: skip
+            room *= 2
+        n_tables = structure.n_factors + n_steps
+        return cls(
+            structure, summed[:n_steps], begins[:n_tables], ends[:n_tables], pool[:used].copy(),
+            term_starts[: n_steps + 1], terms[: term_starts[n_steps]], lengths[:n_tables], cliques[:n_steps],
+        )  # fmt: skip
 
     @property
     def n_steps(self) -> int:

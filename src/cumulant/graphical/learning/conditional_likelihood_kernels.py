@@ -7,7 +7,7 @@ from cumulant.kernels import kernel
 from cumulant.math_kernels import fast_exp
 
 
-@kernel
+@kernel(called_by="python")
 def conditional_likelihood(states, weights, t, blocks, gradient):
     """``-sum_d weight_d sum_b log p(x_b | rest)`` by the tables of the `TableArrays` `t`, for `Blocks`; its derivative
     by the tables is added to `gradient`.

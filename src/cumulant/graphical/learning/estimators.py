@@ -74,8 +74,8 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
                 )
             found = fit(
                 x, self._empty(self._joined(x.shape[1])), method=method, mixing=self.mixing, l2=self.l2,
-                rng=self._rng(), callback=self.callback, progress=bool(self.verbose), time_limit=self.time_limit,
-                checkpoint=self.checkpoint,
+                rng=self._rng(), callback=self.callback, time_limit=self.time_limit, checkpoint=self.checkpoint,
+                progress=type(self).__name__ if self.verbose else False,
             )  # fmt: skip
         return self._take(dataclasses.replace(found, problem=None))
 

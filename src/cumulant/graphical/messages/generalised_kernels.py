@@ -55,7 +55,7 @@ def _disagreement(own, begin, states, marginal, multipliers, work, q):
     return distance
 
 
-@kernel
+@kernel(called_by="python")
 def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweeps, tol, trace, layout):
     """Sweeps over the inner regions, forth and back: ``(n + c) log q = sum log b`` over the marginals ``b`` that the
     ``n`` outer regions have without their multipliers, which then become ``log q - log b``.
@@ -116,7 +116,7 @@ def pass_messages(log_q, multipliers, theta, counting, damping, moves, max_sweep
     return max_sweeps
 
 
-@kernel
+@kernel(called_by="python")
 def free_energy_of_regions(log_q, multipliers, tilted, theta, counting, beliefs, layout):
     """``sum_R c_R (U_R - H_R)`` with outer regions counted once and energies by `theta`; `beliefs` are set to their
     distributions, which `tilted` and the multipliers give.

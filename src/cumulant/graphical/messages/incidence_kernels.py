@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="python")
 def places_of_scopes(cardinalities, first, scopes, table_starts, place_starts, places):
     """The state of each variable of a scope at each entry of the table, the last variable running fastest."""
     for f in range(first.size - 1):
@@ -19,7 +19,7 @@ def places_of_scopes(cardinalities, first, scopes, table_starts, place_starts, p
             stride *= states
 
 
-@kernel
+@kernel(called_by="kernels")
 def log_sum(values, begin, end):
     """``log sum exp`` over a piece of an array; -inf where all of it is."""
     top = -np.inf

@@ -134,7 +134,7 @@ def _raise(tree, at, value):
         at //= 2
 
 
-@kernel
+@kernel(called_by="python")
 def propagate(messages, theta, maximise, at_once, damping, max_sweeps, tol, trace, layout):
     """Sweeps over the tables until no message changes by more than `tol`; `messages` is changed in place.
 
@@ -164,7 +164,7 @@ def propagate(messages, theta, maximise, at_once, damping, max_sweeps, tol, trac
     return max_sweeps, change
 
 
-@kernel
+@kernel(called_by="python")
 def propagate_residual(messages, theta, maximise, damping, max_sweeps, tol, trace, layout):
     """The same, always with the table whose messages would change most; as many updates as tables are a sweep."""
     _, first, node, factor, node_starts, link_starts, links, _, _, _ = layout
@@ -202,7 +202,7 @@ def propagate_residual(messages, theta, maximise, damping, max_sweeps, tol, trac
     return max_sweeps, max(tree[1], 0.0)
 
 
-@kernel
+@kernel(called_by="python")
 def summarise(messages, theta, nodes, tables, layout):
     """Log beliefs of nodes and tables (not normalised), and the Bethe estimate of ``log Z`` with the sum of the
     absolute values of its terms:

@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="python")
 def ascend(q, theta, max_sweeps, tol, trace, layout):
     """Update each node in turn to its best distribution given the others, until none moves by more than `tol`.
 

@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="python")
 def best_states(sizes, table_starts, scope_starts, scopes, factor, link_starts, links, theta, states, sweeps):
     """Each variable in turn takes its best state given the others, in place; returns the entry of each table there.
 

@@ -77,7 +77,7 @@ def _bound(messages, fresh, total, orient, root, work, layout):
     return value, size
 
 
-@kernel
+@kernel(called_by="python")
 def propagate(messages, best, theta, fields, orient, root, damping, max_sweeps, tol, bounds, layout):
     """Sweeps over the nodes, forth and back, with the bound before each; `messages` is changed in place, and `best` set
     to those with the lowest bound.
@@ -139,7 +139,7 @@ def _disagreement(messages, fresh, total, layout):
     return widest
 
 
-@kernel
+@kernel(called_by="python")
 def pair_beliefs(messages, total, theta, orient, beliefs, information, layout):
     """The pseudo-marginal of each edge, ``~ exp(theta / rho + H_i - u + H_j - u)``, and its mutual information."""
     ends, node_starts, table_starts, message_starts, _ = layout

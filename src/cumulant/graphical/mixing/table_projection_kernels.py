@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="kernels")
 def excess(row, order, width):
     """How much must be cut above, and as much below, for the entries to lie within `width`; and its slope in `width`.
 
@@ -69,7 +69,7 @@ def shrink_rows(table, weight, out):
     return width
 
 
-@kernel
+@kernel(called_by="python")
 def shrink_edges(tables, shapes, starts, by_row, by_column, V, W, values, of_row, of_column, tol, max_steps):
     """For each edge the dual of ``min 1/2 |psi - theta|^2 + p max_a range_b psi + p' max_b range_a psi``.
 

@@ -7,7 +7,7 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
 
-@kernel
+@kernel(called_by="python")
 def anneal(first, seed, temperatures, fields, field_starts, t, log_weights, states):
     """``log prod_k f_(k+1)(x_k) / f_k(x_k)`` for chains `first`, `first` + 1, ..., one for each of `log_weights`.
 

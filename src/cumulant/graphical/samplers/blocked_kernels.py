@@ -11,7 +11,7 @@ from cumulant.randomness_kernels import uniform
 OWN, UP, DOWN = 0, 1, 2  # a factor seen from a variable: no other variable of the block in it, the parent, a child
 
 
-@kernel
+@kernel(called_by="python")
 def forests(indptr, neighbours):
     """The block of each variable: the first one in which it closes no cycle, so that every block is a forest."""
     n = indptr.size - 1
@@ -42,7 +42,7 @@ def _place(x, v, f, t, but):
     return at
 
 
-@kernel
+@kernel(called_by="python")
 def forest_chain(x, out, order, block_starts, parents, kinds, parent_strides, t, begin, burn_in, thin, seed, chain):
     """Sweeps over the blocks ``order[block_starts[b] : block_starts[b + 1]]``, parents before children.
 

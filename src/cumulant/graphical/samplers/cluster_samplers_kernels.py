@@ -10,7 +10,7 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform, uniform_pair
 
 
-@kernel
+@kernel(called_by="kernels")
 def root(above, i):
     """The representative of the set of ``i``, with the paths halved on the way."""
     while above[i] != i:
@@ -55,7 +55,7 @@ def _grow(x, start, stack, stamp, indptr, neighbours, bonds, positive, seed, cha
     return tail, drawn
 
 
-@kernel
+@kernel(called_by="python")
 def swendsen_wang_chain(x, out, edges, bonds, positive, fields, ghosts, begin, burn_in, thin, seed, chain):
     """Spins -1 and +1, with ``bonds = 1 - exp(-2 |J|)``. A spin along its field gets a bond with the ghost with
     probability ``ghosts = 1 - exp(-2 |h|)``; each cluster without the ghost gets a fair sign.
@@ -75,7 +75,7 @@ def swendsen_wang_chain(x, out, edges, bonds, positive, fields, ghosts, begin, b
         keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def wolff_chain(x, out, indptr, neighbours, bonds, positive, fields, ghosts, begin, burn_in, thin, seed, chain):
     """One cluster at a time, grown from a spin drawn uniformly; flipped unless it meets the ghost."""
     n = x.size
@@ -95,7 +95,7 @@ def wolff_chain(x, out, indptr, neighbours, bonds, positive, fields, ghosts, beg
         keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def swendsen_wang_potts(x, out, edges, bonds, positive, fields, begin, burn_in, thin, seed, chain):
     """Colours 0, 1, 2, ..., with ``bonds = 1 - exp(-J)``; each cluster gets a colour with probability in proportion to
     ``exp`` of the sum of its `fields` (variables, colours).
@@ -120,7 +120,7 @@ def swendsen_wang_potts(x, out, edges, bonds, positive, fields, begin, burn_in, 
         keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def wolff_potts(x, out, indptr, neighbours, bonds, positive, q, begin, burn_in, thin, seed, chain):
     """One cluster at a time, without fields: it gets another colour, drawn uniformly from the ``q - 1`` others."""
     n = x.size

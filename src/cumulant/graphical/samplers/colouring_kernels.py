@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="python")
 def two_colours(indptr, neighbours):
     """Colours 0 and 1 by search in breadth, each component from its first vertex; colour -1 first where there is an odd
     cycle.
@@ -32,7 +32,7 @@ def two_colours(indptr, neighbours):
     return colour
 
 
-@kernel
+@kernel(called_by="python")
 def greedy(order, indptr, neighbours):
     """Each vertex, in `order`, gets the smallest colour that no neighbour has."""
     n = indptr.size - 1

@@ -8,7 +8,7 @@ from cumulant.math_kernels import fast_log
 from cumulant.randomness_kernels import uniform_pair
 
 
-@kernel
+@kernel(called_by="python")
 def monotone_past(out, sweeps, indptr, neighbours, couplings, fields, most, seed, first):
     """Rows of `out` (draws, sites): each the state at time 0 of all chains begun in the infinite past, -1 and +1.
 

@@ -21,7 +21,7 @@ _MASK, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 _TO_UNIT = 1.0 / 8589934592.0  # 2**-33
 
 
-@kernel
+@kernel(called_by="kernels")
 def random_words(seed, chain, sweep, block, stream):
     """Four words of 32 random bits for (seed, chain, sweep, block); those of `uniform_pair` have the stream 0."""
     s, c, t, b = np.uint64(seed), np.uint64(chain), np.uint64(sweep), np.uint64(block)
@@ -35,7 +35,7 @@ def _logistic(word):
     return 0.5 * fast_log(u / (1.0 - u))
 
 
-@kernel
+@kernel(called_by="kernels")
 def keep(out, x, done, thin):
     """Put ``x`` into the next row of `out` where `done`, the sweeps since the burn-in, is a multiple of `thin`.
 
@@ -46,7 +46,7 @@ def keep(out, x, done, thin):
             out[done // thin - 1, i] = x[i]
 
 
-@kernel
+@kernel(called_by="kernels")
 def largest(values):
     """The largest of some whole numbers, at least 1."""
     most = 1
@@ -55,7 +55,7 @@ def largest(values):
     return most
 
 
-@kernel
+@kernel(called_by="kernels")
 def logistic_noise(out, first, size, seed, chain, sweep):
     """``out[k] = log(u / (1 - u)) / 2`` for the positions ``first + k`` of a scan; `first` is a multiple of four, and
     `out` has room for `size` rounded up to one.
@@ -70,7 +70,7 @@ def logistic_noise(out, first, size, seed, chain, sweep):
         out[4 * k + 3] = _logistic(w3)
 
 
-@kernel
+@kernel(called_by="python")
 def ising_scan(x, out, order, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """Sweeps over the sites of `order`, in order: `burn_in` of them, then `thin` before each row of `out` is written.
 
@@ -91,7 +91,7 @@ def ising_scan(x, out, order, indptr, neighbours, couplings, fields, begin, burn
         keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, first_chain):
     """The same for many chains at once, bit for bit: `x` is (sites, chains), so that one instruction serves several
     chains; `out` is (chains, draws, sites).
@@ -143,7 +143,7 @@ def ising_random_scan(spins, indptr, neighbours, couplings, fields, steps, seed,
             x[i] = 1 if u * (1.0 + fast_exp(min(-2.0 * h, _LARGEST))) < 1.0 else -1
 
 
-@kernel
+@kernel(called_by="python")
 def ising_random_chain(x, out, indptr, neighbours, couplings, fields, begin, burn_in, thin, seed, chain):
     """One chain of `ising_random_scan`, a sweep being as many updates as there are sites; draws as in `ising_scan`."""
     n, one = x.size, x.reshape(1, x.size)
@@ -155,7 +155,7 @@ def ising_random_chain(x, out, indptr, neighbours, couplings, fields, begin, bur
         keep(out, x, k + 1, 1)
 
 
-@kernel
+@kernel(called_by="kernels")
 def draw(scores, size, u):
     """The state that the uniform number `u` picks, with probability in proportion to ``exp(scores[:size])``, which are
     overwritten. A score of -inf is a state that is never picked.
@@ -176,7 +176,7 @@ def draw(scores, size, u):
     return k
 
 
-@kernel
+@kernel(called_by="kernels")
 def table_update(x, v, u, scores, t):
     """Draw ``x[v]`` given the rest at the uniform number `u`; `t` are `TableArrays`, `scores` is scratch."""
     size = t.sizes[v]
@@ -192,7 +192,7 @@ def table_update(x, v, u, scores, t):
     x[v] = draw(scores, size, u)
 
 
-@kernel
+@kernel(called_by="python")
 def table_chain(x, out, order, at_random, t, begin, burn_in, thin, seed, chain):
     """Gibbs sweeps over variables with any number of states: over `order` in order, or each time one of it at random.
 
@@ -210,7 +210,7 @@ def table_chain(x, out, order, at_random, t, begin, burn_in, thin, seed, chain):
         keep(out, x, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def table_random_scan(states, counts, t, steps, seed, first_chain):
     """`steps` updates of each row of `states`, in place: a variable drawn uniformly gets a new state given the rest.
 

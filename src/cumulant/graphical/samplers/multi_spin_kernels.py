@@ -99,7 +99,7 @@ def _half_sweep(mine, other, colour, states, scratch, none_digits, one_digits):
             own[w] = (odd & (one[w] ^ many)) | (~odd & (extreme | (coin[w] & ~(all_up | all_down))))
 
 
-@kernel
+@kernel(called_by="kernels")
 def pack(spins, rows, columns, colour, words):
     """Put the +1 spins of one colour into `words` (rows, columns / 128)."""
     width = words.shape[1]
@@ -113,7 +113,7 @@ def pack(spins, rows, columns, colour, words):
             words[r, w] = word
 
 
-@kernel
+@kernel(called_by="kernels")
 def unpack(words, rows, columns, colour, spins):
     """The inverse of `pack`: -1 and +1."""
     width = words.shape[1]
@@ -125,7 +125,7 @@ def unpack(words, rows, columns, colour, spins):
                 spins[r * columns + column] = 1 if (word >> np.uint64(b)) & _1 else -1
 
 
-@kernel
+@kernel(called_by="python")
 def torus_chain(x, out, rows, columns, none_digits, one_digits, begin, burn_in, thin, seed, chain):
     """Chequerboard sweeps of one torus, from the spins `x`, which are changed in place; draws as in `ising_scan`."""
     width = columns // 128

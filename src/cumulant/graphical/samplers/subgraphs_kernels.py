@@ -18,7 +18,7 @@ def acceptance(e, present, odd, edges, edge_weights, site_weights):
     return ratio
 
 
-@kernel
+@kernel(called_by="python")
 def subgraph_chain(present, out, edges, edge_weights, site_weights, begin, burn_in, thin, seed, chain):
     """Metropolis moves that turn one edge: with probability 1/2 nothing, else an edge drawn uniformly and accepted with
     ``min(1, w(X') / w(X))``. A sweep is as many moves as there are edges. `present` (0 and 1) is changed in place.
@@ -40,7 +40,7 @@ def subgraph_chain(present, out, edges, edge_weights, site_weights, begin, burn_
         keep(out, present, sweep + 1 - begin - burn_in, thin)
 
 
-@kernel
+@kernel(called_by="python")
 def spins_of_subgraphs(subgraphs, out, edges, edge_weights, site_weights, seed, first):
     """A spin configuration for each row: absent edges, those to the ghost too, are switched on with their weights; the
     component of the ghost is +1, the others get fair signs.

@@ -10,13 +10,16 @@ _PATIENCE = 1.0  # seconds before a bar appears, where the user did not ask for 
 
 
 class Display:
-    """Shows steps, value and certified distance of a run. `wanted` is None (if it lasts), a flag, or a rich console."""
+    """Shows steps, value and certified distance of a run.
 
-    def __init__(self, wanted: bool | Console | None, title: str, total: int | None):
+    `wanted` is None (if it lasts), a flag, a rich console, or the title of the bar, in place of `title`.
+    """
+
+    def __init__(self, wanted: bool | str | Console | None, title: str, total: int | None):
         self._wanted = wanted
         self._console: Console | None = None  # made late: most runs are over before there is anything to show
         self._patience = _PATIENCE if wanted is None else 0.0
-        self._title, self._total = title, total
+        self._title, self._total = wanted if isinstance(wanted, str) else title, total
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._shown = -math.inf

@@ -41,7 +41,7 @@ def run(
     max_steps: int | None = None,
     tol: float | tuple[float, float] | None = 1e-6,
     callback: Callable[[Snapshot], Any] | None = None,
-    progress: bool | Console | None = None,
+    progress: bool | str | Console | None = None,
     time_limit: float | None = None,
     checkpoint: str | PathLike | Checkpoint | None = None,
     rng: Any = None,
@@ -74,8 +74,9 @@ def run(
     callback : callable, optional
         Called with a `Snapshot` at each record. Returning True ends the run as ``"stopped"``, and ``"max_steps"`` as
         that: a budget on something that the solver measures.
-    progress : bool or rich console, optional
-        A bar on the terminal. By default it appears once a run has lasted a second; never where there is no terminal.
+    progress : bool, str or rich console, optional
+        A bar on the terminal; a string is its title. By default it appears once a run has lasted a second; never where
+        there is no terminal.
     time_limit : float, optional
         Seconds, in this process. Checked between compiled calls of about a tenth of a second; compiling is not
         interrupted, and at least one step is taken.

@@ -13,7 +13,7 @@ _TINY = 1e-300
 _GOLDEN = 0.6180339887498949
 
 
-@kernel
+@kernel(called_by="python")
 def coins(seed, sweep, count):
     """The two uniforms of each of `count` draws, as `draw` uses them, shape (count, 2)."""
     pairs = np.empty((count, 2))
@@ -143,7 +143,7 @@ def _golden(law, log_new, delta, size, bend, subprecision):
     return 0.5 * (low + high)
 
 
-@kernel
+@kernel(called_by="python")
 def ascend(
     indptr, indices, data, targets, code, width, ratio, squares, x, slopes, tree, conditions, scheme, nonuniformity,
     kind, subprecision, limit, updates, seed, sweep,
@@ -185,7 +185,7 @@ def ascend(
                 x[indices[e], k] -= ratio * data[e] * slope[k]
 
 
-@kernel
+@kernel(called_by="python")
 def all_gaps(indptr, indices, data, targets, code, width, x, slopes, gaps, residuals):
     """The gap of every row and the l1 norm of its residual at `x`."""
     n, outputs = slopes.shape

@@ -8,7 +8,7 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
 
-@kernel
+@kernel(called_by="python")
 def draws(seed, sweep, n, count):
     """`count` rows of `n`, uniformly and with replacement: number t is a function of (seed, sweep, t)."""
     order = np.empty(count, np.int64)
@@ -17,7 +17,7 @@ def draws(seed, sweep, n, count):
     return order
 
 
-@kernel
+@kernel(called_by="kernels")
 def row_slope(code, width, scores, target, slope):
     """The gradient of the loss of a row in its scores, into `slope`.
 
@@ -47,7 +47,7 @@ def row_slope(code, width, scores, target, slope):
             slope[0] = -target * (short if code == 2 else min(short, 1.0))
 
 
-@kernel
+@kernel(called_by="python")
 def all_slopes(indptr, indices, data, targets, code, width, x, table, total):
     """The slopes of every row at `x`, into `table`, and ``sum_i a_i slope_i``, into `total`."""
     outputs = x.shape[1]

@@ -8,7 +8,7 @@ from cumulant.optim.finite_sums.finite_sum_kernels import row_slope
 _SMALL = 1e-3  # the scale is multiplied into the weights before it gets below this: digits are lost in proportion
 
 
-@kernel
+@kernel(called_by="python")
 def sgd_updates(indptr, indices, data, targets, code, width, scale, l2, x, total, average, order, steps):
     """One update for each row of `order` ``(updates, batch)``; `x` ``(p, K)`` and `total` are changed in place.
 

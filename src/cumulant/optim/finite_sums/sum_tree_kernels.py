@@ -26,7 +26,7 @@ def _capacity(n):
     return capacity
 
 
-@kernel
+@kernel(called_by="python")
 def tree_build(weights):
     """The sum tree of `weights`: every node holds the sum of the leaves below it, added in pairs."""
     capacity = _capacity(weights.size)
@@ -49,7 +49,7 @@ def tree_update(tree, i, weight):
         k //= 2
 
 
-@kernel
+@kernel(called_by="python")
 def tree_total(tree):
     """The sum of the weights, by pairwise summation."""
     return tree[1]
@@ -78,7 +78,7 @@ def tree_draw(tree, u, n):
     return k - capacity
 
 
-@kernel
+@kernel(called_by="python")
 def max_tree_build(weights):
     """The max tree of `weights`: every node holds the largest leaf below it."""
     capacity = _capacity(weights.size)

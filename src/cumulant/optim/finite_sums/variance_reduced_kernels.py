@@ -17,7 +17,7 @@ def _catch_up(x, total, last, cumulated, factor):
         last[j] = 0.0
 
 
-@kernel
+@kernel(called_by="python")
 def reduced_updates(
     indptr, indices, data, targets, code, width, scale, l2, x, total, table, seen, method, plain, step, order
 ):  # fmt: skip
