@@ -1,16 +1,17 @@
 """Graphs and the distributions that factorise over them.
 
-Here: discrete models (`FactorGraph`, `Ising`, `Potts`, `PairwiseMRF`, `BoltzmannMachine`) with exact inference by
-elimination, intervals for ``log Z``, messages and mean field, samplers, mixing-time certificates and learning in
-fast-mixing sets; UAI and BIF files; maximal cliques, the test whether a table factorises over a graph, exact Bayesian
-networks (`BayesNet`), structural causal models (`SCM`), interventions by `do`, and the back-door adjustment.
+Here: Bayesian networks asked by name (`BayesNet`); discrete models (`FactorGraph`, `Ising`, `Potts`, `PairwiseMRF`,
+`BoltzmannMachine`) with exact inference by elimination, intervals for ``log Z``, messages and mean field, samplers,
+mixing-time certificates and learning in fast-mixing sets; UAI and BIF files; structural causal models (`SCM`),
+interventions by `do`, and the back-door adjustment; maximal cliques, and the test whether a table factorises over a
+graph.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion
 from cumulant.graphical.bayes_net import BayesNet
-from cumulant.graphical.bif import read_bif
+from cumulant.graphical.bif import read_bif, write_bif
 from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
 from cumulant.graphical.bounds.mini_bucket import MiniBucket, mini_bucket_bound
 from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
@@ -69,6 +70,7 @@ from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.mixing.kl_projection import KLProjection, project_kl
 from cumulant.graphical.mixing.perron import perron_root, spectral_norm
 from cumulant.graphical.mixing.projections import Projection, project, project_box, project_couplings, project_tables
+from cumulant.graphical.net_fit import NetFit
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
 from cumulant.graphical.samplers.annealed import annealed_importance_sampling
 from cumulant.graphical.samplers.blocked import acyclic_blocks
@@ -120,6 +122,7 @@ __all__ = [
     "Mixing",
     "MultiSpin",
     "Neighbours",
+    "NetFit",
     "NotFastMixing",
     "Order",
     "PairwiseMRF",
@@ -198,6 +201,7 @@ __all__ = [
     "total_error_bound",
     "transfer_matrix",
     "tree_reweighted",
+    "write_bif",
     "write_evidence",
     "write_result",
     "write_uai",
