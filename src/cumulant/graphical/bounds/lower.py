@@ -13,6 +13,7 @@ from cumulant.graphical.exact.elimination import largest_entries
 from cumulant.graphical.messages.incidence import Incidence, normalise
 from cumulant.graphical.messages.mean_field import slack_of_mean_field
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
+from cumulant.graphical.messages.simple_bounds import improve_state
 from cumulant.graphical.messages.structured_blocks import block_choices
 from cumulant.graphical.messages.structured_mean_field import Blocks
 from cumulant.graphical.samplers.annealed import annealed
@@ -20,10 +21,11 @@ from cumulant.randomness import generator
 from cumulant.sampling import lower_from_estimates
 
 _DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
+_DENSE_HARD = 2.0**18  # where states are impossible: passes are in logarithms then, several times as slow
 _SWEEPS = 25  # of mean field over one partition
 _EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start
 _VISITS = 2.0e5  # entries that naive mean field looks at between two looks at the clock
-_REPAIRS = 100_000  # in the search for a possible state
+_FIRST, _LAST = range(5), range(5, 64)  # rounds of the search for a possible state, before all else and at the end
 _ESTIMATES, ROUNDS = 128, 6  # of annealing
 _FIRST_ROUND = 2.0e8  # visits of a factor in the first round of annealing; each round has twice those of the last
 
@@ -36,9 +38,34 @@ class LowerBounds:
     q: np.ndarray | None = None  # distributions of single variables, those of the best lower bound, one after the other
     choices: Iterator[list[np.ndarray]] | None = None  # of blocks, where there are no cuts
     seen: dict[bytes, Blocks | None] = field(default_factory=dict)  # over which mean field was; None: to its end
+    state: np.ndarray | None = None  # one that is possible, where some are not
+
+    def possible(self, last: bool = False) -> bool:
+        """Look for a possible state, whose weight alone is a bound; False where there is none, which settles ``log Z``.
+
+        In most models one is found at once, and some time is enough for a start; the `last` time it may take the rest.
+        """
+        context, theta = self.context, np.array(self.context.theta)
+        own = context.tables.theta[int(context.tables.structure.table_starts[-1]) :]
+        prefer, rounds = np.where(np.isneginf(own), 0.0, own), _LAST if last else _FIRST
+        state, settled = possible_state(context.structure, theta, context.seed, context.ledger.more, rounds, prefer)
+        if state is None:
+            if settled:
+                context.bracket.settle(-np.inf, "a search that refutes every state", 0.0)
+            return not settled
+        self.state = improve_state(context.structure, theta, state)
+        layout = Incidence.of(context.structure)
+        self.offer_q(self.certain(layout), theta, layout, "the weight of one state")
+        return True
+
+    def certain(self, layout: Incidence) -> np.ndarray:
+        """Probabilities that are one at the possible state."""
+        q = np.zeros(int(layout.node_starts[-1]))
+        q[layout.node_starts[:-1] + self.state] = 1.0
+        return q
 
     def naive(self) -> None:
-        """Naive mean field; from a possible state, whose weight alone is a bound, where it finds none itself."""
+        """Naive mean field, where some states are impossible also from one that is not."""
         context = self.context
         layout, theta = Incidence.of(context.structure), np.array(context.theta)
         starts, tables = layout.node_starts, context.tables
@@ -46,21 +73,14 @@ class LowerBounds:
         fields = np.where(np.isneginf(own), -50.0, own)
         q = normalise(fields, starts) if context.memory.q is None else context.memory.q.copy()
         self.ascend(q, theta, layout)
-        if context.bracket.lower > -np.inf:
+        if self.state is not None:
+            self.ascend(self.certain(layout), theta, layout)
+        elif context.bracket.lower > -np.inf:
             # without fields equal probabilities are stationary, however strong the couplings
             even = np.abs(q - normalise(np.zeros(fields.size), starts)) < 1e-3
             if even.mean() > _EVEN and context.memory.q is None:
                 draws = generator(context.seed).standard_exponential(fields.size)
                 self.ascend(normalise(np.log(draws), starts), theta, layout)
-            return
-        context.ledger.more()
-        start = np.array([int(np.argmax(each)) for each in layout.split(q)], dtype=np.int64)
-        state = possible_state(context.structure, theta, start, context.seed, context.ledger.alive, _REPAIRS)
-        if state is not None:
-            q[:] = 0.0
-            q[starts[:-1] + state] = 1.0
-            self.offer_q(q, theta, layout, "the weight of one state")
-            self.ascend(q, theta, layout)
 
     def ascend(self, q: np.ndarray, theta: np.ndarray, layout: Incidence) -> None:
         """Sweeps from `q`, which is changed, until they bring less than a thousandth of the width."""
@@ -93,7 +113,7 @@ class LowerBounds:
         if not cuts:
             blocks = context.memory.blocks
             if self.choices is None:
-                memory = context.bytes_in_time(_DENSE)
+                memory = context.bytes_in_time(_DENSE_HARD if context.hard else _DENSE)
                 self.choices = block_choices(context.structure, context.theta, memory, context.ledger.alive)
             for parts in blocks:
                 self.structured(parts, sweeps)
