@@ -17,7 +17,8 @@ _SPACE = re.compile(r"\s*")
 _TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+|"')
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NUMBERS = re.compile(r"[-+.\deE,\s]*;")  # what most rows of probabilities look like: read at once
-_ROW = re.compile(r'\s*\(([^(){}\[\]|;"]*)\)([-+.\deE,\s]*);')
+_ROW = r'\s*+\(([^(){}\[\]|;"]*+)\)([-+.\deE,\s]*+);'
+_ROWS, _ONE_ROW = re.compile(f"(?:{_ROW})++"), re.compile(_ROW)
 _PLAIN = re.compile(r"[A-Za-z0-9_.<>=+-]+\Z")  # a name that needs no quotes
 _ROWS_SUM = 1e-3  # published networks print a few digits: a row may be off by that, and is divided by its sum
 
@@ -77,21 +78,36 @@ class _Words(TextFile):
         while self.next("';'") != ";":
             pass
 
-    def row(self) -> tuple[list[str], str] | None:
-        """The states of the parents and the numbers of a row as text, where it comes next and is written as usual."""
-        found = _ROW.match(self.text, self.at)
+    def rows(self, places: list[dict[str, int]], width: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """The numbers and the probabilities of all rows that come next, where these are written as usual and right;
+        else None: then they are read word by word, and what is wrong is refused with its line.
+        """
+        found = _ROWS.match(self.text, self.at)
         if found is None:
             return None
-        self.at = found.end(2)
-        return found.group(1).replace(",", " ").split(), found.group(2)
+        given, numbers = zip(*_ONE_ROW.findall(found.group()), strict=True)
+        states, probabilities = _columns(given, len(places)), _columns(numbers, width)
+        if not states or not probabilities:
+            return None
+        try:
+            where = sum(
+                np.array([place[state] for state in column]) for place, column in zip(places, states, strict=True)
+            )
+            values = np.array([list(map(float, column)) for column in probabilities]).T
+        except (KeyError, ValueError):
+            return None
+        if not (np.isfinite(values) & (values >= 0.0)).all():
+            return None
+        self.at = found.end()
+        return np.asarray(where), values
 
-    def numbers(self, text: str | None = None) -> list[float]:
-        """Probabilities up to a semicolon, or those of the text of a row, whose semicolon comes next."""
-        if text is None:
-            found = _NUMBERS.match(self.text, self.at)
-            text = None if found is None else found.group()[:-1]
-            self.at = self.at if found is None else found.end() - 1
-        words = text.replace(",", " ").split() if text is not None else self.names(";")
+    def numbers(self) -> list[float]:
+        """Probabilities up to a semicolon."""
+        found = _NUMBERS.match(self.text, self.at)
+        if found is None:
+            words = self.names(";")
+        else:
+            words, self.at = found.group()[:-1].replace(",", " ").split(), found.end()
         try:
             out = list(map(float, words))
         except ValueError:
@@ -99,9 +115,16 @@ class _Words(TextFile):
         wrong = [k for k, p in enumerate(out) if not 0.0 <= p < math.inf]
         if wrong:
             self.refuse(f"a probability must not be negative, infinite or NaN; got {words[wrong[0]]}")
-        if text is not None:
-            self.expect(";")
         return out
+
+
+def _columns(texts: tuple[str, ...], count: int) -> list[list[str]]:
+    """The first words of some texts, the second ones, and so on; none where a text does not have `count` words."""
+    words = (" ; ".join(texts) + " ;").replace(",", " ").split()
+    step = count + 1
+    if len(words) != step * len(texts) or set(words[count::step]) != {";"}:
+        return []
+    return [words[k::step] for k in range(count)]
 
 
 def _no_number(word: str) -> bool:
@@ -207,17 +230,16 @@ def _probability(file: _Words, states: dict, parents: dict, tables: dict) -> Non
             file.refuse(f"{tuple(given)!s:.60} are not states of the parents {tuple(above)}")
         return sum(place[state] for state, place in zip(given, places, strict=True))
 
-    def row_from(text: str | None) -> list[float]:
-        numbers = file.numbers(text)
+    def row() -> list[float]:
+        numbers = file.numbers()
         if len(numbers) != shape[-1]:
             file.refuse(f"a row of {name!r} needs {shape[-1]} probabilities; got {len(numbers)}")
         return numbers
 
     file.expect("{")
     while True:
-        if above and (found := file.row()) is not None:
-            where = row_of(found[0])
-            rows[where] = row_from(found[1])
+        if above and (found := file.rows(places, shape[-1])) is not None:
+            rows[found[0]] = found[1]
             continue
         word = file.expect("table", "default", "(", "property", "}")
         if word == "}":
@@ -226,9 +248,9 @@ def _probability(file: _Words, states: dict, parents: dict, tables: dict) -> Non
             file.skip_property()
         elif word == "(":
             where = row_of(file.names(")"))
-            rows[where] = row_from(None)
+            rows[where] = row()
         elif word == "default":
-            numbers = row_from(None)
+            numbers = row()
             rows[np.isnan(rows).any(axis=1)] = numbers
         elif above:  # the format runs through the variable first: its states are the slowest axis
             numbers = file.numbers()
@@ -236,7 +258,7 @@ def _probability(file: _Words, states: dict, parents: dict, tables: dict) -> Non
                 file.refuse(f"the table of {name!r} needs {table.size} probabilities; got {len(numbers)}")
             table[...] = np.moveaxis(np.array(numbers).reshape(shape[-1], *shape[:-1]), 0, -1)
         else:
-            rows[0] = row_from(None)
+            rows[0] = row()
     total = table.sum(axis=-1, keepdims=True)
     if not (np.abs(total - 1.0) <= _ROWS_SUM).all():
         file.refuse(f"the probabilities of {name!r} must be given for all states of its parents and sum to one")
