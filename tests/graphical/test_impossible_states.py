@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from cumulant.errors import DomainError
 from cumulant.graphical import FactorGraph, bound_log_partition, bound_marginals, read_uai
+from cumulant.graphical.bounds.around import sum_around
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import fast_order
@@ -65,20 +66,55 @@ def test_too_many_possible_entries_are_no_answer():
     assert sparse_log_partition(structure, theta, np.arange(6), 1e3) is None
 
 
-def test_no_interval_misses_the_truth_where_most_states_are_impossible():
-    """300 models: the truth is inside, the lower end is finite where there is a possible state, and both ends are minus
-    infinity where there is none.
+def test_a_sum_around_a_state_is_a_part_of_the_whole():
+    """Against enumeration of the states that agree with it; the draw is one of those that are summed over."""
+    parts = 0
+    for seed in range(200):
+        model = hard_model(np.random.default_rng(seed))
+        scores = joint(model.cardinalities.tolist(), model.factors)
+        if not np.isfinite(scores).any():
+            continue
+        structure, theta, free = model.restricted()
+        state = np.array(np.unravel_index(int(scores.argmax()), scores.shape))
+        found = sum_around(structure, theta, state[free], 4.0, 2**20, seed)
+        where = [slice(None)] * scores.ndim
+        for v, x in found.given.items():
+            where[free[v]] = x
+            assert x == state[free[v]]
+        assert_allclose(found.value, distribution(scores[tuple(where)])[0], atol=1e-11)
+        whole = state.copy()
+        whole[free] = found.drawn
+        assert np.isfinite(scores[tuple(whole)])
+        parts += len(found.given) > 0
+    assert parts > 30
+
+
+def holds(seeds):
+    """The truth is inside, the lower end is finite where there is a possible state, and both ends are minus infinity
+    where there is none.
     """
     impossible = 0
-    for seed in range(300):
+    for seed in seeds:
         model = hard_model(np.random.default_rng(seed))
         truth = distribution(joint(model.cardinalities.tolist(), model.factors))[0]
-        interval = bound_log_partition(model, max_memory=8, time_limit=None, max_work=12, exact=seed % 2 == 0)
-        assert interval.lower <= truth <= interval.upper
-        assert np.isfinite(interval.lower) == np.isfinite(truth)
-        assert np.isfinite(interval.upper) == np.isfinite(truth)
+        work = (3, 6, 12, 40)[seed // 2 % 4]
+        interval = bound_log_partition(model, max_memory=8, time_limit=None, max_work=work, exact=seed % 2 == 0)
+        assert interval.lower <= truth <= interval.upper, seed
+        assert np.isfinite(interval.lower) == np.isfinite(truth), seed
+        assert np.isfinite(interval.upper) == np.isfinite(truth), seed
+        if seed % 50 == 0:
+            assert model.verify(interval).bound == interval.certificate.bound
         impossible += truth == -np.inf
-    assert 50 < impossible < 250
+    return impossible / len(seeds)
+
+
+def test_no_interval_misses_the_truth_where_most_states_are_impossible():
+    assert 0.2 < holds(range(300)) < 0.8
+
+
+@pytest.mark.slow
+def test_no_interval_misses_the_truth_on_3000_models():
+    holds(range(1000, 4000))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -105,6 +141,15 @@ def test_a_formula_is_counted():
     scores = joint([2] * 12, model.factors)
     interval = bound_log_partition(model)
     assert_allclose(np.exp(interval.estimate), np.isfinite(scores).sum())
+
+
+def test_eight_queens_have_92_places():
+    rows = range(8)
+    attack = {d: np.array([[-np.inf if abs(a - b) in (0, d) else 0.0 for b in rows] for a in rows]) for d in rows}
+    model = FactorGraph([8] * 8, [((i, j), attack[j - i]) for j in rows for i in range(j)])
+    interval = bound_log_partition(model)
+    assert np.log(92) in interval
+    assert interval.width < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -265,7 +265,7 @@ def _probability(file: _Words, states: dict, parents: dict, tables: dict) -> Non
     tables[name], parents[name] = normalised(table), above
 
 
-def write_bif(path: str | os.PathLike, net: BayesNet, name: str = "network") -> None:
+def write_bif(path: str | os.PathLike, net: BayesNet, name: str = "unknown") -> None:
     """Write a network as a BIF file, which `read_bif` reads back to the last digit.
 
     Names that other programs might not read are put in quotes. Without names of states, the states are called 0, 1, ...
@@ -276,7 +276,7 @@ def write_bif(path: str | os.PathLike, net: BayesNet, name: str = "network") -> 
     ...     path = pathlib.Path(folder) / "coin.bif"
     ...     write_bif(path, net)
     ...     print(path.read_text())
-    network network {
+    network unknown {
     }
     variable side {
       type discrete [ 2 ] { head, tail };

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cumulant.certificates import rounding
+from cumulant.graphical.bounds.around import sum_around
 from cumulant.graphical.bounds.context import Context
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.partition import Partition
-from cumulant.graphical.exact.elimination import largest_entries
+from cumulant.graphical.exact.elimination import largest_entries, slack_of_elimination
 from cumulant.graphical.messages.incidence import Incidence, normalise
 from cumulant.graphical.messages.mean_field import slack_of_mean_field
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
@@ -21,11 +22,13 @@ from cumulant.randomness import generator
 from cumulant.sampling import lower_from_estimates
 
 _DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
-_DENSE_HARD = 2.0**18  # where states are impossible: passes are in logarithms then, several times as slow
+_BELIEFS = 5.0e7  # entries of a pass for the tables of a block in a second
 _SWEEPS = 25  # of mean field over one partition
 _EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start
 _VISITS = 2.0e5  # entries that naive mean field looks at between two looks at the clock
 _FIRST, _LAST = range(5), range(5, 64)  # rounds of the search for a possible state, before all else and at the end
+_AROUND, _AROUND_WITHOUT_CLOCK = 1.0e6, 1.6e7  # entries of a sum around a state: for a second of time, or in all
+_SUMS = 8  # around states, each drawn from the last sum
 _ESTIMATES, ROUNDS = 128, 6  # of annealing
 _FIRST_ROUND = 2.0e8  # visits of a factor in the first round of annealing; each round has twice those of the last
 
@@ -57,6 +60,25 @@ class LowerBounds:
         layout = Incidence.of(context.structure)
         self.offer_q(self.certain(layout), theta, layout, "the weight of one state")
         return True
+
+    def around(self, sums: int = _SUMS) -> None:
+        """Sums over the states that agree with the possible state on some variables, until two bring nothing more."""
+        context, limit = self.context, self.context.ledger.time_limit
+        if self.state is None:
+            return
+        entries = min(_AROUND_WITHOUT_CLOCK if limit is None else _AROUND * limit, context.bytes / 64)
+        slack, idle = slack_of_elimination(context.structure, context.theta), 0
+        for r in range(sums):
+            context.ledger.more()
+            found = sum_around(
+                context.structure, context.theta, self.state, max(entries, 1.0), context.bytes,
+                (context.seed + r) % 2**63, context.ledger.alive, context.n_jobs,
+            )  # fmt: skip
+            reason = f"the sum over the states that agree with a possible one on {len(found.given)} variables"
+            idle = 0 if context.bracket.offer_lower(found.value, reason, slack) else idle + 1
+            self.state = found.drawn
+            if idle == 2 or not found.given:
+                return
 
     def certain(self, layout: Incidence) -> np.ndarray:
         """Probabilities that are one at the possible state."""
@@ -113,7 +135,7 @@ class LowerBounds:
         if not cuts:
             blocks = context.memory.blocks
             if self.choices is None:
-                memory = context.bytes_in_time(_DENSE_HARD if context.hard else _DENSE)
+                memory = context.bytes_in_time(_DENSE)
                 self.choices = block_choices(context.structure, context.theta, memory, context.ledger.alive)
             for parts in blocks:
                 self.structured(parts, sweeps)
@@ -145,8 +167,9 @@ class LowerBounds:
                 joint.begin_from(self.q)
             self.seen[key] = joint
         value, reason = -np.inf, f"structured mean field over {len(parts)} blocks (Gibbs' inequality)"
+        longest = max(order.entries for order in joint.orders) / _BELIEFS
         for _ in range(sweeps):
-            context.ledger.more()
+            context.ledger.more(longest)
             joint.sweep()
             last, (value, slack) = value, joint.bound()
             if context.bracket.offer_lower(value, reason, slack):

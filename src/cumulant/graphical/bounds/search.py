@@ -28,6 +28,7 @@ from cumulant.graphical.exact.sparse import sparse_log_partition
 _SPEED = 1.2e8  # entries of an elimination in a second, to decide whether an exact answer can be had in time
 _WITHOUT_CLOCK = 2.0**34  # entries that an exact answer may take where there is no time limit
 _LARGE = 300  # variables from which cheap bounds come before the question whether an exact answer fits
+_PART = 0.5  # of the time that an exact answer may take then: other bounds have had some of it
 _MANY = 50_000  # variables from which blocks are not looked for: trees only
 _ROWS = 3.0e5  # possible entries for a second of time that elimination may keep where dense tables do not fit
 _ROWS_WITHOUT_CLOCK = 2.0e7
@@ -69,28 +70,34 @@ def _stages(context: Context, settings: Settings, below: LowerBounds) -> None:
         if plan is not None and not plan[0]:
             _exact(context, plan)
             return
-    if context.hard and not below.possible():
-        return
+    if context.hard:
+        if not below.possible():
+            return
+        below.around(1)
     if not spanning_trees(context):
         return
     below.naive()
     if settings.exact and large:
         context.ledger.more()
-        plan = _plan(context, context.ledger.alive)
+        plan = _plan(context, context.ledger.alive, _PART)
     if settings.exact and context.hard and (plan is None or plan[0]) and _sparse(context):
         return
     if plan is not None:
         _exact(context, plan)
         return
+    if context.hard:
+        below.around()
     _better(context, settings, below)
     if context.bracket.lower == -np.inf:
         below.possible(last=True)
 
 
-def _plan(context: Context, alive: Callable[[], None]) -> Any:
-    """Variables to be given values and an order for the others, or None where that takes too long."""
+def _plan(context: Context, alive: Callable[[], None], part: float = 1.0) -> Any:
+    """Variables to be given values and an order for the others, or None where that needs more than this part of the
+    time.
+    """
     limit = context.ledger.time_limit
-    entries = _WITHOUT_CLOCK if limit is None else _SPEED * limit
+    entries = _WITHOUT_CLOCK if limit is None else _SPEED * limit * part
     return cutset(context.structure, context.max_memory, entries, alive)
 
 
