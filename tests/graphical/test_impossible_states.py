@@ -112,6 +112,25 @@ def test_no_interval_misses_the_truth_where_most_states_are_impossible():
     assert 0.2 < holds(range(300)) < 0.8
 
 
+def test_no_bound_on_a_marginal_misses_the_truth_and_impossible_states_are_named():
+    zeros = 0
+    for seed in range(120):
+        model = hard_model(np.random.default_rng(seed))
+        truth, p = distribution(joint(model.cardinalities.tolist(), model.factors))
+        settings = {"time_limit": None, "max_work": 8, "max_memory": 8, "exact": False}
+        if truth == -np.inf:
+            with pytest.raises(DomainError, match="no distribution"):
+                bound_marginals(model, **settings)
+            continue
+        for v, (low, high) in enumerate(bound_marginals(model, **settings)):
+            expected = marginal(p, (v,))
+            assert (low <= expected + 1e-12).all()
+            assert (expected <= high + 1e-12).all()
+            assert ((high == 0.0) <= (expected == 0.0)).all()
+            zeros += int((high == 0.0).sum())
+    assert zeros > 50
+
+
 @pytest.mark.slow
 def test_no_interval_misses_the_truth_on_3000_models():
     holds(range(1000, 4000))

@@ -105,10 +105,10 @@ def repair(
             return repairs - step
         f = violated[int(uniform(seed, 0, step, 0) * count)]
         greedy, pick = uniform(seed, 0, step, 1) >= noise, uniform(seed, 0, step, 2)
-        least, ties, options = n_factors + 1, 0, 0
+        least, ties, options, new_variable, new_state = n_factors + 1, 0, 0, -1, 0
         for again in range(2):  # the first time to count, the second to choose
             target = int(pick * (ties if greedy or least == 0 else options))
-            ties_so_far, options_so_far, new_variable, new_state = 0, 0, -1, 0
+            ties_so_far, options_so_far = 0, 0
             for k in range(scope_starts[f], scope_starts[f + 1]):
                 v = scopes[k]
                 for a in range(sizes[v]):

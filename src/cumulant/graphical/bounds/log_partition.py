@@ -229,10 +229,17 @@ def bound_marginals(
         if not 0 <= v < n_variables:
             raise ValueError(f"variables must be numbers from 0 to {n_variables - 1}; got {v}")
     structure, theta, free = model.restricted()
+    states = {v: np.array([x]) for v, x in model._evidence.items()}  # those that may be possible, where not all are
+    if np.isneginf(theta).any():
+        found = reduce(structure, theta, smaller_scopes=True)
+        if found is None:
+            raise DomainError("every state is impossible: there is no distribution")
+        states |= dict(zip(free.tolist(), found.states, strict=True))
+        structure, theta, free = found.structure, found.theta, free[found.left]
     place = dict(zip(free.tolist(), range(free.size), strict=True))
     asked = [v for v in dict.fromkeys(wanted) if v in place]
     widened = _with_tables(structure, [place[v] for v in asked])
-    sizes, seed, memory = [cardinalities[v] for v in asked], seed_of(rng), Memory()
+    sizes, seed, memory = [int(structure.cardinalities[place[v]]) for v in asked], seed_of(rng), Memory()
     n_searches = waiting = sum(sizes) + 1
     quickest = math.inf  # seconds of a search
 
@@ -269,15 +276,16 @@ def bound_marginals(
         if not (high > -np.inf).any():
             raise DomainError("every state is impossible: there is no distribution")
         bounds[asked[k]] = _probabilities(low, high)
-    for v in asked:
+    for v, size in zip(asked, sizes, strict=True):
         if v not in bounds:  # its turn has not come
-            bounds[v] = np.zeros(cardinalities[v]), np.ones(cardinalities[v])
+            bounds[v] = np.zeros(size), np.ones(size)
+    out = []
     for v in wanted:
-        if v not in bounds:  # given, or with one state
-            certain = np.zeros(cardinalities[v])
-            certain[model._evidence.get(v, 0)] = 1.0
-            bounds[v] = certain, certain.copy()
-    return [bounds[v] for v in wanted]
+        low, high = bounds.get(v, (1.0, 1.0))  # what is not free has one state, or one that is left
+        out.append((np.zeros(cardinalities[v]), np.zeros(cardinalities[v])))
+        where = states.get(v, slice(None))
+        out[-1][0][where], out[-1][1][where] = low, high
+    return out
 
 
 def _with_tables(structure: Structure, variables: list[int]) -> Structure:

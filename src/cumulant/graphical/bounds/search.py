@@ -120,7 +120,7 @@ def _sparse(context: Context) -> bool:
     limit = context.ledger.time_limit
     rows = _ROWS_WITHOUT_CLOCK if limit is None else _ROWS * limit
     order, alive = fast_order(context.structure, context.ledger.alive).order, context.ledger.alive
-    value = sparse_log_partition(context.structure, context.theta, order, rows, alive)
+    value = sparse_log_partition(context.structure, context.theta, order, rows, context.bytes, alive)
     if value is not None:
         slack = 2.0 * slack_of_elimination(context.structure, context.theta)
         context.bracket.settle(value, "elimination on the possible entries of the tables", slack)

@@ -14,6 +14,7 @@ import numpy as np
 from cumulant.graphical.structure import Structure
 
 _LARGEST_KEY = 2**62
+_BYTES = 64  # of a row while tables are joined and summed, besides three times the states of its variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +43,12 @@ def sparse_log_partition(
     theta: np.ndarray,
     order: np.ndarray,
     max_rows: float,
+    max_memory: float = math.inf,
     alive: Callable[[], None] = lambda: None,
 ) -> float | None:
     """``log Z`` by elimination in the given order on possible entries only; None where all joins together would make
-    more than `max_rows` rows. `alive` is called before each variable, and may raise to end it.
+    more than `max_rows` rows, or one of them more than `max_memory` bytes. `alive` is called before each variable, and
+    may raise to end it.
 
     >>> structure = Structure([2, 2], [(0, 1), (1,)])
     >>> theta = np.array([0.0, -np.inf, -np.inf, 0.0, 1.0, 2.0])
@@ -73,7 +76,8 @@ def sparse_log_partition(
                 continue
             product = own[0]
             for other in own[1:]:
-                product = _join(product, other, sizes, left)
+                width = len({*product.variables, *other.variables})
+                product = _join(product, other, sizes, min(left, max_memory / (_BYTES + 12 * width)))
                 left -= product.logs.size
             made, shift = _sum_out(product, v, sizes)
             constants.append(shift)
