@@ -1,6 +1,7 @@
 """Random discrete models, and their joint tables written out by loops over all states."""
 
 import itertools
+import math
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def joint(sizes, factors, evidence=None):
     """``sum of log tables`` at every state, by a loop; -inf where it disagrees with the evidence."""
     scores = np.zeros(tuple(sizes))
     for x in itertools.product(*map(range, sizes)):
-        scores[x] = sum(float(table[tuple(x[v] for v in scope)]) for scope, table in factors)
+        scores[x] = math.fsum(float(table[tuple(x[v] for v in scope)]) for scope, table in factors)
         if any(x[v] != state for v, state in (evidence or {}).items()):
             scores[x] = -np.inf
     return scores

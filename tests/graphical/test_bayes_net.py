@@ -1,3 +1,5 @@
+import itertools
+import time
 from itertools import product
 
 import numpy as np
@@ -5,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from cumulant.errors import DomainError, TooWide
-from cumulant.graphical import BayesNet
+from cumulant.errors import DomainError, FileFormatError, TooWide
+from cumulant.graphical import BayesNet, read_bif, write_bif
+from tests.graphical.networks import joint_table, random_net
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +189,106 @@ def test_impossible_questions_are_refused(net):
 
 def test_the_graph_is_that_of_the_parents(net):
     assert set(net.graph.edges) == {("c", "d"), ("b", "d"), ("a", "b"), ("a", "c")}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_questions_by_name_are_answered_as_by_enumeration(seed):
+    """Marginals of sets, conditionals, and best states, of all variables and of some, for networks with zeros."""
+    rng = np.random.default_rng(seed)
+    net = random_net(rng, 7, zeros=0.2 * (seed % 2))
+    p, names = joint_table(net), list(net.variables)
+    x = np.unravel_index(int(rng.choice(p.size, p=p.ravel() / p.sum())), p.shape)
+    chosen = [names[k] for k in rng.permutation(7)[:4]]
+    asked, given = chosen[:2], {name: f"s{x[names.index(name)]}" for name in chosen[2:]}
+    axes = [names.index(name) for name in asked]
+    cut = np.zeros_like(p)
+    where = tuple(x[k] if name in given else slice(None) for k, name in enumerate(names))
+    cut[where] = p[where]
+    table = cut.sum(axis=tuple(k for k in range(7) if k not in axes))
+    table = table if axes[0] < axes[1] else table.T
+    assert_allclose(net.conditional(asked, given), table / table.sum(), atol=1e-13)
+    answer = net.query(asked, given)
+    assert answer[f"s{x[axes[0]]}", f"s{x[axes[1]]}"] == pytest.approx(table[x[axes[0]], x[axes[1]]] / table.sum())
+    alone = net.query(asked[0], given)
+    assert list(alone) == list(net.states[asked[0]])
+    assert_allclose(list(alone.values()), table.sum(axis=1) / table.sum(), atol=1e-13)
+    assert_allclose(net.marginals(given)[asked[0]], table.sum(axis=1) / table.sum(), atol=1e-13)
+    best, score = net.map(given=given)
+    assert np.exp(score) == pytest.approx(cut.max())
+    assert p[tuple(int(best[name][1:]) for name in names)] == pytest.approx(cut.max())
+    some, score = net.map(asked, given)
+    assert np.exp(score) == pytest.approx(table.max())
+    assert table[tuple(int(some[name][1:]) for name in asked)] == pytest.approx(table.max())
+
+
+def test_d_separation_is_independence_in_networks_with_random_tables():
+    """All pairs given all sets in random networks of five variables, against the joint table."""
+    for seed in range(4):
+        net = random_net(np.random.default_rng(seed), 5, max_parents=2, most_states=2)
+        p, names = joint_table(net), net.variables
+        for i, j in itertools.combinations(range(5), 2):
+            rest = [k for k in range(5) if k not in (i, j)]
+            for given in itertools.chain.from_iterable(itertools.combinations(rest, r) for r in range(4)):
+                joint = p.sum(axis=tuple(k for k in rest if k not in given), keepdims=True)
+                gap = joint * joint.sum((i, j), keepdims=True) - joint.sum(i, keepdims=True) * joint.sum(
+                    j, keepdims=True
+                )
+                separated = net.is_d_separated(names[i], names[j], [names[k] for k in given])
+                assert separated == (np.abs(gap).max() < 1e-12)
+    assert net.is_d_separated([names[0]], [], [names[1]])
+    with pytest.raises(ValueError, match="no variable in common"):
+        net.is_d_separated("v0", "v1", ["v1"])
+    with pytest.raises(ValueError, match="'v9' is not a variable"):
+        net.is_d_separated("v0", "v9")
+
+
+def test_a_network_of_1041_variables_answers_at_once():
+    """As many variables as the largest published ones, up to 21 states: by name, against the whole model."""
+    rng = np.random.default_rng(0)
+    net = random_net(rng, 1041, max_parents=3, window=5, most_states=5)
+    whole = net.marginals()  # compiles, and is the truth: nothing is left out there
+    given = {"v1000": "s1", "v500": "s0", "v40": "s1"}
+    begin = time.process_time()
+    found = net.conditional("v700", {})
+    seen = net.conditional(["v702", "v20"], given)
+    states, score = net.map(["v41", "v999"], given)
+    assert time.process_time() - begin < 3.0
+    assert_allclose(found, whole["v700"], atol=1e-12)
+    base = net.given(given).log_partition()
+    one = net.given({**given, "v702": "s1", "v20": "s0"}).log_partition()
+    assert_allclose(seen[1, 0], np.exp(one - base), rtol=1e-9)
+    assert_allclose(net.given({**given, **states}).log_partition(), score, rtol=1e-10)
+    assert len(net.map(given=given)[0]) == 1041
+
+
+def test_too_wide_names_the_memory_and_no_joint_table():
+    """A variable with all of 30 others above it in layers: no advice to raise max_states to 4.5e17."""
+    net = random_net(np.random.default_rng(1), 37, window=37, most_states=4)
+    with pytest.raises(TooWide, match="ask for marginals, a conditional or map") as refusal:
+        net.table()
+    assert "raise max_states" not in str(refusal.value)
+    assert_allclose(net.conditional("v3", {"v30": "s0"}).sum(), 1.0)
+    with pytest.raises(TooWide, match="max_memory"):
+        net.conditional("v3", {"v36": "s0", "v30": "s1"}, max_memory=64)
+
+
+def test_a_network_is_saved_and_loaded_and_written_as_bif_to_the_last_bit(tmp_path):
+    net = random_net(np.random.default_rng(3), 40, zeros=0.1)
+    again = BayesNet.load(net.save(tmp_path / "net"))
+    write_bif(tmp_path / "net.bif", net)
+    read = read_bif(tmp_path / "net.bif")
+    for other in (again, read):
+        assert other.variables == net.variables
+        assert other.parents == net.parents
+        assert other.states == net.states
+        assert all(np.array_equal(other.tables[name], table) for name, table in net.tables.items())
+    odd = BayesNet({"a b": [0.25, 0.75], 3: [[1.0, 0.0], [0.5, 0.5]]}, {3: ["a b"]})
+    write_bif(tmp_path / "odd.bif", odd)
+    assert read_bif(tmp_path / "odd.bif").query("3", {"a b": "1"}) == pytest.approx({"0": 0.5, "1": 0.5})
+    assert BayesNet.load(odd.save(tmp_path / "odd")).variables == ("a b", 3)
+    with pytest.raises(TypeError, match="strings or whole numbers to be saved"):
+        BayesNet({("a", 1): [1.0]}).save(tmp_path / "x")
+    with pytest.raises(ValueError, match="without quotation marks"):
+        write_bif(tmp_path / "x.bif", BayesNet({'a"': [1.0]}))
+    with pytest.raises(FileFormatError, match="not a BayesNet"):
+        BayesNet.load(net.model.save(tmp_path / "factors"))

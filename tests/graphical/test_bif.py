@@ -1,11 +1,14 @@
 """BIF files: a network by hand, and files that are broken on purpose."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.errors import DomainError, FileFormatError
-from cumulant.graphical import read_bif
+from cumulant.graphical import read_bif, write_bif
+from tests.graphical.networks import random_net
 
 _TEXT = """// a comment
 network wet { property version 1; }
@@ -42,7 +45,7 @@ def test_a_network_by_hand(tmp_path):
     assert_allclose(net.marginals()["grass"][0], expected)
     assert_allclose(net.given({"rain": "yes", "hose": "off"}).marginal("grass"), [0.1, 0.3, 0.6])
     assert_allclose(net.do({"hose": "on"}).marginal("rain"), [0.7, 0.3])
-    assert net.map()[0].tolist() == ["no", "off", "dry"]
+    assert net.map()[0] == {"rain": "no", "hose": "off", "grass": "dry"}
     assert_allclose(net.log_prob(["yes", "off", "wet"]), np.log(0.3 * 0.99 * 0.6))
     with pytest.raises(DomainError, match=r"'grass' has no state 'soaked': its states are \('dry', 'damp', 'wet'\)"):
         net.given({"grass": "soaked"})
@@ -97,3 +100,26 @@ def test_truncations_and_noise_are_read_or_refused_and_nothing_else(tmp_path):
         except FileFormatError as problem:
             refused.append(str(problem))
     assert all("line" in message for message in refused)
+
+
+def test_a_large_file_is_read_at_once(tmp_path):
+    """A hundred thousand numbers in rows of three: by its processor time, the machine may be busy."""
+    path, net = tmp_path / "x.bif", random_net(np.random.default_rng(0), 400, 4, 8, 5)
+    write_bif(path, net)
+    assert sum(table.size for table in net.tables.values()) > 50_000
+    begin = time.process_time()
+    again = read_bif(path)
+    assert time.process_time() - begin < 0.6
+    assert all(np.array_equal(again.tables[name], table) for name, table in net.tables.items())
+
+
+def test_comments_and_quotes(tmp_path):
+    path = tmp_path / "x.bif"
+    path.write_text(
+        'network "a // b" {} /* one\ntwo */ variable "x y" { type discrete [2] { "up // here", no }; } // end\n'
+        'probability ( "x y" ) { table 0.25 0.75; }'
+    )
+    assert read_bif(path).query("x y") == pytest.approx({"up // here": 0.25, "no": 0.75})
+    path.write_text("network a {} /* one\ntwo */\nvariant")
+    with pytest.raises(FileFormatError, match="line 3"):
+        read_bif(path)

@@ -1,9 +1,10 @@
 """Graphs and the distributions that factorise over them.
 
-Here: discrete models (`FactorGraph`, `Ising`, `Potts`, `PairwiseMRF`, `BoltzmannMachine`) with exact inference by
-elimination, intervals for ``log Z``, messages and mean field, samplers, mixing-time certificates and learning in
-fast-mixing sets; UAI and BIF files; maximal cliques, the test whether a table factorises over a graph, exact Bayesian
-networks (`BayesNet`), structural causal models (`SCM`), interventions by `do`, and the back-door adjustment.
+Here: Bayesian networks asked by name (`BayesNet`); discrete models (`FactorGraph`, `Ising`, `Potts`, `PairwiseMRF`,
+`BoltzmannMachine`) with exact inference by elimination, intervals for ``log Z``, messages and mean field, samplers,
+mixing-time certificates and learning in fast-mixing sets; UAI and BIF files; structural causal models (`SCM`),
+interventions by `do`, and the back-door adjustment; maximal cliques, and the test whether a table factorises over a
+graph.
 """
 
 import importlib
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cumulant.graphical.backdoor import Backdoor, backdoor_adjustment, backdoor_criterion
     from cumulant.graphical.bayes_net import BayesNet
-    from cumulant.graphical.bif import read_bif
+    from cumulant.graphical.bif import read_bif, write_bif
     from cumulant.graphical.bounds.log_partition import bound_log_partition, bound_marginals
     from cumulant.graphical.bounds.mini_bucket import MiniBucket, mini_bucket_bound
     from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         project_couplings,
         project_tables,
     )
+    from cumulant.graphical.net_fit import NetFit
     from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
     from cumulant.graphical.samplers.annealed import annealed_importance_sampling
     from cumulant.graphical.samplers.blocked import acyclic_blocks
@@ -126,6 +128,7 @@ __all__ = [
     "Mixing",
     "MultiSpin",
     "Neighbours",
+    "NetFit",
     "NotFastMixing",
     "Order",
     "PairwiseMRF",
@@ -204,6 +207,7 @@ __all__ = [
     "total_error_bound",
     "transfer_matrix",
     "tree_reweighted",
+    "write_bif",
     "write_evidence",
     "write_result",
     "write_uai",
@@ -213,7 +217,7 @@ __all__ = [
 _MODULES = {
     "backdoor": ("Backdoor", "backdoor_adjustment", "backdoor_criterion"),
     "bayes_net": ("BayesNet",),
-    "bif": ("read_bif",),
+    "bif": ("read_bif", "write_bif"),
     "bounds.log_partition": ("bound_log_partition", "bound_marginals"),
     "bounds.mini_bucket": ("MiniBucket", "mini_bucket_bound"),
     "causal_independence": ("CausalFactorGraph", "CausalIndependence", "noisy_or"),
@@ -273,6 +277,7 @@ _MODULES = {
     "mixing.kl_projection": ("KLProjection", "project_kl"),
     "mixing.perron": ("perron_root", "spectral_norm"),
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
+    "net_fit": ("NetFit",),
     "pairwise": ("BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"),
     "samplers.annealed": ("annealed_importance_sampling",),
     "samplers.blocked": ("acyclic_blocks",),

@@ -1,18 +1,26 @@
-"""Small exact Bayesian networks: conditional tables on a directed acyclic graph."""
+"""Bayesian networks: conditional tables on a directed acyclic graph, asked by name."""
 
-from collections.abc import Hashable, Mapping
+import os
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 
+from cumulant import files
+from cumulant.errors import FileFormatError
 from cumulant.graphical.exact.enumeration import joint_scores
 from cumulant.graphical.graphs import parents_to_graph
 from cumulant.graphical.labels import Labels
 from cumulant.graphical.scm import SCM, Mechanism
 from cumulant.graphical.tables import LARGEST, require_room
+
+if TYPE_CHECKING:
+    from cumulant.graphical.net_fit import NetFit
 
 _ROWS_SUM = 1e-8  # how far a row of a table may be from adding up to one
 
@@ -21,8 +29,10 @@ _ROWS_SUM = 1e-8  # how far a row of a table may be from adding up to one
 class BayesNet:
     """A Bayesian network ``p(x) = prod_i p(x_i | x_parents(i))`` over variables with finitely many states.
 
-    Answers are exact, by elimination in the factor graph of its tables (`model`), or `TooWide` where that does not fit.
-    Interventions replace factors: ``do`` cuts the arrows into a variable (Pearl 2009, section 3.2).
+    Answers are exact, by elimination in the factor graph of its tables (`model`), or `TooWide` where that does not fit
+    into ``max_memory`` bytes, an option of every question. `marginal`, `conditional`, `query` and `map` leave out the
+    variables that are neither asked about nor given nor above these: their tables sum to one (barren nodes; Shachter
+    1986). Interventions replace factors: ``do`` cuts the arrows into a variable (Pearl 2009, section 3.2).
 
     Parameters
     ----------
@@ -54,8 +64,16 @@ class BayesNet:
     array([0.1972, 0.8028])
     >>> net.do({"wet": 1}).marginals()["rain"]        # wetting the grass does not make it rain
     array([0.7, 0.3])
-    >>> net.given({"wet": 1}).marginal("rain").round(4)
-    array([0.1972, 0.8028])
+    >>> net.is_d_separated("rain", "wet")
+    False
+
+    With names of states:
+
+    >>> net = BayesNet(net.tables, net.parents, {"rain": ["no", "yes"], "wet": ["no", "yes"]})
+    >>> {state: round(p, 4) for state, p in net.query("rain", {"wet": "yes"}).items()}
+    {'no': 0.1972, 'yes': 0.8028}
+    >>> net.map(given={"wet": "yes"})[0]
+    {'rain': 'yes', 'wet': 'yes'}
     """
 
     tables: Mapping[Hashable, Any]
@@ -123,31 +141,102 @@ class BayesNet:
 
     def table(self, max_states: int = LARGEST) -> np.ndarray:
         """The joint table ``p(x)``, one axis for each variable. Raises `TooWide` beyond `max_states` entries."""
-        require_room(self.cardinalities, max_states, "ask for marginals, or raise max_states")
+        require_room(
+            self.cardinalities, max_states, "ask for marginals, a conditional or map: they need no joint table"
+        )
         return np.exp(joint_scores(self.model.structure, self.model.theta, max_states))
 
-    def marginal(self, names: Any) -> np.ndarray:
-        """The joint table of one variable, or of several (a list of names) in their order."""
-        return self.model.marginal([self._number(name) for name in self._names(names)])
+    def marginal(self, names: Any, **options: Any) -> np.ndarray:
+        """The distribution of one variable, or the joint table of several (a list of names) in their order."""
+        return self.conditional(names, {}, **options)
 
-    def marginals(self) -> dict[Hashable, np.ndarray]:
-        """The distribution of each single variable, by name."""
-        return dict(zip(self.variables, self.model.marginals(), strict=True))
+    def marginals(self, given: Mapping[Hashable, Any] | None = None, **options: Any) -> dict[Hashable, np.ndarray]:
+        """The distribution of each single variable, by name; where states are `given`, conditioned on them."""
+        return dict(zip(self.variables, self.given(given or {}).marginals(**options), strict=True))
 
-    def map(self) -> tuple[np.ndarray, float]:
-        """A most probable state of all variables, and its ``log p(x)``."""
-        return self.model.map()
-
-    def conditional(self, names: Any, given: Mapping[Hashable, Any]) -> np.ndarray:
+    def conditional(self, names: Any, given: Mapping[Hashable, Any], **options: Any) -> np.ndarray:
         """``p(names | given)`` as a table: what *seeing* these states says. What *setting* them does is `do`.
 
         Raises `DomainError` where the states in `given` have probability zero.
         """
-        wanted, fixed = self._names(names), self._names(list(given))
-        both = [name for name in wanted if name in fixed]
-        if both:
-            raise ValueError(f"{both[0]!r} is both asked for and given")
-        return self.given(given).marginal([self._number(name) for name in wanted])
+        wanted = self._names(names)
+        part, number = self._relevant(wanted, given)
+        if len(wanted) == 1:
+            return part.marginals(**options)[number[wanted[0]]]
+        return part.marginal([number[name] for name in wanted], **options)
+
+    def query(self, names: Any, given: Mapping[Hashable, Any] | None = None, **options: Any) -> dict[Any, float]:
+        """The same as a mapping of states to probabilities; of tuples of states for a list of several names."""
+        wanted = self._names(names)
+        table = self.conditional(wanted, given or {}, **options)
+        states = [self.model.labels.allowed(self._number(name)) for name in wanted]
+        keys = product(*states) if isinstance(names, list) else states[0]
+        return dict(zip(keys, table.ravel().tolist(), strict=True))
+
+    def map(
+        self, names: Any = None, given: Mapping[Hashable, Any] | None = None, **options: Any
+    ) -> tuple[dict[Hashable, Any], float]:
+        """Most probable states, by name, and the logarithm of their probability together with that of `given`.
+
+        Without `names`, of all variables at once, those that are given included. With `names`, of these when the others
+        are summed out (marginal MAP), which can need far larger tables (Park and Darwiche 2004).
+        """
+        wanted = list(self.variables) if names is None else self._names(names)
+        part, number = self._relevant(wanted, given or {}, overlap=names is None)
+        states, score = part.marginal_map([number[name] for name in wanted], **options)
+        return dict(zip(wanted, states.tolist(), strict=True)), score
+
+    def is_d_separated(self, x: Any, y: Any, given: Any = ()) -> bool:
+        """Whether every path between `x` and `y` is blocked by `given`: then they are independent given it, whatever
+        the tables are (Pearl 1988). Each is a name or a list of names.
+
+        >>> net = BayesNet({"rain": [0.7, 0.3], "hose": [0.9, 0.1], "wet": np.full((2, 2, 2), 0.5)},
+        ...                {"wet": ["rain", "hose"]})
+        >>> net.is_d_separated("rain", "hose"), net.is_d_separated("rain", "hose", "wet")
+        (True, False)
+        """
+        sets = [set(self._names(some if not isinstance(some, tuple | set) else list(some))) for some in (x, y, given)]
+        if sum(map(len, sets)) > len(set.union(*sets)):
+            raise ValueError(f"x, y and given must have no variable in common; got {x!r}, {y!r} and {given!r}")
+        return bool(nx.is_d_separator(self.graph, *sets))
+
+    @classmethod
+    def fit(
+        cls,
+        data: Any,
+        parents: Mapping[Hashable, Any],
+        *,
+        states: Mapping[Any, Any] | None = None,
+        prior: Any = 1.0,
+    ) -> "NetFit":
+        """Tables from data, for a given graph: ``(counts + prior) / sum``, the mean of the Dirichlet posterior.
+
+        Parameters
+        ----------
+        data : data frame, mapping of names to columns, or array (rows, variables)
+            A row for each observation, without missing values; each column is a variable. States are the values that
+            occur, sorted (the categories of a categorical column); whole numbers from 0 stay numbers.
+        parents : mapping of name to names
+            The parents of each variable that has any.
+        states : mapping of name to states, optional
+            The states of some variables in order: also those that do not occur.
+        prior : number, or mapping of name to number or table
+            Pseudo-counts of each entry: 1 is uniform, 1/2 Jeffreys', 0 maximum likelihood; ``s / entries of the
+            table`` is the BDeu prior of sample size ``s`` (Heckerman, Geiger and Chickering 1995).
+
+        Examples
+        --------
+        >>> fit = BayesNet.fit({"smoke": ["no", "yes", "no", "no"], "cough": ["no", "yes", "no", "yes"]},
+        ...                    {"cough": ["smoke"]})
+        >>> fit.net.query("cough", {"smoke": "yes"})       # (0 + 1) / 3 and (1 + 1) / 3
+        {'no': 0.3333333333333333, 'yes': 0.6666666666666666}
+        >>> low, high = fit.interval("cough")
+        >>> low[1].round(3), high[1].round(3)
+        (array([0.013, 0.158]), array([0.842, 0.987]))
+        """
+        from cumulant.graphical.net_fit import fit_tables  # it makes networks, which this one is
+
+        return fit_tables(data, parents, states, prior)
 
     def log_partition(self) -> float:
         """Zero: the tables are those of a distribution."""
@@ -194,11 +283,72 @@ class BayesNet:
         """
         return SCM({name: Mechanism(_Quantile(table), self.parents[name]) for name, table in self.tables.items()})
 
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the network, with its names, to an `.npz` file (no pickle); `load` reads it."""
+        wrong = [name for name in self.variables if isinstance(name, bool) or not isinstance(name, str | int)]
+        if wrong:
+            raise TypeError(f"names of variables must be strings or whole numbers to be saved; got {wrong[0]!r}")
+        place = {name: k for k, name in enumerate(self.variables)}
+        settings = {
+            "variables": list(self.variables),
+            "parents": [[place[parent] for parent in self.parents[name]] for name in self.variables],
+            "states": None if self.states is None else [list(some) for some in self.states.values()],
+        }
+        flat = np.concatenate([table.ravel() for table in self.tables.values()])
+        return files.save(path, "BayesNet", {"tables": flat, "cardinalities": self.cardinalities}, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "BayesNet":
+        """Read what `save` wrote."""
+        saved = files.load(path, "BayesNet")
+        try:
+            names, sizes, flat = saved.settings["variables"], saved.arrays["cardinalities"], saved.arrays["tables"]
+            shapes = [tuple(int(sizes[k]) for k in (*above, v)) for v, above in enumerate(saved.settings["parents"])]
+            parts = np.split(flat, np.cumsum([int(np.prod(shape)) for shape in shapes]))
+            if parts.pop().size:
+                raise ValueError("there are more numbers than the tables have entries")
+            tables = {name: part.reshape(shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
+            above = {
+                name: [names[k] for k in some] for name, some in zip(names, saved.settings["parents"], strict=True)
+            }
+            states = saved.settings["states"]
+            return cls(tables, above, None if states is None else dict(zip(names, states, strict=True)))
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise FileFormatError(f"{path} does not hold a BayesNet: {problem}") from problem
+
+    def require(self, name: Hashable) -> None:
+        """Refuse what is not the name of a variable."""
+        if name not in self.tables:
+            raise ValueError(
+                f"{name!r} is not a variable of the network; there are {', '.join(map(repr, self.variables))!s:.200}"
+            )
+
+    def _relevant(
+        self, wanted: Iterable[Hashable], given: Mapping[Hashable, Any], overlap: bool = False
+    ) -> tuple[Any, dict[Hashable, int]]:
+        """The factor graph of some variables, of those given and of all above them, conditioned on what is given, and
+        the numbers of its variables.
+        """
+        fixed = self._names(list(given))
+        both = [name for name in wanted if name in given]
+        if both and not overlap:
+            raise ValueError(f"{both[0]!r} is both asked for and given")
+        kept, waiting = set(), [*wanted, *fixed]
+        while waiting:
+            name = waiting.pop()
+            if name not in kept:
+                kept.add(name)
+                waiting += self.parents[name]
+        model = self.model
+        if len(kept) < len(self.tables):
+            model = type(model).from_bayes_net(self, kept)
+        number = {name: k for k, name in enumerate(name for name in self.tables if name in kept)}
+        return model.given({number[name]: given[name] for name in fixed}), number
+
     def _names(self, names: Any) -> list:
         chosen = list(names) if isinstance(names, list) else [names]
         for name in chosen:
-            if name not in self.tables:
-                raise ValueError(f"{name!r} is not a variable of the network; there are {self.variables}")
+            self.require(name)
         if len(set(chosen)) != len(chosen):
             raise ValueError(f"each variable must be named once; got {chosen}")
         return chosen
@@ -233,4 +383,11 @@ def _conditional_table(name: Hashable, table: Any) -> np.ndarray:
         raise ValueError(
             f"each row of the table of {name!r} must add up to 1; row {worst} adds up to {sums.flat[worst]:.9g}"
         )
-    return table / sums
+    return normalised(table)
+
+
+def normalised(table: np.ndarray) -> np.ndarray:
+    """Rows divided by their sums; those that add up to one but for rounding stay as they are, to the bit."""
+    sums = table.sum(axis=-1, keepdims=True)
+    allowed = 4.0 * np.finfo(np.float64).eps * table.shape[-1]
+    return table / np.where(np.abs(sums - 1.0) <= allowed, 1.0, sums)

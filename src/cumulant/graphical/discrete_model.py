@@ -17,11 +17,13 @@ from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
 from cumulant.graphical.exact.enumeration import enumerate_states
 from cumulant.graphical.exact.orders import ORDERS, elimination_order
+from cumulant.graphical.exact.support import reduce
 from cumulant.graphical.labels import Labels
 from cumulant.graphical.mixing.certificates import certify_mixing_time
 from cumulant.graphical.structure import Structure
 from cumulant.optim.driver.fingerprint import fingerprint
 
+_WIDE = 2.0**20  # entries of a pass from which states that are certain to be impossible are looked for first
 _METHODS = (
     "elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop", "generalised",
     "tree_reweighted",
@@ -308,15 +310,18 @@ class DiscreteModel:
             raise ValueError(f"variables must be different; got {list(variables)}")
         structure, tables, left = self.restricted()
         maximised = np.isin(left, wanted)
-        if not options.get("order"):
-            kinds = [elimination_order(structure, kind).order for kind in ORDERS[: 2 if left.size > 4096 else None]]
-            orders = [order[np.argsort(maximised[order], kind="stable")] for order in kinds]
-            options["order"] = min(orders, key=lambda o: Elimination.of(structure, tables, order=o).order.entries)
-        solver = Elimination.of(structure, tables, **options)
-        if maximised[solver.order.order].tolist() != sorted(maximised.tolist()):
-            raise ValueError("order must have the variables that are summed out before those that are maximised over")
-        value, best = solver.best(maximised)
-        self._require_possible(value)
+        solver = _sums_first(structure, tables, maximised, options)
+        if "order" in options or solver.order.entries <= _WIDE or not np.isneginf(tables).any():
+            value, best = solver.best(maximised)
+            self._require_possible(value)
+        else:
+            found = reduce(structure, tables)
+            self._require_possible(-np.inf if found is None else 0.0)
+            assert found is not None
+            kept = maximised[found.left]
+            value, part = _sums_first(found.structure, found.theta, kept, options).best(kept)
+            self._require_possible(value)
+            best = found.configuration(part)
         states = self.given_states()
         states[left] = best
         return self.labels.decode(states[wanted], wanted), value
@@ -367,11 +372,15 @@ class DiscreteModel:
             tables = self.family.log_tables(self.theta)
             return approximate(FactorView(self.structure, tables, self._evidence), method, options)
         solver = Elimination.of(structure, tables, **options)
-        if question == "log_partition":
-            return solver.log_partition(), [], np.zeros(0)
-        if question == "marginals":
-            return *solver.marginals(), np.zeros(0)
-        return solver.beliefs()
+        if "order" in options or solver.order.entries <= _WIDE or not np.isneginf(tables).any():
+            return solver.answer(question)
+        found = reduce(structure, tables, smaller_scopes=question != "beliefs")
+        if found is None:
+            return -np.inf, [], np.zeros(0)
+        value, marginals, flat = Elimination.of(found.structure, found.theta, **options).answer(question)
+        if value == -np.inf or question == "log_partition":
+            return value, [], np.zeros(0)
+        return value, found.marginals(marginals), found.beliefs(flat) if question == "beliefs" else flat
 
     def _beliefs(self, method: str | None, options: dict) -> tuple[float, np.ndarray]:
         """``log Z`` and the marginal tables of all factors, put back to full size where there is evidence."""
@@ -426,6 +435,19 @@ class DiscreteModel:
     def _of_description(cls, settings: dict, arrays: dict) -> Self:
         """The inverse, from all settings and arrays; an error where they do not fit together."""
         raise TypeError(f"a {cls.__name__} is not read from files")
+
+
+def _sums_first(structure: Structure, tables: np.ndarray, maximised: np.ndarray, options: dict) -> Elimination:
+    """An elimination that maximises over the marked variables after it has summed out the others."""
+    order = options.get("order")
+    if not order:
+        kinds = [elimination_order(structure, kind).order for kind in ORDERS[: 2 if maximised.size > 4096 else None]]
+        orders = [each[np.argsort(maximised[each], kind="stable")] for each in kinds]
+        order = min(orders, key=lambda o: Elimination.of(structure, tables, order=o).order.entries)
+    solver = Elimination.of(structure, tables, **{**options, "order": order})
+    if maximised[solver.order.order].tolist() != sorted(maximised.tolist()):
+        raise ValueError("order must have the variables that are summed out before those that are maximised over")
+    return solver
 
 
 class FactorView(DiscreteModel):

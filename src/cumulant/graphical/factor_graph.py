@@ -153,15 +153,19 @@ class FactorGraph(DiscreteModel):
         return new
 
     @classmethod
-    def from_bayes_net(cls, net: BayesNet) -> "FactorGraph":
-        """The tables of a Bayesian network, variables numbered in the order of ``net.variables``, with its names."""
-        number = {name: i for i, name in enumerate(net.variables)}
-        scopes = [tuple(number[name] for name in (*net.parents[v], v)) for v in net.variables]
-        names = list(net.variables) if all(isinstance(name, str) for name in net.variables) else None
-        states = None if net.states is None else list(net.states.values())
-        return cls.from_tables(
-            net.cardinalities, zip(scopes, net.tables.values(), strict=True), names=names, states=states
-        )
+    def from_bayes_net(cls, net: BayesNet, variables: Iterable[Any] | None = None) -> "FactorGraph":
+        """The tables of a Bayesian network, variables numbered in the order of ``net.variables``, with its names; or
+        those of some `variables`, which must include their parents.
+        """
+        kept = net.tables if variables is None else set(variables)
+        chosen = [v for v in net.variables if v in kept]
+        number = {name: i for i, name in enumerate(chosen)}
+        scopes = [tuple(number[name] for name in (*net.parents[v], v)) for v in chosen]
+        names = chosen if all(isinstance(name, str) for name in chosen) else None
+        states = None if net.states is None else [net.states[v] for v in chosen]
+        tables = [net.tables[v] for v in chosen]
+        sizes = [table.shape[-1] for table in tables]
+        return cls.from_tables(sizes, zip(scopes, tables, strict=True), names=names, states=states)
 
     @classmethod
     def _of_description(cls, settings: dict, arrays: dict) -> Self:

@@ -106,6 +106,8 @@ class Context:
                 f"max_memory = {self.max_memory / 2**20:g} MiB"
             )
         self.tables = Tables.of(self.structure, self.theta)
+        wide = self.tables.theta[: int(self.tables.structure.table_starts[-1])]
+        self.hard = bool(np.isneginf(wide).any())  # whether a factor of several variables has impossible entries
         self.strength = strengths(self.tables.structure, self.tables.theta)
 
     @property

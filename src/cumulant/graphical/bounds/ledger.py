@@ -28,15 +28,15 @@ class Ledger:
     work: int = 0
     started: float = field(default_factory=time.monotonic)
 
-    def late(self) -> bool:
-        """Whether the clock says stop."""
+    def late(self, seconds: float = 0.0) -> bool:
+        """Whether the clock says stop, now or before some seconds have passed."""
         if self.max_work is not None or self.time_limit is None:
             return False
-        return time.monotonic() - self.started >= self.time_limit
+        return time.monotonic() - self.started + seconds >= self.time_limit
 
-    def more(self) -> None:
-        """Begin one more piece of work, or raise `Stopped`."""
-        if self.late() or (self.max_work is not None and self.work >= self.max_work):
+    def more(self, seconds: float = 0.0) -> None:
+        """Begin one more piece of work, or raise `Stopped`: also where it cannot be interrupted and takes too long."""
+        if self.late(seconds) or (self.max_work is not None and self.work >= self.max_work):
             raise Stopped
         self.work += 1
 

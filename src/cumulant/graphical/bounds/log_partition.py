@@ -14,6 +14,7 @@ from cumulant.graphical.bounds.context import Context, Memory
 from cumulant.graphical.bounds.ledger import Ledger, check_limits
 from cumulant.graphical.bounds.search import Settings, search
 from cumulant.graphical.exact.elimination import MAX_MEMORY
+from cumulant.graphical.exact.support import reduce
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import seed as seed_of
@@ -38,6 +39,10 @@ def bound_log_partition(
 
     * *Exact*, up to rounding, where elimination fits into `max_memory`, or where it does once some variables are given
       values, over all of which is then summed, and where that can be done in about the time allowed.
+    * *Impossible states* (entries of minus infinity) are left out first, as far as propagation finds them. Where it
+      leaves a variable none, or a search has refuted every configuration, ``log Z = -inf``: both ends say so. Else the
+      lower end is finite as soon as one possible configuration is found. Where dense tables do not fit, elimination on
+      the possible entries alone is tried.
     * *Above*: ``log Z <= sum_k w_k log Z_k(z_k / w_k)`` (Hölder) over copies of the model cut into wide blocks, each
       at another place, or into clusters joined by trees; shares and weights are optimised (see `reweighted`).
     * *Below*: ``E_q <theta, T> + H(q)`` for independent blocks, each solved exactly (see `structured_mean_field`).
@@ -83,13 +88,21 @@ def bound_log_partition(
     """
     _check(time_limit, max_memory, max_work, delta)
     structure, theta, _ = model.restricted()
-    context = Context(structure, theta, Ledger(time_limit, max_work), int(max_memory), seed_of(rng), n_jobs)
-    settings = Settings(exact, sampling, delta)
-    search(context, settings)
-    return _interval(context, settings)
+    ledger, settings, possible = Ledger(time_limit, max_work), Settings(exact, sampling, delta), True
+    part = structure, theta
+    if np.isneginf(theta).any():
+        found = reduce(structure, theta, smaller_scopes=True)
+        possible = found is not None
+        part = part if found is None else (found.structure, found.theta)
+    context = Context(*part, ledger, int(max_memory), seed_of(rng), n_jobs)
+    if possible:
+        search(context, settings)
+    else:
+        context.bracket.settle(-np.inf, "propagation, which leaves a variable without a possible state", 0.0)
+    return _interval(context, settings, structure, theta)
 
 
-def _interval(context: Context, settings: Settings) -> Interval:
+def _interval(context: Context, settings: Settings, structure: Structure, theta: np.ndarray) -> Interval:
     bracket = context.bracket
     theorem = bracket.theorem()
     lower, upper, guess = bracket.lower, bracket.upper, bracket.estimate
@@ -98,6 +111,8 @@ def _interval(context: Context, settings: Settings) -> Interval:
     guess = min(max(guess, lower), upper)
     grounds = {
         "elimination": "every state is in exactly one term of the sum",
+        "propagation": "only states without a possible entry in some table were removed",
+        "refutes": "every value of every variable was refuted by propagation",
         "copies": "the shares of the copies add up to theta and their weights to one",
         "mini-buckets": "the weights of each bucket add up to one and its shifts to zero",
         "annealed": "the annealed estimates are independent and unbiased",
@@ -105,15 +120,16 @@ def _interval(context: Context, settings: Settings) -> Interval:
     assumptions = [
         *(by_construction(text) for word, text in grounds.items() if word in theorem),
         by_construction("rounding stays within the allowance", f"{bracket.slack:.2g}, included"),
-        check_simple_bounds(context.structure, context.theta, lower, upper),
+        check_simple_bounds(structure, theta, lower, upper),
     ]
     limit = context.ledger.time_limit
     details = {
         "work": context.ledger.work,
         "max_memory": context.max_memory,
         "seed": context.seed,
-        "exact": settings.exact,
-        "sampling": settings.sampling,
+        "found_exact": bracket.exact,
+        "exact_allowed": settings.exact,
+        "sampling_allowed": settings.sampling,
         "delta": settings.delta,
         "time_limit": math.inf if limit is None else limit,
     }
@@ -148,8 +164,8 @@ def certify_interval(model: Any, interval: Interval) -> Certificate:
         time_limit=None if limit == math.inf else limit,
         max_memory=int(settings["max_memory"]),
         max_work=int(settings["work"]),
-        exact=bool(settings["exact"]),
-        sampling=bool(settings["sampling"]),
+        exact=bool(settings["exact_allowed"]),
+        sampling=bool(settings["sampling_allowed"]),
         delta=settings["delta"],
         rng=int(settings["seed"]),
     )
@@ -213,10 +229,17 @@ def bound_marginals(
         if not 0 <= v < n_variables:
             raise ValueError(f"variables must be numbers from 0 to {n_variables - 1}; got {v}")
     structure, theta, free = model.restricted()
+    states = {v: np.array([x]) for v, x in model._evidence.items()}  # those that may be possible, where not all are
+    if np.isneginf(theta).any():
+        found = reduce(structure, theta, smaller_scopes=True)
+        if found is None:
+            raise DomainError("every state is impossible: there is no distribution")
+        states |= dict(zip(free.tolist(), found.states, strict=True))
+        structure, theta, free = found.structure, found.theta, free[found.left]
     place = dict(zip(free.tolist(), range(free.size), strict=True))
     asked = [v for v in dict.fromkeys(wanted) if v in place]
     widened = _with_tables(structure, [place[v] for v in asked])
-    sizes, seed, memory = [cardinalities[v] for v in asked], seed_of(rng), Memory()
+    sizes, seed, memory = [int(structure.cardinalities[place[v]]) for v in asked], seed_of(rng), Memory()
     n_searches = waiting = sum(sizes) + 1
     quickest = math.inf  # seconds of a search
 
@@ -253,15 +276,16 @@ def bound_marginals(
         if not (high > -np.inf).any():
             raise DomainError("every state is impossible: there is no distribution")
         bounds[asked[k]] = _probabilities(low, high)
-    for v in asked:
+    for v, size in zip(asked, sizes, strict=True):
         if v not in bounds:  # its turn has not come
-            bounds[v] = np.zeros(cardinalities[v]), np.ones(cardinalities[v])
+            bounds[v] = np.zeros(size), np.ones(size)
+    out = []
     for v in wanted:
-        if v not in bounds:  # given, or with one state
-            certain = np.zeros(cardinalities[v])
-            certain[model._evidence.get(v, 0)] = 1.0
-            bounds[v] = certain, certain.copy()
-    return [bounds[v] for v in wanted]
+        low, high = bounds.get(v, (1.0, 1.0))  # what is not free has one state, or one that is left
+        out.append((np.zeros(cardinalities[v]), np.zeros(cardinalities[v])))
+        where = states.get(v, slice(None))
+        out[-1][0][where], out[-1][1][where] = low, high
+    return out
 
 
 def _with_tables(structure: Structure, variables: list[int]) -> Structure:

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cumulant.certificates import rounding
+from cumulant.graphical.bounds.around import sum_around
 from cumulant.graphical.bounds.context import Context
 from cumulant.graphical.bounds.feasible import possible_state
 from cumulant.graphical.bounds.partition import Partition
-from cumulant.graphical.exact.elimination import largest_entries
+from cumulant.graphical.exact.elimination import largest_entries, slack_of_elimination
 from cumulant.graphical.messages.incidence import Incidence, normalise
 from cumulant.graphical.messages.mean_field import slack_of_mean_field
 from cumulant.graphical.messages.mean_field_kernels import ascend, free_energy
+from cumulant.graphical.messages.simple_bounds import improve_state
 from cumulant.graphical.messages.structured_blocks import block_choices
 from cumulant.graphical.messages.structured_mean_field import Blocks
 from cumulant.graphical.samplers.annealed import annealed
@@ -20,10 +22,13 @@ from cumulant.randomness import generator
 from cumulant.sampling import lower_from_estimates
 
 _DENSE = 2.0**20  # bytes of a block for a second of time, where there are no cuts: one pass cannot be interrupted
+_BELIEFS = 5.0e7  # entries of a pass for the tables of a block in a second
 _SWEEPS = 25  # of mean field over one partition
 _EVEN = 0.1  # of all states that have equal probabilities, from which naive mean field has a second, random start
 _VISITS = 2.0e5  # entries that naive mean field looks at between two looks at the clock
-_REPAIRS = 100_000  # in the search for a possible state
+_FIRST, _LAST = range(5), range(5, 64)  # rounds of the search for a possible state, before all else and at the end
+_AROUND, _AROUND_WITHOUT_CLOCK = 1.0e6, 1.6e7  # entries of a sum around a state: for a second of time, or in all
+_SUMS = 8  # around states, each drawn from the last sum
 _ESTIMATES, ROUNDS = 128, 6  # of annealing
 _FIRST_ROUND = 2.0e8  # visits of a factor in the first round of annealing; each round has twice those of the last
 
@@ -36,9 +41,53 @@ class LowerBounds:
     q: np.ndarray | None = None  # distributions of single variables, those of the best lower bound, one after the other
     choices: Iterator[list[np.ndarray]] | None = None  # of blocks, where there are no cuts
     seen: dict[bytes, Blocks | None] = field(default_factory=dict)  # over which mean field was; None: to its end
+    state: np.ndarray | None = None  # one that is possible, where some are not
+
+    def possible(self, last: bool = False) -> bool:
+        """Look for a possible state, whose weight alone is a bound; False where there is none, which settles ``log Z``.
+
+        In most models one is found at once, and some time is enough for a start; the `last` time it may take the rest.
+        """
+        context, theta = self.context, np.array(self.context.theta)
+        own = context.tables.theta[int(context.tables.structure.table_starts[-1]) :]
+        prefer, rounds = np.where(np.isneginf(own), 0.0, own), _LAST if last else _FIRST
+        state, settled = possible_state(context.structure, theta, context.seed, context.ledger.more, rounds, prefer)
+        if state is None:
+            if settled:
+                context.bracket.settle(-np.inf, "a search that refutes every state", 0.0)
+            return not settled
+        self.state = improve_state(context.structure, theta, state)
+        layout = Incidence.of(context.structure)
+        self.offer_q(self.certain(layout), theta, layout, "the weight of one state")
+        return True
+
+    def around(self, sums: int = _SUMS) -> None:
+        """Sums over the states that agree with the possible state on some variables, until two bring nothing more."""
+        context, limit = self.context, self.context.ledger.time_limit
+        if self.state is None:
+            return
+        entries = min(_AROUND_WITHOUT_CLOCK if limit is None else _AROUND * limit, context.bytes / 64)
+        slack, idle = slack_of_elimination(context.structure, context.theta), 0
+        for r in range(sums):
+            context.ledger.more()
+            found = sum_around(
+                context.structure, context.theta, self.state, max(entries, 1.0), context.bytes,
+                (context.seed + r) % 2**63, context.ledger.alive, context.n_jobs,
+            )  # fmt: skip
+            reason = f"the sum over the states that agree with a possible one on {len(found.given)} variables"
+            idle = 0 if context.bracket.offer_lower(found.value, reason, slack) else idle + 1
+            self.state = found.drawn
+            if idle == 2 or not found.given:
+                return
+
+    def certain(self, layout: Incidence) -> np.ndarray:
+        """Probabilities that are one at the possible state."""
+        q = np.zeros(int(layout.node_starts[-1]))
+        q[layout.node_starts[:-1] + self.state] = 1.0
+        return q
 
     def naive(self) -> None:
-        """Naive mean field; from a possible state, whose weight alone is a bound, where it finds none itself."""
+        """Naive mean field, where some states are impossible also from one that is not."""
         context = self.context
         layout, theta = Incidence.of(context.structure), np.array(context.theta)
         starts, tables = layout.node_starts, context.tables
@@ -46,21 +95,14 @@ class LowerBounds:
         fields = np.where(np.isneginf(own), -50.0, own)
         q = normalise(fields, starts) if context.memory.q is None else context.memory.q.copy()
         self.ascend(q, theta, layout)
-        if context.bracket.lower > -np.inf:
+        if self.state is not None:
+            self.ascend(self.certain(layout), theta, layout)
+        elif context.bracket.lower > -np.inf:
             # without fields equal probabilities are stationary, however strong the couplings
             even = np.abs(q - normalise(np.zeros(fields.size), starts)) < 1e-3
             if even.mean() > _EVEN and context.memory.q is None:
                 draws = generator(context.seed).standard_exponential(fields.size)
                 self.ascend(normalise(np.log(draws), starts), theta, layout)
-            return
-        context.ledger.more()
-        start = np.array([int(np.argmax(each)) for each in layout.split(q)], dtype=np.int64)
-        state = possible_state(context.structure, theta, start, context.seed, context.ledger.alive, _REPAIRS)
-        if state is not None:
-            q[:] = 0.0
-            q[starts[:-1] + state] = 1.0
-            self.offer_q(q, theta, layout, "the weight of one state")
-            self.ascend(q, theta, layout)
 
     def ascend(self, q: np.ndarray, theta: np.ndarray, layout: Incidence) -> None:
         """Sweeps from `q`, which is changed, until they bring less than a thousandth of the width."""
@@ -125,8 +167,9 @@ class LowerBounds:
                 joint.begin_from(self.q)
             self.seen[key] = joint
         value, reason = -np.inf, f"structured mean field over {len(parts)} blocks (Gibbs' inequality)"
+        longest = max(order.entries for order in joint.orders) / _BELIEFS
         for _ in range(sweeps):
-            context.ledger.more()
+            context.ledger.more(longest)
             joint.sweep()
             last, (value, slack) = value, joint.bound()
             if context.bracket.offer_lower(value, reason, slack):

@@ -21,12 +21,17 @@ from cumulant.graphical.bounds.upper import (
     reason_of,
     spanning_trees,
 )
+from cumulant.graphical.exact.elimination import slack_of_elimination
 from cumulant.graphical.exact.orders import fast_order
+from cumulant.graphical.exact.sparse import sparse_log_partition
 
 _SPEED = 1.2e8  # entries of an elimination in a second, to decide whether an exact answer can be had in time
 _WITHOUT_CLOCK = 2.0**34  # entries that an exact answer may take where there is no time limit
 _LARGE = 300  # variables from which cheap bounds come before the question whether an exact answer fits
+_PART = 0.5  # of the time that an exact answer may take then: other bounds have had some of it
 _MANY = 50_000  # variables from which blocks are not looked for: trees only
+_ROWS = 3.0e5  # possible entries for a second of time that elimination may keep where dense tables do not fit
+_ROWS_WITHOUT_CLOCK = 2.0e7
 _MINI = 2.0**20  # bytes of mini-buckets for a second of time, which lets them be evaluated some tens of times
 _FITTING = 4e-4  # seconds to find them, for each table
 
@@ -55,8 +60,8 @@ def search(context: Context, settings: Settings) -> tuple[Bracket, np.ndarray | 
 
 
 def _stages(context: Context, settings: Settings, below: LowerBounds) -> None:
-    """An exact answer at once where that is quick to see; else a bound from above, one from below, an exact answer
-    where there may be one, and then better bounds.
+    """An exact answer at once where that is quick to see; else a possible state where some are not, a bound from above,
+    one from below, an exact answer where there may be one, and then better bounds.
     """
     large = context.structure.n_variables > _LARGE
     plan = None
@@ -65,22 +70,34 @@ def _stages(context: Context, settings: Settings, below: LowerBounds) -> None:
         if plan is not None and not plan[0]:
             _exact(context, plan)
             return
+    if context.hard:
+        if not below.possible():
+            return
+        below.around(1)
     if not spanning_trees(context):
         return
     below.naive()
     if settings.exact and large:
         context.ledger.more()
-        plan = _plan(context, context.ledger.alive)
+        plan = _plan(context, context.ledger.alive, _PART)
+    if settings.exact and context.hard and (plan is None or plan[0]) and _sparse(context):
+        return
     if plan is not None:
         _exact(context, plan)
         return
+    if context.hard:
+        below.around()
     _better(context, settings, below)
+    if context.bracket.lower == -np.inf:
+        below.possible(last=True)
 
 
-def _plan(context: Context, alive: Callable[[], None]) -> Any:
-    """Variables to be given values and an order for the others, or None where that takes too long."""
+def _plan(context: Context, alive: Callable[[], None], part: float = 1.0) -> Any:
+    """Variables to be given values and an order for the others, or None where that needs more than this part of the
+    time.
+    """
     limit = context.ledger.time_limit
-    entries = _WITHOUT_CLOCK if limit is None else _SPEED * limit
+    entries = _WITHOUT_CLOCK if limit is None else _SPEED * limit * part
     return cutset(context.structure, context.max_memory, entries, alive)
 
 
@@ -95,6 +112,19 @@ def _exact(context: Context, plan: Any) -> None:
     ):
         context.bracket.offer_lower(value, f"a part of the sum over states ({how})", slack)
     context.bracket.settle(value, how, slack)
+
+
+def _sparse(context: Context) -> bool:
+    """Elimination on possible entries only; False where there are too many for the time."""
+    context.ledger.more()
+    limit = context.ledger.time_limit
+    rows = _ROWS_WITHOUT_CLOCK if limit is None else _ROWS * limit
+    order, alive = fast_order(context.structure, context.ledger.alive).order, context.ledger.alive
+    value = sparse_log_partition(context.structure, context.theta, order, rows, context.bytes, alive)
+    if value is not None:
+        slack = 2.0 * slack_of_elimination(context.structure, context.theta)
+        context.bracket.settle(value, "elimination on the possible entries of the tables", slack)
+    return value is not None
 
 
 def _better(context: Context, settings: Settings, below: LowerBounds) -> None:

@@ -116,6 +116,10 @@ class Elimination:
         """``log Z``, the distribution of each variable, and the marginal tables of all factors as one flat array."""
         return self._passes(True, True)
 
+    def answer(self, question: str) -> tuple[float, list[np.ndarray], np.ndarray]:
+        """``"log_partition"``, ``"marginals"`` or ``"beliefs"``: the three of `beliefs`, empty where not asked for."""
+        return self._passes(question != "log_partition", question == "beliefs")
+
     def _passes(self, backward: bool, beliefs: bool):
         for linear in (True, False):
             done = Pass(self.program, self.theta, linear, backward, beliefs, self.max_memory, self.n_jobs).run()

@@ -25,19 +25,26 @@ def simple_bounds(structure: Structure, theta: np.ndarray) -> tuple[float, float
     >>> round(low, 6), round(high, 6)
     (3.0, 4.386294)
     """
-    tables, n = np.array(theta), structure.n_variables
-    factor = np.repeat(np.arange(structure.n_factors), np.diff(structure.scope_starts))
-    link_starts = np.concatenate([[0], np.cumsum(np.bincount(structure.scopes, minlength=n))]).astype(np.int64)
-    entries = best_states(
-        structure.cardinalities, structure.table_starts, structure.scope_starts, structure.scopes, factor, link_starts,
-        np.argsort(structure.scopes, kind="stable"), tables, np.zeros(n, np.int64), _SWEEPS,
-    )  # fmt: skip
+    tables = np.array(theta)
+    entries = structure.entries(improve_state(structure, tables, np.zeros(structure.n_variables, np.int64)))
     score = math.fsum(tables[entries].tolist())
     log_states = math.fsum(np.log(structure.cardinalities).tolist())
     tops = np.maximum.reduceat(tables, structure.table_starts[:-1]) if structure.n_factors else np.zeros(0)
     upper = math.fsum([log_states, *tops.tolist()])
     slack = rounding(largest_entries(structure, tables)[0], log_states, terms=4.0)
     return score - slack, upper + slack
+
+
+def improve_state(structure: Structure, theta: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Coordinate ascent on the score from a state: fewer impossible entries first, then the larger score."""
+    out, n = state.copy(), structure.n_variables
+    factor = np.repeat(np.arange(structure.n_factors), np.diff(structure.scope_starts))
+    link_starts = np.concatenate([[0], np.cumsum(np.bincount(structure.scopes, minlength=n))]).astype(np.int64)
+    best_states(
+        structure.cardinalities, structure.table_starts, structure.scope_starts, structure.scopes, factor, link_starts,
+        np.argsort(structure.scopes, kind="stable"), theta, out, _SWEEPS,
+    )  # fmt: skip
+    return out
 
 
 def check_simple_bounds(structure: Structure, theta: np.ndarray, lower: float, upper: float) -> Assumption:
