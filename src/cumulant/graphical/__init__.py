@@ -23,7 +23,7 @@ from cumulant.graphical.exact.orders import Order, elimination_order
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.factorisation import Factorisation, factorises
 from cumulant.graphical.graphs import maximal_cliques
-from cumulant.graphical.lattices import complete, grid, random_regular, spin_glass, torus
+from cumulant.graphical.lattices import complete, grid, lattice, random_regular, spin_glass, torus
 from cumulant.graphical.learning.chow_liu import chow_liu
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
@@ -35,6 +35,7 @@ from cumulant.graphical.learning.methods import (
     PersistentChains,
     PseudoLikelihood,
 )
+from cumulant.graphical.learning.normaliser import Normaliser, normaliser
 from cumulant.graphical.learning.planner import (
     SamplingPlan,
     bound_convex,
@@ -48,6 +49,7 @@ from cumulant.graphical.learning.planner import (
     total_error_bound,
 )
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
+from cumulant.graphical.learning.sparse_structure import SparseStructure, sparse_structure
 from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
 from cumulant.graphical.messages.double_loop import double_loop
 from cumulant.graphical.messages.generalised import generalised_belief_propagation
@@ -120,6 +122,7 @@ __all__ = [
     "Mixing",
     "MultiSpin",
     "Neighbours",
+    "Normaliser",
     "NotFastMixing",
     "Order",
     "PairwiseMRF",
@@ -131,6 +134,7 @@ __all__ = [
     "RegionGraph",
     "SampledRun",
     "SamplingPlan",
+    "SparseStructure",
     "Structure",
     "SubgraphsWorld",
     "SwendsenWang",
@@ -163,6 +167,7 @@ __all__ = [
     "gradient_error_bound",
     "grid",
     "kac_ward",
+    "lattice",
     "learning_problem",
     "lipschitz",
     "lower_bound_work_convex",
@@ -173,6 +178,7 @@ __all__ = [
     "mini_bucket_bound",
     "mixing_from_tau",
     "noisy_or",
+    "normaliser",
     "perron_root",
     "plan_convex",
     "plan_strongly_convex",
@@ -190,6 +196,7 @@ __all__ = [
     "read_uai",
     "region_free_energy",
     "replay",
+    "sparse_structure",
     "spectral_norm",
     "spin_glass",
     "structured_mean_field",
