@@ -105,7 +105,7 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
         edges: Any = self.structure if kind is None else complete(x.shape[1]) if kind == "complete" else None
         if edges is None:
             self.structure_ = sparse_structure(
-                x, self._sizes(), l1=self.l1, l2=self.l2, spins=self._sizes() is None, time_limit=left,
+                x, self._sizes(), l1=self.l1, spins=self._sizes() is None, time_limit=left,
                 progress=progress,
             )  # fmt: skip
             edges = self.structure_.edges

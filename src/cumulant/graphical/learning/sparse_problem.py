@@ -15,13 +15,13 @@ _GROW, _SHRINK = 1.6, 0.8  # of the curvature that a step assumes, where it was 
 
 @dataclass(frozen=True, eq=False)
 class SparseProblem(Problem):
-    """Minimise ``F = -mean over data of sum_i log p(x_i | rest) + l2/2 |theta|^2 + l1 sum_(i<j) |W_ij|``.
+    """Minimise ``F = -mean over data of sum_i log p(x_i | rest) + l2/2 |theta|^2 + l1 sum_(i<j) c_ij |W_ij|``.
 
     A variable has one column of `features` (spins: its value) or one for each state (tables: its indicators), less
     their means. ``theta`` has shape (columns + 1, columns): the fields, which are those where all other variables are
-    at their means, and below them the symmetric matrix of the ``W_ij``, each counted once: a coupling of two spins, or
-    a table of two variables with its Frobenius norm (Höfling and Tibshirani 2009; the group penalty is that of Yuan
-    and Lin 2006).
+    at their means, and below them the symmetric matrix of the ``W_ij``, each counted once: a coupling of two spins
+    with ``c_ij = 1``, or a table with its Frobenius norm and the square root ``c_ij`` of its number of free parameters
+    (Höfling and Tibshirani 2009; the penalty on groups is that of Yuan and Lin 2006).
 
     A missing value (a False in `observed`) has no conditional, and enters those of the others as its mean.
 
@@ -83,6 +83,12 @@ class SparseProblem(Problem):
         """The variable of each column."""
         return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.features.shape[1])))
 
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """``c_ij``, (variables, variables)."""
+        free = np.ones(self.starts.size) if self.spins else np.bincount(self._columns) - 1.0
+        return np.sqrt(np.maximum(np.outer(free, free), 1.0))
+
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """Of every observation and column: the logarithm of a conditional probability, up to a constant."""
         return theta[0] + self.features @ theta[1:]
@@ -122,16 +128,17 @@ class SparseProblem(Problem):
         if self.spins:
             return np.abs(pairs) * self.allowed
         squares = np.add.reduceat(np.add.reduceat(pairs * pairs, self.starts, axis=0), self.starts, axis=1)
-        return np.sqrt(squares) * self.allowed
+        once = np.triu(squares, 1)  # a block and its transpose are one number, to the last bit
+        return np.sqrt(once + once.T) * self.allowed
 
     def scaled(self, pairs: np.ndarray, factors: np.ndarray) -> np.ndarray:
         """Each block of a matrix times its factor."""
         return pairs * (factors if self.spins else factors[np.ix_(self._columns, self._columns)])
 
     def penalty(self, theta: np.ndarray) -> float:
-        """``l2/2 |theta|^2 + l1 sum |W_ij|``."""
+        """``l2/2 |theta|^2 + l1 sum c_ij |W_ij|``."""
         square = float(theta[0] @ theta[0]) + 0.5 * float((theta[1:] ** 2).sum())
-        return 0.5 * self.l2 * square + 0.5 * self.l1 * float(self.norms(theta[1:]).sum())
+        return 0.5 * self.l2 * square + 0.5 * self.l1 * float((self.weights * self.norms(theta[1:])).sum())
 
     def value(self, theta: np.ndarray) -> float:
         """``F``."""
@@ -139,18 +146,22 @@ class SparseProblem(Problem):
 
     def proximal(self, theta: np.ndarray, step: float) -> np.ndarray:
         """The proximal map of the penalty."""
-        norms = self.norms(theta[1:])
+        norms, less = self.norms(theta[1:]), step * self.l1 * self.weights
         with np.errstate(divide="ignore", invalid="ignore"):
-            factors = np.where(norms > step * self.l1, 1.0 - step * self.l1 / norms, 0.0)
+            factors = np.where(norms > less, 1.0 - less / norms, 0.0)
         return np.vstack([theta[:1], self.scaled(theta[1:], factors)]) / (1.0 + step * self.l2)
 
     def gap(self, theta: np.ndarray, gradient: np.ndarray) -> float:
         """See `certify_sparse`: from the gradient of the loss at ``theta``."""
         W, g = theta[1:], gradient[1:]
-        beyond = np.maximum(self.norms(g) - self.l1, 0.0)
+        beyond = np.maximum(self.norms(g) - self.l1 * self.weights, 0.0)
         fields = float(((gradient[0] + self.l2 * theta[0]) ** 2).sum()) / (2.0 * self.l2)
-        own = float((W * g).sum() + self.l1 * self.norms(W).sum() + 0.5 * self.l2 * (W * W).sum())
+        own = float((W * g).sum() + self.l1 * (self.weights * self.norms(W)).sum() + 0.5 * self.l2 * (W * W).sum())
         return max(fields + 0.5 * (own + float((beyond**2).sum()) / (2.0 * self.l2)), 0.0)
+
+    def admissible(self, theta: np.ndarray) -> np.ndarray:
+        """Without the ``W_ij`` of pairs that are not allowed."""
+        return np.vstack([theta[:1], self.scaled(theta[1:], self.allowed.astype(np.float64))])
 
     def certify(self, theta: np.ndarray) -> Certificate:
         """See `certify_sparse`."""
@@ -175,11 +186,13 @@ def certify_sparse(problem: SparseProblem, theta: np.ndarray) -> Certificate:
 
     For a convex loss ``f`` with the gradient ``g`` and the penalty ``r``, ``F(theta) - min F <= <g, theta> + r(theta) +
     r*(-g)`` (Fenchel; Rockafellar 1970, section 31). It is a sum over fields, ``(g + l2 h)^2 / (2 l2)``, and pairs,
-    ``<g, W> + l1 |W| + l2/2 |W|^2 + max(|g| - l1, 0)^2 / (2 l2)``, all of whose terms are zero at the minimum alone.
-    The slack bounds the rounding of ``g``, and of the sums.
+    ``<g, W> + l1 c |W| + l2/2 |W|^2 + max(|g| - l1 c, 0)^2 / (2 l2)``, none
+    of them negative and all zero at the minimum alone. The slack bounds the rounding of ``g``, and of the sums.
     """
     theta, l2 = np.asarray(theta, dtype=np.float64), problem.l2
     convex = check(l2 > 0, "the penalty is strongly convex", f"l2 = {l2:g}")
+    inside = np.array_equal(theta, problem.admissible(theta)) and np.array_equal(theta[1:], theta[1:].T)
+    feasible = check(inside, "theta is symmetric, and zero where no pair is allowed")
     slopes = problem.slopes(problem.scores(theta))
     gradient = problem.loss_gradient(slopes)
     n, sizes = len(slopes), np.abs(problem.features)
@@ -189,12 +202,14 @@ def certify_sparse(problem: SparseProblem, theta: np.ndarray) -> Certificate:
     doubt = np.vstack([error.sum(axis=0), doubt + doubt.T])
     reach = np.abs(theta) + (np.abs(gradient) + doubt) / l2
     slack = float((doubt * (2.0 * reach + doubt / l2)).sum())
-    slack += rounding(reach * np.abs(gradient), problem.l1 * np.abs(theta), l2 * theta**2, terms=64.0)
+    slack += rounding(
+        reach * np.abs(gradient), problem.l1 * problem.weights.max() * np.abs(theta), l2 * theta**2, terms=64.0
+    )
     return Certificate(
         "F(theta) - min F",
         problem.gap(theta, gradient),
         "Fenchel duality gap of the penalised pseudo-likelihood (Rockafellar 1970)",
-        (convex, by_construction("the loss is convex: a multinomial regression for each variable")),
+        (convex, feasible, by_construction("the loss is convex: a multinomial regression for each variable")),
         slack=slack,
         details={"value": problem.value(theta), "l1": problem.l1, "pairs": float(len(problem.edges(theta)))},
     )
@@ -232,7 +247,8 @@ class AcceleratedPairs(Solver):
     every: ClassVar[int] = 5  # a gap costs half as much as a step
 
     def init(self, problem: SparseProblem, x0: np.ndarray, rng: Any) -> PathState:
-        """At ``x0``, without momentum."""
+        """At ``x0``, less what is not allowed, without momentum."""
+        x0 = problem.admissible(x0)
         scores = problem.scores(x0)
         value = problem.loss(scores) + problem.penalty(x0)
         return PathState(x0, scores, value, x0, scores, 0, float(self.curvature))

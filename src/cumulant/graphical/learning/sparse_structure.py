@@ -14,7 +14,7 @@ from cumulant.optim.driver.result import Result
 from cumulant.optim.driver.run import run
 
 _STEP, _LEAST, _PATIENCE = 0.9, 0.005, 3  # from one penalty to the next, down to this share of the largest
-_ROUGH = 1e-5  # the relative gap of the penalties that are not chosen
+_ROUGH = 1e-4  # the relative gap of the penalties that are not chosen; a tenth of it for second fits
 _MAX_STEPS = 5000
 _NO_PAIRS = np.zeros((0, 2), np.int64)
 
@@ -29,7 +29,7 @@ class SparseStructure:
     penalties : array
         The values of ``l1`` that were tried, the largest first.
     n_edges : array
-        How many pairs the minimum at each of them has.
+        How many pairs the minimum at each of them has; `edges` may be fewer.
     criterion : array
         The criterion of each; NaN where a penalty was given and nothing had to be chosen.
     chosen : int
@@ -72,7 +72,7 @@ def sparse_structure(
     cardinalities: Any = None,
     *,
     l1: float | None = None,
-    l2: float = 0.01,
+    l2: float | None = None,
     gamma: float = 0.5,
     tol: float = 1e-6,
     spins: bool | None = None,
@@ -86,7 +86,8 @@ def sparse_structure(
     ``EBIC = n f + sum_e k_e log n + 4 gamma |E| log d`` is chosen, over ``n`` observations of ``d`` variables: ``f`` is
     the pseudo-likelihood of the second fit and ``k_e`` the number of parameters of a pair. This is the criterion of
     Foygel and Drton (2010) with ``n f`` in the place of twice the likelihood, because a pair is in two of the
-    conditionals. The path ends after 3 sets of pairs in a row that are worse than the best before them.
+    conditionals. The path ends after 3 sets of pairs in a row that are worse than the best before them. Of the chosen
+    set, pairs are removed one after the other, the weakest first, where that makes the criterion smaller.
 
     Missing values (NaN) are taken as the mean of their variable in the conditionals of the others, and have none
     themselves: see `SparseProblem`.
@@ -99,8 +100,8 @@ def sparse_structure(
         How many states each variable has; as many as occur without it. Not for spins.
     l1 : float, optional
         The penalty; without it, the one that the criterion chooses.
-    l2 : float
-        A small penalty on all parameters; positive, since the certificate rests on it.
+    l2 : float, optional
+        A small penalty on all parameters, ``1 / n`` without it; positive, since the certificate rests on it.
     gamma : float
         0 is the Bayesian information criterion, larger values allow fewer false pairs among many.
     tol : float
@@ -124,6 +125,7 @@ def sparse_structure(
     for name, value, least in (("l1", l1, 0.0), ("gamma", gamma, 0.0), ("tol", tol, 0.0)):
         if value is not None and not (math.isfinite(value) and value >= least):
             raise ValueError(f"{name} must be finite and not negative; got {value}")
+    l2 = 1.0 / len(x) if l2 is None else l2
     if not (math.isfinite(l2) and l2 > 0):
         raise ValueError(f"l2 must be positive and finite: the certificate of the structure rests on it; got {l2}")
     if time_limit is not None and not time_limit > 0:
@@ -158,7 +160,7 @@ class _Search:
         """From the penalty at which no pair is left, down, until the criterion says that it was enough."""
         found = self._solve(self.problem.along(0.0, _NO_PAIRS), np.zeros(self.problem.shape), self.tol)
         gradient = self.problem.loss_gradient(self.problem.slopes(self.problem.scores(found.x)))
-        largest = max(float(self.problem.norms(gradient[1:]).max(initial=0.0)), 1e-300)
+        largest = max(float((self.problem.norms(gradient[1:]) / self.problem.weights).max(initial=0.0)), 1e-300)
         penalties, counts = [largest], [0]
         criteria, solutions, status = [self._criterion(found.x, _NO_PAIRS)], [found.x], ""
         last, worse = _NO_PAIRS, 0
@@ -185,13 +187,34 @@ class _Search:
             if worse >= _PATIENCE:
                 break
         best = int(np.argmin(criteria))
-        return self._answer(penalties, counts, criteria, best, solutions[best], status)
+        return self._answer(penalties, counts, criteria, best, solutions[best], status, prune=True)
 
-    def _answer(self, penalties, counts, criteria, chosen, start, status) -> SparseStructure:
+    def _pruned(self, edges: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Without the pairs that the criterion can do without, tried from the smallest `W` on, until 3 in a row stay.
+
+        Along the path a pair can enter before it is needed: two neighbours of one variable are correlated too.
+        """
+        found = self._solve(self.problem.along(0.0, edges), theta, 0.1 * _ROUGH)
+        best, kept = self._criterion(found.x, edges), 0
+        sizes = self.problem.norms(found.x[1:])[tuple(edges.T)]
+        for pair in edges[np.argsort(sizes, kind="stable")]:
+            if kept >= _PATIENCE or found.status in ("time_limit", "interrupted"):
+                break
+            fewer = edges[(edges != pair).any(axis=1)]
+            found = self._solve(self.problem.along(0.0, fewer), found.x, 0.1 * _ROUGH)
+            value = self._criterion(found.x, fewer)
+            if value < best and found.status not in ("time_limit", "interrupted"):
+                edges, best, kept = fewer, value, 0
+            else:
+                kept += 1
+        return edges
+
+    def _answer(self, penalties, counts, criteria, chosen, start, status, prune=False) -> SparseStructure:
         problem = self.problem.along(penalties[chosen])
         found = self._solve(problem, start, self.tol)
         edges = problem.edges(found.x)
         counts[chosen] = len(edges)
+        edges = self._pruned(edges, found.x) if prune and not status else edges
         return SparseStructure(
             edges, np.array(penalties), np.array(counts), np.array(criteria), chosen, found.certificate,
             status or found.status, found.x, problem, self._seconds(),
