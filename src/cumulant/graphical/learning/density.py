@@ -184,22 +184,20 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         rng = self._rng() if random_state is None else random_state
         self.draws_ = None
-        try:
-            found = self.model_.sample(n_samples, rng=rng, method=method, **options)
-        except TooWide:
-            if method is not None:
-                raise
-            each = max(-(-n_samples // _CHAINS), _DRAWS)
-            chains = {"chains": _CHAINS, "thin": _THIN, **options}
-            found = self.model_.sample(each, rng=rng, method="mcmc", **chains)
-        if isinstance(found, Draws):
-            self.draws_ = found
-            _warn_if_apart(self.model_, found)
-            # As many of each chain, spread over it.
-            per_chain = -(-n_samples // found.values.shape[0])
-            places = np.linspace(0, found.values.shape[1] - 1, min(per_chain, found.values.shape[1])).astype(np.int64)
-            found = found.values[:, places].swapaxes(0, 1).reshape(-1, found.values.shape[2])[:n_samples]
-        return self._decoded(np.asarray(found))
+        if method in (None, "exact", "perfect"):
+            try:
+                return self._decoded(self.model_.sample(n_samples, rng=rng, method=method, **options))
+            except TooWide:
+                if method is not None:
+                    raise
+        settings = {"chains": _CHAINS, "thin": _THIN, **options}
+        each = -(-n_samples // settings["chains"])
+        draws = self.model_.sample(max(each, _DRAWS), rng=rng, method=method or "mcmc", **settings)
+        _warn_if_apart(self.model_, draws)
+        self.draws_ = draws
+        places = np.linspace(0, draws.values.shape[1] - 1, each).astype(np.int64)  # of each chain, spread over it
+        found = draws.values[:, places].swapaxes(0, 1).reshape(-1, draws.values.shape[2])
+        return self._decoded(found[:n_samples])
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -252,14 +250,14 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
 
 def _warn_if_apart(model: Any, draws: Draws) -> None:
     """Where chains disagree about the energy or about a variable: they have not mixed."""
-    if draws.values.shape[1] < 4:
-        return
 
     def energy(x):
         return np.asarray(model.family.score(x, model.theta))
 
     r_hat = np.append(draws.r_hat(), draws.r_hat(energy))
-    worst = float(np.max(r_hat, where=np.isfinite(r_hat), initial=1.0))
+    moving = np.append(np.ptp(draws.flat, axis=0) > 0, np.ptp(draws.of(energy)) > 1e-9)
+    # Chains that stand still at different values have no variance within, and R-hat is not a number.
+    worst = float(np.max(np.where(np.isnan(r_hat), np.inf, r_hat), where=moving, initial=1.0))
     if worst > _APART:
         warnings.warn(
             f"the Markov chains have not mixed: R-hat is {worst:.3g} (draws_ has the chains). Give a larger burn_in= "
