@@ -27,7 +27,7 @@ def run() -> list[Row]:
         return []
     rows = []
     for n, bar in _GRIDS:
-        glass = spin_glass(grid(n, n), coupling=0.5, field=0.5, rng=n)
+        glass = spin_glass(grid(n, n), couplings=0.5, fields=0.5, rng=n)
         rows.append(
             compare(
                 f"grid {n}x{n}", glass.to_factor_graph(), lambda m=glass: Ising(m.edges, m.couplings, m.fields), bar

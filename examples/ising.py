@@ -9,7 +9,7 @@ from cumulant.graphical import FastMixing, Ising, bound_log_partition, fit, grid
 
 def main() -> None:
     """Run the example."""
-    truth = spin_glass(grid(4, 4), coupling=0.3, field=0.2, rng=0)
+    truth = spin_glass(grid(4, 4), couplings=0.3, fields=0.2, rng=0)
     data = truth.sample(1000, rng=1)
     family = Ising(grid(4, 4), 0.0, [0.0] * 16)
     inside = fit(data, family, method="exact", mixing=FastMixing(0.7), l2=0.01)

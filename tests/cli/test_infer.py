@@ -11,7 +11,7 @@ from cumulant.graphical import grid, read_result, spin_glass, write_evidence, wr
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("infer")
-    model = spin_glass(grid(3, 3), coupling=0.5, field=0.5, rng=0).to_factor_graph()
+    model = spin_glass(grid(3, 3), couplings=0.5, fields=0.5, rng=0).to_factor_graph()
     write_uai(folder / "model.uai", model)
     write_evidence(folder / "model.evid", {4: 1})
     return folder, model

@@ -9,7 +9,7 @@ from cumulant.graphical import Ising, spin_glass
 
 
 def test_posteriors_are_those_of_elimination():
-    model = spin_glass(experiment.EDGES, coupling=0.5, field=0.5, rng=0)
+    model = spin_glass(experiment.EDGES, couplings=0.5, fields=0.5, rng=0)
     law = np.exp(model.log_prob(experiment._all_states()))
     x = model.sample(1, rng=1)[0]
     given = model.given({v: int(x[v]) for v in range(8)})

@@ -15,7 +15,7 @@ def annealed_estimates(*arguments, **options):
 
 
 def test_weighted_draws_estimate_the_means_of_the_model():
-    model = spin_glass(grid(3, 3), coupling=0.6, field=0.5, rng=0).given({4: -1})
+    model = spin_glass(grid(3, 3), couplings=0.6, fields=0.5, rng=0).given({4: -1})
     draws = annealed_importance_sampling(model, 4000, 30, rng=3)
     assert (draws.values[:, :, 4] == -1).all()
     error = np.maximum(draws.standard_error(model.family.statistics), 1e-12)
@@ -47,7 +47,7 @@ def test_the_kernel_is_the_plain_loop():
 
 
 def test_estimates_are_unbiased_and_do_not_depend_on_threads():
-    model = spin_glass(grid(3, 4), coupling=0.8, field=0.5, rng=0)
+    model = spin_glass(grid(3, 4), couplings=0.8, fields=0.5, rng=0)
     estimates = annealed_estimates(model, 4000, 8, rng=1)
     assert np.array_equal(estimates, annealed_estimates(model, 4000, 8, rng=1, n_jobs=1))
     ratio = np.exp(estimates - model.log_partition())

@@ -142,7 +142,7 @@ def test_clusters_joined_by_trees_are_trees_and_cover_every_factor():
 
 
 def test_a_grid_is_cut_along_rows_or_columns_into_blocks_that_fit():
-    model = spin_glass(grid(12, 12), coupling=0.5, field=0.5, kind="signs", rng=0)
+    model = spin_glass(grid(12, 12), couplings=0.5, fields=0.5, kind="signs", rng=0)
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
     limits = Limits(2**17)
@@ -164,7 +164,7 @@ def test_copies_solved_block_by_block_are_the_copies_solved_as_one():
     """The same bound and derivative as without the cut into blocks, at equal shares and at others; and shares of a
     combination with fewer copies carry over.
     """
-    model = spin_glass(grid(6, 6), coupling=0.5, field=0.5, rng=1)
+    model = spin_glass(grid(6, 6), couplings=0.5, fields=0.5, rng=1)
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)
     wide = tables.structure
@@ -222,7 +222,7 @@ def test_the_lower_end_is_finite_where_a_possible_state_can_be_found():
 
 
 def test_sums_over_a_cutset_are_exact_and_parts_of_them_are_below():
-    model = spin_glass(complete(9), coupling=0.5, field=0.5, rng=2)
+    model = spin_glass(complete(9), couplings=0.5, fields=0.5, rng=2)
     structure, theta, _ = model.restricted()
     plan = cutset(structure, 2**11, 1e9)
     assert plan is not None
@@ -262,7 +262,7 @@ def test_no_interval_misses_the_truth_on_2000_models():
 
 
 def test_more_work_never_widens_the_interval_and_no_work_is_still_valid():
-    model = spin_glass(grid(6, 6), coupling=0.5, field=0.5, rng=0)
+    model = spin_glass(grid(6, 6), couplings=0.5, fields=0.5, rng=0)
     truth = model.log_partition()
     found = [bound_log_partition(model, max_memory=2**11, max_work=w, exact=False) for w in (0, 1, 3, 12)]
     for narrow, wide in itertools.pairwise(found[::-1]):
@@ -273,7 +273,7 @@ def test_more_work_never_widens_the_interval_and_no_work_is_still_valid():
 
 def test_time_used_up_before_the_work_begins_does_not_cost_the_exact_answer(monkeypatch):
     """Compiling can take longer than the limit; elimination predicted to take microseconds is done all the same."""
-    model = spin_glass(grid(3, 3), coupling=0.5, field=0.5, rng=0)
+    model = spin_glass(grid(3, 3), couplings=0.5, fields=0.5, rng=0)
     clock = itertools.count(step=100.0)
     monkeypatch.setattr("cumulant.graphical.bounds.ledger.time.monotonic", lambda: next(clock))
     interval = bound_log_partition(model)
@@ -283,7 +283,7 @@ def test_time_used_up_before_the_work_begins_does_not_cost_the_exact_answer(monk
 
 
 def test_a_run_ended_by_the_clock_can_be_replayed_and_verified():
-    model = spin_glass(grid(8, 8), coupling=0.5, field=0.5, rng=0)
+    model = spin_glass(grid(8, 8), couplings=0.5, fields=0.5, rng=0)
     settings = {"max_memory": 2**13, "time_limit": 1.0, "exact": False}
     interval = bound_log_partition(model, **settings)
     assert interval.certificate.kind == "deterministic"
@@ -335,7 +335,7 @@ def test_impossible_models_and_evidence():
 
 
 def test_marginals_lie_within_their_bounds():
-    model = spin_glass(grid(5, 5), coupling=0.6, field=0.5, rng=4)
+    model = spin_glass(grid(5, 5), couplings=0.6, fields=0.5, rng=4)
     truth = model.marginals()
     for v, (low, high) in zip([0, 12], bound_marginals(model, [0, 12], max_memory=2**10, max_work=6), strict=True):
         assert (low <= truth[v]).all()

@@ -142,7 +142,7 @@ def test_makers():
     assert len(complete(6)) == 15
     assert np.array_equal(np.bincount(random_regular(12, 3, rng=1).ravel()), np.full(12, 3))
     assert np.array_equal(random_regular(12, 3, rng=1), random_regular(12, 3, rng=1))
-    glass = spin_glass(complete(5), coupling=2.0, kind="signs", rng=0)
+    glass = spin_glass(complete(5), couplings=2.0, kind="signs", rng=0)
     assert set(np.abs(glass.couplings)) == {2.0}
     with pytest.raises(ValueError, match="at least 3 rows"):
         torus(2, 5)

@@ -84,7 +84,7 @@ def test_draws_have_the_right_law():
 
 
 def test_draws_agree_with_the_evidence():
-    model = spin_glass(grid(3, 3), field=0.3, rng=0).given({4: -1, 0: 1})
+    model = spin_glass(grid(3, 3), fields=0.3, rng=0).given({4: -1, 0: 1})
     draws = model.sample(500, rng=1)
     assert set(draws[:, 4]) == {-1}
     assert set(draws[:, 0]) == {1}
@@ -112,7 +112,7 @@ def test_compensating_factors_do_not_vanish():
 
 @pytest.mark.parametrize(("rows", "columns", "coupling"), [(6, 9, 0.4), (10, 10, 1.0), (11, 8, 4.0)])
 def test_grids_against_the_transfer_matrix(rows, columns, coupling):
-    model = spin_glass(grid(rows, columns), coupling=coupling, field=0.5, rng=rows)
+    model = spin_glass(grid(rows, columns), couplings=coupling, fields=0.5, rng=rows)
     assert_allclose(model.log_partition(), transfer_matrix(model, rows, columns), rtol=1e-12)
 
 
@@ -131,14 +131,14 @@ def numerical_gradient(model, step=1e-5):
 
 
 def test_the_mean_is_the_gradient():
-    model = spin_glass(grid(5, 6), coupling=0.7, field=0.5, rng=3)
+    model = spin_glass(grid(5, 6), couplings=0.7, fields=0.5, rng=3)
     mean = model.mean()
     for k, slope in numerical_gradient(model).items():
         assert_allclose(mean[k], slope, atol=1e-8)
 
 
 def test_large_tables_on_threads_with_checkpoints(monkeypatch):
-    model = spin_glass(grid(9, 10), coupling=0.8, field=0.4, rng=5)
+    model = spin_glass(grid(9, 10), couplings=0.8, fields=0.4, rng=5)
     log_z, marginals, mean = model.log_partition(), model.marginals(), model.mean()
     whole = 8 * sum(2**10 for _ in range(90))
     monkeypatch.setattr(engine, "_AT_ONCE", 0)

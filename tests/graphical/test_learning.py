@@ -32,7 +32,7 @@ BOX = FastMixing(0.2, "box")
 
 @pytest.fixture(scope="module")
 def data():
-    return spin_glass(grid(3, 3), coupling=0.5, field=0.3, rng=0).sample(400, rng=1)
+    return spin_glass(grid(3, 3), couplings=0.5, fields=0.3, rng=0).sample(400, rng=1)
 
 
 def test_one_edge_in_closed_form():
@@ -189,7 +189,7 @@ def by_enumeration(model, x, blocks):
 
 def test_conditional_likelihoods_against_enumeration(data):
     edges, x = grid(2, 3), data[:6, :6]
-    model = spin_glass(edges, coupling=0.7, field=0.4, rng=4)
+    model = spin_glass(edges, couplings=0.7, fields=0.4, rng=4)
     for make, blocks in ((pseudo_likelihood, [[i] for i in range(6)]), (composite_likelihood, edges.tolist())):
         objective = make(x, edges)
         value, gradient = objective(model.theta)
@@ -235,7 +235,7 @@ def test_exact_learning_of_general_tables():
 
 def test_chow_liu_is_the_best_tree():
     rng = np.random.default_rng(2)
-    x = spin_glass(grid(2, 2), coupling=0.5, field=0.3, rng=3).sample(500, rng=rng)
+    x = spin_glass(grid(2, 2), couplings=0.5, fields=0.3, rng=3).sample(500, rng=rng)
     model = chow_liu(x)
     best = -np.inf
     for edges in itertools.combinations(itertools.combinations(range(4), 2), 3):

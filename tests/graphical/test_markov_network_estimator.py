@@ -57,7 +57,7 @@ def test_agrees_with_fit_and_keeps_the_values(data, tmp_path):
 def test_numbers_are_cut_at_quantiles(tmp_path):
     x = np.random.default_rng(2).normal(size=(300, 2))
     x[:, 1] += 2 * x[:, 0]
-    model = MarkovNetworkEstimator(method="exact", categories=3, l2=0.01, random_state=0).fit(x)
+    model = MarkovNetworkEstimator("complete", method="exact", categories=3, l2=0.01, random_state=0).fit(x)
     states = np.stack([np.argsort(np.argsort(c)) // 100 for c in x.T], axis=1)  # thirds
     apart = fit(states, model.model_, method="exact", l2=0.01).model
     assert_allclose(model.score(x), apart.log_prob(states).mean(), atol=0.02)

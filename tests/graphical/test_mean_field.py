@@ -141,7 +141,7 @@ def test_evidence_and_refusals():
 
 
 def test_the_door_of_the_model():
-    model = spin_glass(grid(4, 4), coupling=0.4, field=0.5, rng=3)
+    model = spin_glass(grid(4, 4), couplings=0.4, fields=0.5, rng=3)
     for method in ("mean_field", "structured_mean_field"):
         options = {"blocks": [range(8), range(8, 16)]} if method.startswith("structured") else {}
         bound = model.log_partition(method=method, **options)

@@ -130,7 +130,7 @@ def test_from_above_the_bound_is_convex_in_shifts_and_weights():
 
 @pytest.fixture(scope="module")
 def glass():
-    model = spin_glass(grid(7, 7), coupling=0.5, field=0.5, rng=0)
+    model = spin_glass(grid(7, 7), couplings=0.5, fields=0.5, rng=0)
     return model, model.log_partition()
 
 

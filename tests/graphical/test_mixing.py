@@ -178,7 +178,7 @@ def test_perron_root_lies_between_its_bounds():
 
 
 def test_a_sparse_graph_of_many_nodes():
-    model = spin_glass(random_regular(3000, 4, rng=0), coupling=0.15, rng=0)
+    model = spin_glass(random_regular(3000, 4, rng=0), couplings=0.15, rng=0)
     found = spectral_norm(dependency_matrix(model))
     assert found.width <= 1e-4 * found.upper
     assert model.mixing_time().upper < 3000 * math.log(3000 / 0.01) / (1 - found.upper) + 1

@@ -31,7 +31,7 @@ def test_without_fields_the_lower_bound_is_not_that_of_equal_probabilities():
 
 @pytest.mark.slow
 def test_blocks_of_a_dense_graph_are_small_enough_for_the_time():
-    model = graphical.spin_glass(graphical.complete(60), coupling=0.3, rng=0)
+    model = graphical.spin_glass(graphical.complete(60), couplings=0.3, rng=0)
     bound_log_partition(model, time_limit=0.5)  # compiles
     start = time.process_time()
     bound_log_partition(model, time_limit=0.5)

@@ -52,6 +52,7 @@ RESULTS = {
         variational.bound_divergence(variational.fit(variational.logistic_regression(A, LABELS)), n=500)
     ),
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
+    "SparseStructure": lambda: carried(graphical.sparse_structure(SPINS, l1=0.2)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)
     ),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cumulant.graphical.factor_graph import FactorGraph
     from cumulant.graphical.factorisation import Factorisation, factorises
     from cumulant.graphical.graphs import maximal_cliques
-    from cumulant.graphical.lattices import complete, grid, random_regular, spin_glass, torus
+    from cumulant.graphical.lattices import complete, grid, lattice, random_regular, spin_glass, torus
     from cumulant.graphical.learning.chow_liu import chow_liu
     from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
     from cumulant.graphical.learning.fit import fit, learning_problem
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PersistentChains,
         PseudoLikelihood,
     )
+    from cumulant.graphical.learning.normaliser import Normaliser, normaliser
     from cumulant.graphical.learning.planner import (
         SamplingPlan,
         bound_convex,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         total_error_bound,
     )
     from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
+    from cumulant.graphical.learning.sparse_structure import SparseStructure, sparse_structure
     from cumulant.graphical.messages.bethe import bethe_free_energy, region_free_energy
     from cumulant.graphical.messages.double_loop import double_loop
     from cumulant.graphical.messages.generalised import generalised_belief_propagation
@@ -129,6 +131,7 @@ __all__ = [
     "MultiSpin",
     "Neighbours",
     "NetFit",
+    "Normaliser",
     "NotFastMixing",
     "Order",
     "PairwiseMRF",
@@ -140,6 +143,7 @@ __all__ = [
     "RegionGraph",
     "SampledRun",
     "SamplingPlan",
+    "SparseStructure",
     "Structure",
     "SubgraphsWorld",
     "SwendsenWang",
@@ -172,6 +176,7 @@ __all__ = [
     "gradient_error_bound",
     "grid",
     "kac_ward",
+    "lattice",
     "learning_problem",
     "lipschitz",
     "lower_bound_work_convex",
@@ -182,6 +187,7 @@ __all__ = [
     "mini_bucket_bound",
     "mixing_from_tau",
     "noisy_or",
+    "normaliser",
     "perron_root",
     "plan_convex",
     "plan_strongly_convex",
@@ -199,6 +205,7 @@ __all__ = [
     "read_uai",
     "region_free_energy",
     "replay",
+    "sparse_structure",
     "spectral_norm",
     "spin_glass",
     "structured_mean_field",
@@ -230,7 +237,7 @@ _MODULES = {
     "factor_graph": ("FactorGraph",),
     "factorisation": ("Factorisation", "factorises"),
     "graphs": ("maximal_cliques",),
-    "lattices": ("complete", "grid", "random_regular", "spin_glass", "torus"),
+    "lattices": ("complete", "grid", "lattice", "random_regular", "spin_glass", "torus"),
     "learning.chow_liu": ("chow_liu",),
     "learning.estimators": ("IsingEstimator", "MarkovNetworkEstimator"),
     "learning.fit": ("fit", "learning_problem"),
@@ -243,6 +250,7 @@ _MODULES = {
         "PersistentChains",
         "PseudoLikelihood",
     ),
+    "learning.normaliser": ("Normaliser", "normaliser"),
     "learning.planner": (
         "SamplingPlan",
         "bound_convex",
@@ -256,6 +264,7 @@ _MODULES = {
         "total_error_bound",
     ),
     "learning.problem": ("Fit", "LearningProblem", "SampledRun"),
+    "learning.sparse_structure": ("SparseStructure", "sparse_structure"),
     "messages.bethe": ("bethe_free_energy", "region_free_energy"),
     "messages.double_loop": ("double_loop",),
     "messages.generalised": ("generalised_belief_propagation",),

@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant import files, sampling
 from cumulant.certificates import Certificate, Subject
-from cumulant.errors import CertificateError, DomainError, FileFormatError
+from cumulant.errors import CertificateError, DomainError, FileFormatError, TooWide
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
 from cumulant.graphical.exact.covariance import covariance
 from cumulant.graphical.exact.elimination import MAX_MEMORY, Cost, Elimination, predict
@@ -24,6 +24,10 @@ from cumulant.graphical.structure import Structure
 from cumulant.optim.driver.fingerprint import fingerprint
 
 _WIDE = 2.0**20  # entries of a pass from which states that are certain to be impossible are looked for first
+_CHAINS_INSTEAD = (
+    "raise max_memory, or draw from a Markov chain, with R-hat and effective sample sizes: method='mcmc' chooses one; "
+    "method='perfect' gives independent draws of an Ising model without frustration"
+)
 _METHODS = (
     "elimination", "enumeration", "mean_field", "structured_mean_field", "loopy", "double_loop", "generalised",
     "tree_reweighted",
@@ -261,18 +265,24 @@ class DiscreteModel:
         `burn_in` sweeps (1000), keep every `thin`-th (1) and give `Draws`, ``(chains, n, variables)``, with R-hat,
         effective sample size and `to_arviz`: ``"systematic"``, ``"random"`` and ``"chromatic"`` single-site Gibbs,
         ``"blocked"`` Gibbs over forests, ``"swendsen_wang"`` and ``"wolff"`` clusters for Ising and Potts models,
-        ``"multi_spin"`` for a uniform torus. A sweep updates every variable once on average; one of ``"wolff"`` is one
-        cluster. The same seed gives the same draws whatever `n_jobs`.
+        ``"multi_spin"`` for a uniform torus, and ``"mcmc"``: ``"swendsen_wang"`` where couplings make neighbours agree,
+        else ``"chromatic"``. A sweep updates every variable once on average; one of ``"wolff"`` is one cluster. The
+        same seed gives the same draws whatever `n_jobs`.
         """
         if method in (None, "exact"):
             tables = self.family.log_tables(self.theta)
-            return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
+            try:
+                return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
+            except TooWide as problem:
+                need = str(problem).partition(": ")[0]
+                raise TooWide(f"{need}: {_CHAINS_INSTEAD}") from problem
         from cumulant.graphical.samplers import chains  # it knows the kinds of models, which know this one
 
         if method not in chains.METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, chains.METHODS))} or None; got {method!r}")
         if method == "perfect":
             return chains.draw_perfectly(self, n, rng, **options)
+        method = chains.chain_for(self) if method == "mcmc" else method
         draws = sampling.sample(chains.sampler_of(method, options.pop("n_jobs", None)), self, n, rng=rng, **options)
         return replace(draws, method=method)
 

@@ -1,5 +1,6 @@
-"""Makers: edges of grids, tori, complete and random regular graphs, and spin glasses on them."""
+"""Makers: edges of lattices in any dimension, complete and random regular graphs, and spin glasses on them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
@@ -9,16 +10,49 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.randomness import generator
 
 
+def lattice(shape: Sequence[int], periodic: bool | Sequence[bool] = False) -> np.ndarray:
+    """The edges of a rectangular lattice of any dimension, shape (edges, 2).
+
+    The variables are numbered as the entries of an array of this `shape`, the last axis fastest, so that
+    ``draw.reshape(shape)`` puts a state back into place. Edges along the last axis come first.
+
+    Parameters
+    ----------
+    shape : whole numbers
+        The number of variables along each axis.
+    periodic : bool, or one for each axis
+        Whether opposite sides are joined; then at least 3 along that axis, so that no edge is double.
+
+    Examples
+    --------
+    >>> len(lattice((4, 4, 4), periodic=True)), len(lattice((4, 4, 4)))
+    (192, 144)
+    >>> lattice((2, 2)).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
+    """
+    sizes = [_positive(size, "every entry of shape") for size in np.atleast_1d(np.asarray(shape)).tolist()]
+    joined = [bool(periodic)] * len(sizes) if np.ndim(periodic) == 0 else [bool(p) for p in np.asarray(periodic)]
+    if len(joined) != len(sizes):
+        raise ValueError(f"periodic must be one flag, or one for each of {len(sizes)} axes; got {len(joined)}")
+    number = np.arange(int(np.prod(sizes))).reshape(sizes)
+    found = []
+    for axis in reversed(range(len(sizes))):
+        if joined[axis] and sizes[axis] < 3:
+            raise ValueError(f"a periodic axis needs at least 3 variables; axis {axis} has {sizes[axis]}")
+        ahead = np.roll(number, -1, axis=axis)
+        kept = slice(None) if joined[axis] else slice(sizes[axis] - 1)
+        some = (slice(None),) * axis + (kept,)
+        found.append(np.stack([number[some].ravel(), ahead[some].ravel()], axis=1))
+    return np.concatenate(found)
+
+
 def grid(rows: int, columns: int) -> np.ndarray:
     """The edges of a grid, shape (edges, 2); variable ``r * columns + c`` is in row ``r`` and column ``c``.
 
     >>> grid(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
-    number = np.arange(_positive(rows, "rows") * _positive(columns, "columns")).reshape(rows, columns)
-    beside = np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1)
-    below = np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1)
-    return np.concatenate([beside, below])
+    return lattice((_positive(rows, "rows"), _positive(columns, "columns")))
 
 
 def torus(rows: int, columns: int) -> np.ndarray:
@@ -29,10 +63,7 @@ def torus(rows: int, columns: int) -> np.ndarray:
     """
     if rows < 3 or columns < 3:
         raise ValueError(f"a torus needs at least 3 rows and 3 columns; got {rows} and {columns}")
-    number = np.arange(rows * columns).reshape(rows, columns)
-    beside = np.stack([number.ravel(), np.roll(number, -1, axis=1).ravel()], axis=1)
-    below = np.stack([number.ravel(), np.roll(number, -1, axis=0).ravel()], axis=1)
-    return np.concatenate([beside, below])
+    return lattice((rows, columns), periodic=True)
 
 
 def complete(n: int) -> np.ndarray:
@@ -58,10 +89,12 @@ def random_regular(n: int, degree: int, rng: Any = None) -> np.ndarray:
 
 
 def spin_glass(
-    edges: Any, *, coupling: float = 1.0, field: float = 0.0, kind: str = "gaussian", rng: Any = None
+    edges: Any, *, couplings: float = 1.0, fields: float = 0.0, kind: str = "gaussian", rng: Any = None
 ) -> Ising:
-    """An `Ising` model with random couplings, ``N(0, coupling^2)`` or ``+-coupling`` (`kind` ``"gaussian"`` or
-    ``"signs"``), and fields ``N(0, field^2)``.
+    """An `Ising` model with random couplings and fields, of the sizes given.
+
+    The couplings are ``N(0, couplings^2)`` or ``+-couplings`` (`kind` ``"gaussian"`` or ``"signs"``), the fields
+    ``N(0, fields^2)``.
 
     >>> spin_glass(grid(3, 3), kind="signs", rng=0).couplings[:4]
     array([ 1.,  1.,  1., -1.])
@@ -69,12 +102,18 @@ def spin_glass(
     draw, edges = generator(rng), np.asarray(edges)
     if kind not in ("gaussian", "signs"):
         raise ValueError(f"kind must be 'gaussian' or 'signs'; got {kind!r}")
+    for name, size in (("couplings", couplings), ("fields", fields)):
+        if np.ndim(size) != 0:
+            raise ValueError(
+                f"{name} of a spin glass must be one number, the size of the random ones; got shape {np.shape(size)}: "
+                "for given ones use Ising(edges, couplings, fields)"
+            )
     n = int(edges.max()) + 1 if edges.size else 0
-    couplings = draw.standard_normal(len(edges)) if kind == "gaussian" else 2.0 * draw.integers(0, 2, len(edges)) - 1.0
-    return Ising(edges, coupling * couplings, field * draw.standard_normal(n))
+    drawn = draw.standard_normal(len(edges)) if kind == "gaussian" else 2.0 * draw.integers(0, 2, len(edges)) - 1.0
+    return Ising(edges, couplings * drawn, fields * draw.standard_normal(n))
 
 
 def _positive(value: int, name: str) -> int:
-    if isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value}")
     return int(value)

@@ -12,6 +12,7 @@ from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.graphical.graphs import undirected
+from cumulant.graphical.kaufman import torus_answer, torus_of
 from cumulant.graphical.labels import Labels
 from cumulant.graphical.structure import Structure
 
@@ -121,6 +122,8 @@ class Ising(_PairModel):
     """Spins -1 and +1: ``p(x) = exp(sum_ij J_ij x_i x_j + sum_i h_i x_i - A)``, each edge counted once.
 
     ``theta`` is the fields and then the couplings, ``T(x)`` the spins and then their products: a minimal family.
+    On a torus with one coupling in each direction and no fields `log_partition`, `mean` and `entropy` are in closed
+    form, at any size: see `torus_log_partition`.
 
     Parameters
     ----------
@@ -147,6 +150,10 @@ class Ising(_PairModel):
     def __init__(self, edges: Any, couplings: Any, fields: Any = None, *, names: Any = None, states: Any = None):
         spins = np.array([[-1.0], [1.0]])
         self._make(edges, couplings, fields, 2, (-1, 1), spins, np.outer(spins, spins).ravel(), names, states)
+
+    def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
+        torus = torus_of(self) if method is None and not options else None
+        return super()._answer(method, question, options) if torus is None else torus_answer(self, torus)
 
 
 class BoltzmannMachine(_PairModel):

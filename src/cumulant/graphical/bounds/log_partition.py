@@ -15,7 +15,9 @@ from cumulant.graphical.bounds.ledger import Ledger, check_limits
 from cumulant.graphical.bounds.search import Settings, search
 from cumulant.graphical.exact.elimination import MAX_MEMORY
 from cumulant.graphical.exact.support import reduce
+from cumulant.graphical.kaufman import bound_torus, torus_of
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
+from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.structure import Structure
 from cumulant.randomness import seed as seed_of
 
@@ -37,8 +39,9 @@ def bound_log_partition(
 ) -> Interval:
     """An interval that contains ``log Z``, with a certificate; the longer it may work, the narrower it is.
 
-    * *Exact*, up to rounding, where elimination fits into `max_memory`, or where it does once some variables are given
-      values, over all of which is then summed, and where that can be done in about the time allowed.
+    * *Exact*, up to rounding, for an Ising model on a torus without fields (Kaufman's formula), where elimination fits
+      into `max_memory`, or where it does once some variables are given values, over all of which is then summed, and
+      where that can be done in about the time allowed.
     * *Impossible states* (entries of minus infinity) are left out first, as far as propagation finds them. Where it
       leaves a variable none, or a search has refuted every configuration, ``log Z = -inf``: both ends say so. Else the
       lower end is finite as soon as one possible configuration is found. Where dense tables do not fit, elimination on
@@ -78,7 +81,7 @@ def bound_log_partition(
     Examples
     --------
     >>> from cumulant.graphical import grid, spin_glass
-    >>> model = spin_glass(grid(10, 10), coupling=0.5, field=0.5, rng=0)
+    >>> model = spin_glass(grid(10, 10), couplings=0.5, fields=0.5, rng=0)
     >>> narrow = bound_log_partition(model)                      # 10 x 10 is no problem: exact
     >>> narrow.width < 1e-9
     True
@@ -87,6 +90,8 @@ def bound_log_partition(
     True
     """
     _check(time_limit, max_memory, max_work, delta)
+    if exact and isinstance(model, Ising) and torus_of(model) is not None:
+        return bound_torus(model)
     structure, theta, _ = model.restricted()
     ledger, settings, possible = Ledger(time_limit, max_work), Settings(exact, sampling, delta), True
     part = structure, theta
@@ -215,7 +220,7 @@ def bound_marginals(
     Examples
     --------
     >>> from cumulant.graphical import grid, spin_glass
-    >>> model = spin_glass(grid(4, 4), coupling=0.5, field=0.5, rng=0)
+    >>> model = spin_glass(grid(4, 4), couplings=0.5, fields=0.5, rng=0)
     >>> low, high = bound_marginals(model, [3])[0]
     >>> p = model.marginals()[3]
     >>> bool(np.all((low <= p) & (p <= high)))

@@ -118,7 +118,7 @@ def mini_bucket_bound(
     Examples
     --------
     >>> from cumulant.graphical import grid, spin_glass
-    >>> model = spin_glass(grid(8, 8), coupling=0.5, field=0.5, rng=0)
+    >>> model = spin_glass(grid(8, 8), couplings=0.5, fields=0.5, rng=0)
     >>> above = mini_bucket_bound(model, i_bound=5, max_steps=40)
     >>> below = mini_bucket_bound(model, i_bound=5, max_steps=40, sense="lower")
     >>> below.bound <= model.log_partition() <= above.bound

@@ -7,6 +7,7 @@ from scipy.sparse import csc_array, identity
 from scipy.sparse.linalg import splu
 
 from cumulant.errors import DomainError, TooWide
+from cumulant.graphical.kaufman import Torus
 from cumulant.graphical.pairwise import Ising
 from cumulant.randomness import generator
 
@@ -14,7 +15,6 @@ __all__ = ["kac_ward", "torus_log_partition", "transfer_matrix"]
 
 _LARGEST_ERROR = 1e-6  # of log Z by a determinant, in nats
 _DENSE, _PROBES = 256, 4  # rows up to which the norm of an inverse is computed, and vectors that estimate it beyond
-_COLD, _HOT = 20.0, 1e-6  # couplings beyond which leading terms are all of a formula that float64 can see
 
 
 def transfer_matrix(model: Ising, rows: int, columns: int) -> float:
@@ -130,39 +130,20 @@ def _log_determinant(matrix: csc_array, n: int) -> tuple[float, float]:
     return float(np.log(np.abs(upper.diagonal())).sum()), error
 
 
-def torus_log_partition(rows: int, columns: int, coupling: float) -> float:
-    """``log Z`` of the Ising model on ``torus(rows, columns)`` with one positive coupling and no field.
+def torus_log_partition(rows: int, columns: int, couplings: Any) -> float:
+    """``log Z`` of the Ising model on ``torus(rows, columns)`` without fields, by Kaufman's formula.
 
-    Kaufman's formula (1949): half the sum of four products, over ``r < columns``, of ``2 cosh`` or ``2 sinh`` of
-    ``rows gamma / 2`` at ``gamma_{2r+1}`` or ``gamma_{2r}``, times ``(2 sinh 2K)^(n/2)``, with ``cosh gamma_k = cosh 2K
-    coth 2K - cos(pi k / columns)`` and ``gamma_0 = 2K + log tanh K``.
+    `couplings` is one number, or two: across (within rows) and down. See `Torus.log_partition`, which also bounds the
+    rounding, as `bound_log_partition` of such a model does.
 
     >>> from cumulant.graphical import torus
-    >>> bool(np.isclose(torus_log_partition(3, 4, 0.4), Ising(torus(3, 4), 0.4).log_partition()))
+    >>> bool(np.isclose(torus_log_partition(3, 4, 0.4), Ising(torus(3, 4), 0.4).log_partition(method="elimination")))
     True
     """
-    if not 0 < coupling < 1e300:
-        raise DomainError(f"coupling must be positive, and below 1e300; got {coupling}")
     if rows < 3 or columns < 3:
         raise ValueError(f"a torus needs at least 3 rows and 3 columns; got {rows} and {columns}")
-    K, n = float(coupling), rows * columns
-    if K < _HOT:  # the shortest loops have three edges, of tanh(K) each
-        return float(n * (np.log(2.0) + K * K))
-    k = np.arange(2 * columns)
-    cosine = np.cos(np.pi * k / columns)
-    if K > _COLD:  # cosh gamma = exp(2K) / 2 - cos: an error of exp(-4K)
-        gamma = 2 * K + np.log1p(-2 * np.exp(-2 * K) * cosine)
-        log_sinh_2k = 2 * K
-    else:
-        gamma = np.arccosh(np.maximum(np.cosh(2 * K) / np.tanh(2 * K) - cosine, 1.0))
-        log_sinh_2k = np.log(2 * np.sinh(2 * K))
-    gamma[0] = 2 * K + np.log(np.tanh(K))
-    half = rows * gamma / 2
-    log_cosh = np.logaddexp(half, -half)  # of 2 cosh
-    with np.errstate(divide="ignore"):  # at the critical point a sinh is zero
-        log_sinh = np.abs(half) + np.log(-np.expm1(-2 * np.abs(half)))
-    signs = np.array([1.0, 1.0, 1.0, np.sign(np.prod(np.sign(half[0::2])))])
-    logs = np.array([log_cosh[1::2].sum(), log_sinh[1::2].sum(), log_cosh[0::2].sum(), log_sinh[0::2].sum()])
-    top = logs.max()
-    total = top + np.log((signs * np.exp(logs - top)).sum())
-    return float(total - np.log(2.0) + n / 2 * log_sinh_2k)
+    both = np.asarray(couplings, dtype=np.float64)
+    if both.shape not in ((), (2,)) or not np.all(np.abs(both) < 1e300):
+        raise ValueError(f"couplings must be one number, or two (across, down), below 1e300; got {couplings}")
+    across, down = np.broadcast_to(both, 2).tolist()
+    return Torus(int(rows), int(columns), across, down).log_partition()[0]

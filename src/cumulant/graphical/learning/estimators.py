@@ -1,171 +1,14 @@
 """Pairwise models as scikit-learn density estimators: of binary data, and of categories or binned numbers."""
 
-import dataclasses
-import os
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.preprocessing import OrdinalEncoder
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cumulant import files
-from cumulant.certificates import Certificate, Subject
-from cumulant.errors import CertificateError, FileFormatError
-from cumulant.graphical.lattices import complete
 from cumulant.graphical.learning.chow_liu import chow_liu
-from cumulant.graphical.learning.fit import fit, learning_problem
-from cumulant.graphical.learning.methods import METHODS, Method, method_named
-from cumulant.graphical.learning.planner import SamplingPlan
-from cumulant.graphical.learning.problem import Fit, SampledRun
+from cumulant.graphical.learning.density import PairwiseDensity
 from cumulant.graphical.mixing.fast_mixing import FastMixing
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
-
-_NOT_SAVED = ("callback", "checkpoint")
-
-
-class PairwiseDensity(DensityMixin, BaseEstimator):
-    """A pairwise model learnt by `graphical.fit`. Subclasses have the settings, code the data, and make models."""
-
-    n_features_in_: int
-    model_: Any
-    edges_: np.ndarray
-    certificate_: Certificate | None
-    refusal_: str
-    status_: str
-    _found: Fit
-
-    # Settings of subclasses
-    structure: Any
-    method: str | Method
-    l2: float
-    mixing: FastMixing | None
-    random_state: Any
-    time_limit: float | None
-    checkpoint: Any
-    callback: Any
-    verbose: bool
-
-    # Methods of subclasses
-    _learn_states: Any  # learn how data are coded, and code them
-    _states: Any  # data as the model takes them
-    _empty: Any  # the model with some edges and zero parameters
-    _tree: Any  # the best tree for coded data
-    _coding: Any  # how data are coded, as arrays for a file
-    _set_coding: Any  # what `_coding` gave, read from a file
-
-    def _dtype(self) -> Any:
-        """Of the data as they come; None for any."""
-        return np.float64
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from data of shape (observations, features)."""
-        method = method_named(self.method)
-        data: Any = validate_data(self, X, dtype=self._dtype())
-        x = self._learn_states(data)
-        if isinstance(self.structure, str) and self.structure == "tree":
-            why = "no certificate: a closed form, no tree has a larger (smoothed) likelihood"
-            found = Fit(self._tree(x), None, "tree", why)
-        else:
-            if method.name == "mcmc" and self.mixing is None:
-                raise ValueError(
-                    "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
-                )
-            found = fit(
-                x, self._empty(self._joined(x.shape[1])), method=method, mixing=self.mixing, l2=self.l2,
-                rng=self._rng(), callback=self.callback, time_limit=self.time_limit, checkpoint=self.checkpoint,
-                progress=type(self).__name__ if self.verbose else False,
-            )  # fmt: skip
-        return self._take(dataclasses.replace(found, problem=None))
-
-    def verify(self, X: Any, y: Any = None) -> Certificate:
-        """Issue the certificate again from the data that were learnt from: see `Certificate.verify`."""
-        check_is_fitted(self)
-        if self.certificate_ is None:
-            raise CertificateError(self.refusal_, "there is a certificate")
-        data: Any = validate_data(self, X, dtype=self._dtype(), reset=False)
-        problem = learning_problem(
-            self._states(data), self._empty(self.edges_), mixing=self.mixing, l2=self.l2,
-            objective=method_named(self.method).objective,
-        )  # fmt: skip
-        return self.certificate_.verify(Subject(problem, dataclasses.replace(self._found, model=self.model_)))
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write the fitted estimator to an `.npz` file (no pickle), which `load` reads.
-
-        `callback` and `checkpoint`, and a `random_state` that is not a number, are not written.
-        """
-        check_is_fitted(self)
-        found = self._found
-        settings = {name: _plain(value) for name, value in self.get_params().items() if name not in _NOT_SAVED}
-        if not isinstance(self.random_state, int | np.integer):
-            settings["random_state"] = None
-        arrays = {"theta": self.model_.theta, "edges": self.edges_, **self._coding()}
-        fitted: dict[str, Any] = {name: getattr(found, name) for name in ("method", "refusal", "status", "value")}
-        fitted |= {"n_features_in": self.n_features_in_, "seconds": found.seconds, "run": None, "plan": None}
-        fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
-        if found.plan is not None and found.path is not None:
-            fitted["plan"], arrays["path"] = dataclasses.asdict(found.plan), found.path
-        if found.run is not None:
-            fitted["run"] = {"seed": found.run.seed, "delta": found.run.delta, "smoothness": found.run.smoothness}
-            arrays["errors"] = found.run.errors
-        return files.save(path, type(self).__name__, arrays, {"parameters": settings, "fitted": fitted})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read what `save` wrote."""
-        saved = files.load(path, cls.__name__)
-        try:
-            new = cls(**_restored(saved.settings["parameters"]))
-            fitted, arrays = dict(saved.settings["fitted"]), saved.arrays
-            new.n_features_in_ = int(fitted.pop("n_features_in"))
-            new._set_coding(arrays)
-            model = learning_problem(arrays["theta"], new._empty(arrays["edges"])).bind(arrays["theta"])
-            certificate, plan, run = (fitted.pop(name) for name in ("certificate", "plan", "run"))
-            return new._take(
-                Fit(
-                    model,
-                    None if certificate is None else Certificate.from_json(certificate),
-                    plan=None if plan is None else SamplingPlan(**plan),
-                    path=arrays.get("path"),
-                    run=None if run is None else SampledRun(**run, errors=arrays["errors"]),
-                    **fitted,
-                )
-            )
-        except (KeyError, TypeError, ValueError) as problem:
-            raise FileFormatError(f"{path} does not hold a {cls.__name__} of this version: {problem}") from problem
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """``log p(x)`` of each observation, by elimination; `TooWide` where the graph does not allow it."""
-        check_is_fitted(self)
-        data: Any = validate_data(self, X, dtype=self._dtype(), reset=False)
-        return np.atleast_1d(self.model_.log_prob(self._states(data)))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(np.mean(self.score_samples(X)))
-
-    def _take(self, found: Fit) -> Self:
-        self._found = found
-        self.model_, self.certificate_, self.refusal_ = found.model, found.certificate, found.refusal
-        self.status_, self.edges_ = found.status, found.model.edges
-        return self
-
-    def _drawn(self, n: int, random_state: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self.model_.sample(n, rng=self._rng() if random_state is None else random_state)
-
-    def _joined(self, n: int) -> np.ndarray:
-        if isinstance(self.structure, str):
-            if self.structure != "complete":
-                raise ValueError(f"structure must be 'complete', 'tree' or pairs of features; got {self.structure!r}")
-            return complete(n)
-        return np.asarray(self.structure)
-
-    def _rng(self) -> Any:
-        state = self.random_state
-        return int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
 
 
 class IsingEstimator(PairwiseDensity):
@@ -174,11 +17,15 @@ class IsingEstimator(PairwiseDensity):
     Parameters
     ----------
     structure : str or pairs of features
-        Which features are joined: ``"complete"`` (all), ``"tree"`` (the best one, by Chow and Liu), or edges.
+        Which features are joined: ``"sparse"`` (those that a penalised pseudo-likelihood chooses, see
+        `sparse_structure`), ``"complete"`` (all), ``"tree"`` (the best one, by Chow and Liu), or edges.
     method : str or settings
         As in `graphical.fit`: ``"pseudo_likelihood"``, ``"composite"``, ``"exact"`` (small width), ``"mcmc"``,
-        ``"contrastive_divergence"`` or ``"persistent"``, or an object of settings such as ``graphical.MCMC(eps=0.5)``.
-        A tree is always fitted exactly, in closed form.
+        ``"contrastive_divergence"`` or ``"persistent"``, or an object of settings such as ``graphical.MCMC(eps=0.5)``:
+        how the parameters of the chosen edges are learnt. A tree is always fitted exactly, in closed form. Missing
+        values are for ``"pseudo_likelihood"``, which sums over them: see `MarginalisedProblem`.
+    l1 : float, optional
+        Of ``structure="sparse"``: the penalty on each pair. Without it, the one with the smallest EBIC.
     l2 : float
         The penalty ``l2/2 |theta|^2``; for a tree, the number of observations added as smoothing.
     mixing : FastMixing, optional
@@ -189,8 +36,8 @@ class IsingEstimator(PairwiseDensity):
         Only sampling methods draw, and `sample` where it is given no other.
     time_limit, checkpoint, callback
         As in `optim.run`.
-    verbose : bool
-        A progress bar on the terminal.
+    verbose : bool or None
+        A progress bar on the terminal; None: once the fit has lasted a second.
 
     Attributes
     ----------
@@ -201,13 +48,21 @@ class IsingEstimator(PairwiseDensity):
         it again from the data.
     status_ : str
         How the run ended.
+    structure_ : SparseStructure or None
+        How the edges were chosen, with the duality gap of that problem, where they were.
+    normaliser_ : Normaliser
+        ``log Z``, and how it is known: what `score` and `score_samples` rest on.
+    draws_ : Draws or None
+        The Markov chains behind the last `sample`, with R-hat and effective sample sizes; None where it was exact.
     n_features_in_ : int
 
     Examples
     --------
     >>> x = Ising([(0, 1), (1, 2)], [0.8, -0.5], np.zeros(3)).sample(1000, rng=0)
-    >>> model = IsingEstimator(method="exact", l2=0.01).fit((x + 1) // 2)
-    >>> bool(np.abs(model.couplings_ - [0.8, 0.0, -0.5]).max() < 0.15)
+    >>> model = IsingEstimator().fit((x + 1) // 2)
+    >>> model.edges_.tolist()
+    [[0, 1], [1, 2]]
+    >>> bool(np.abs(model.couplings_ - [0.8, -0.5]).max() < 0.15)
     True
     >>> bool(model.score((x + 1) // 2) > -3 * np.log(2))
     True
@@ -215,9 +70,10 @@ class IsingEstimator(PairwiseDensity):
 
     def __init__(
         self,
-        structure: Any = "complete",
+        structure: Any = "sparse",
         *,
         method: Any = "pseudo_likelihood",
+        l1: float | None = None,
         l2: float = 0.01,
         mixing: FastMixing | None = None,
         binarize: float | None = None,
@@ -225,9 +81,10 @@ class IsingEstimator(PairwiseDensity):
         time_limit: float | None = None,
         checkpoint: Any = None,
         callback: Any = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ):
-        self.structure, self.method, self.l2, self.mixing, self.binarize = structure, method, l2, mixing, binarize
+        self.structure, self.method, self.l1, self.l2, self.mixing = structure, method, l1, l2, mixing
+        self.binarize = binarize
         self.random_state, self.time_limit, self.checkpoint = random_state, time_limit, checkpoint
         self.callback, self.verbose = callback, verbose
 
@@ -241,21 +98,23 @@ class IsingEstimator(PairwiseDensity):
         """Of the features."""
         return self.model_.fields
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Exact draws, coded as the data were."""
-        return np.where(self._drawn(n_samples, random_state) > 0, self.values_[1], self.values_[0])
+    def _decoded(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x > 0, self.values_[1], self.values_[0])
+
+    def _sizes(self) -> None:
+        return None
 
     def _learn_states(self, X: np.ndarray) -> np.ndarray:
         self.values_ = (-1.0, 1.0) if self.binarize is None and (X == -1).any() else (0.0, 1.0)
         return self._states(X)
 
     def _states(self, X: np.ndarray) -> np.ndarray:
-        if self.binarize is not None:
-            return np.where(self.binarize < X, 1, -1)
-        if not np.isin(X, self.values_).all():
-            bad = X[~np.isin(X, self.values_)][0]
-            raise ValueError(f"X must hold 0 and 1, or -1 and +1 (or set binarize=); got {bad:g}")
-        return np.where(X > 0, 1, -1)
+        missing = np.isnan(X)
+        if self.binarize is None and not (np.isin(X, self.values_) | missing).all():
+            bad = X[~(np.isin(X, self.values_) | missing)][0]
+            raise ValueError(f"X must hold 0 and 1, or -1 and +1, or NaN (or set binarize=); got {bad:g}")
+        x = np.where((0.0 if self.binarize is None else self.binarize) < X, 1, -1)
+        return np.where(missing, np.nan, x) if missing.any() else x
 
     def _empty(self, edges: np.ndarray) -> Ising:
         return Ising(edges, 0.0, np.zeros(self.n_features_in_))
@@ -277,8 +136,8 @@ class MarkovNetworkEstimator(PairwiseDensity):
 
     Parameters
     ----------
-    structure, method, l2, mixing, random_state, time_limit, checkpoint, callback, verbose
-        As those of `IsingEstimator`; the penalty is on all entries of tables.
+    structure, method, l1, l2, mixing, random_state, time_limit, checkpoint, callback, verbose
+        As those of `IsingEstimator`; `l2` is on all entries of tables, `l1` on the Frobenius norm of each table of two.
     categories : "auto", list of arrays, or int
         The values that each feature can have; ``"auto"``: those in the data. A whole number: features are numbers, and
         are cut at their quantiles into that many states; `score_samples` is then about these, and `sample` gives the
@@ -289,13 +148,13 @@ class MarkovNetworkEstimator(PairwiseDensity):
     model_ : PairwiseMRF
     categories_ : list of arrays
         The value of each state of each feature.
-    edges_, certificate_, refusal_, status_, n_features_in_
+    edges_, certificate_, refusal_, status_, structure_, normaliser_, draws_, n_features_in_
         As those of `IsingEstimator`.
 
     Examples
     --------
     >>> x = np.array([["red", "warm"], ["red", "warm"], ["blue", "cold"], ["green", "cold"], ["blue", "warm"]])
-    >>> model = MarkovNetworkEstimator(method="exact", l2=0.1).fit(x)
+    >>> model = MarkovNetworkEstimator("complete", method="exact", l2=0.1).fit(x)
     >>> [list(map(str, values)) for values in model.categories_]
     [['blue', 'green', 'red'], ['cold', 'warm']]
     >>> warm, cold = np.exp(model.score_samples([["red", "warm"], ["red", "cold"]]))
@@ -305,9 +164,10 @@ class MarkovNetworkEstimator(PairwiseDensity):
 
     def __init__(
         self,
-        structure: Any = "complete",
+        structure: Any = "sparse",
         *,
         method: Any = "pseudo_likelihood",
+        l1: float | None = None,
         l2: float = 0.01,
         mixing: FastMixing | None = None,
         categories: Any = "auto",
@@ -315,15 +175,16 @@ class MarkovNetworkEstimator(PairwiseDensity):
         time_limit: float | None = None,
         checkpoint: Any = None,
         callback: Any = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ):
-        self.structure, self.method, self.l2, self.mixing = structure, method, l2, mixing
+        self.structure, self.method, self.l1, self.l2, self.mixing = structure, method, l1, l2, mixing
         self.categories, self.random_state, self.time_limit = categories, random_state, time_limit
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Exact draws, of the values that the data had."""
-        x = self._drawn(n_samples, random_state)
+    def _sizes(self) -> list[int]:
+        return [len(values) for values in self.categories_]
+
+    def _decoded(self, x: np.ndarray) -> np.ndarray:
         columns = [values[x[:, v]] for v, values in enumerate(self.categories_)]
         return np.stack(columns, axis=1)
 
@@ -341,15 +202,18 @@ class MarkovNetworkEstimator(PairwiseDensity):
         return isinstance(self.categories, int | np.integer)
 
     def _learn_states(self, X: Any) -> np.ndarray:
+        missing = _is_missing(X)
+        if missing.all(axis=0).any():
+            raise ValueError(f"feature {int(missing.all(axis=0).argmax())} of X has no value that is known")
         if not self._binned:
-            self._encoder = OrdinalEncoder(categories=self.categories).fit(X)
+            self._encoder = OrdinalEncoder(categories=self.categories).fit(_filled(X, missing))
             self.categories_ = list(self._encoder.categories_)
             return self._states(X)
         if isinstance(self.categories, bool) or self.categories < 1:
             raise ValueError(f"categories must be 'auto', lists of values, or at least 1; got {self.categories!r}")
         # The same edge twice makes a state that no number falls into: one of them is enough.
         inner = np.linspace(0.0, 1.0, int(self.categories) + 1)[1:-1]
-        self._bin_edges = [np.unique(np.quantile(column, inner)) for column in X.T]
+        self._bin_edges = [np.unique(np.nanquantile(column, inner)) for column in X.T]
         x = self._states(X)
         self.categories_ = []
         for v, edges in enumerate(self._bin_edges):
@@ -359,13 +223,18 @@ class MarkovNetworkEstimator(PairwiseDensity):
         return x
 
     def _states(self, X: Any) -> np.ndarray:
-        if not self._binned:
-            return self._encoder.transform(X).astype(np.int64)
-        columns = [np.searchsorted(edges, X[:, v], side="right") for v, edges in enumerate(self._bin_edges)]
-        return np.stack(columns, axis=1).astype(np.int64)
+        missing = _is_missing(X)
+        if self._binned:
+            columns = [np.searchsorted(edges, X[:, v], side="right") for v, edges in enumerate(self._bin_edges)]
+            x = np.stack(columns, axis=1).astype(np.int64)
+        else:
+            # What stands in for a missing value only has to be one that the encoder knows.
+            known = np.array([values[0] for values in self.categories_], dtype=object)
+            x = self._encoder.transform(np.where(missing, known, X) if missing.any() else X).astype(np.int64)
+        return np.where(missing, np.nan, x) if missing.any() else x
 
     def _empty(self, edges: np.ndarray) -> PairwiseMRF:
-        sizes = [len(values) for values in self.categories_]
+        sizes = self._sizes()
         return PairwiseMRF([np.zeros(q) for q in sizes], edges, [np.zeros((sizes[i], sizes[j])) for i, j in edges])
 
     def _coding(self) -> dict[str, np.ndarray]:
@@ -394,27 +263,17 @@ class MarkovNetworkEstimator(PairwiseDensity):
         self._encoder = OrdinalEncoder(categories=categories).fit(one)
 
     def _tree(self, x: np.ndarray) -> Any:
-        return chow_liu(x, smoothing=self.l2, cardinalities=[len(values) for values in self.categories_])
+        return chow_liu(x, smoothing=self.l2, cardinalities=self._sizes())
 
 
-def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it."""
-    if isinstance(value, Method):
-        return {"method": value.name, "settings": dataclasses.asdict(value)}
-    if isinstance(value, FastMixing):
-        return dataclasses.asdict(value)
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+def _is_missing(X: np.ndarray) -> np.ndarray:
+    """NaN, or None among objects."""
+    if X.dtype.hasobject:
+        return np.equal(X, None) | (X != X)
+    return np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, bool)
 
 
-def _restored(settings: dict[str, Any]) -> dict[str, Any]:
-    settings = dict(settings)
-    if isinstance(settings["method"], dict):
-        chosen = dict(settings["method"]["settings"])
-        if chosen.get("plan") is not None:
-            chosen["plan"] = SamplingPlan(**chosen["plan"])
-        settings["method"] = METHODS[settings["method"]["method"]](**chosen)
-    if settings["mixing"] is not None:
-        settings["mixing"] = FastMixing(**settings["mixing"])
-    return settings
+def _filled(X: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """With the first value that is known in the place of missing ones."""
+    first = (~missing).argmax(axis=0)
+    return np.where(missing, X[first, np.arange(X.shape[1])], X) if missing.any() else X

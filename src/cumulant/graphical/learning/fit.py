@@ -9,6 +9,7 @@ from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.conditional_likelihood import ConditionalProblem
 from cumulant.graphical.learning.methods import MCMC, Method, RunSettings, method_named
+from cumulant.graphical.learning.missing_values import MarginalisedProblem
 from cumulant.graphical.learning.problem import Fit, LearningProblem
 from cumulant.graphical.learning.sampled_family import sampled_family_problem
 from cumulant.graphical.mixing.fast_mixing import FastMixing, fast_set
@@ -39,7 +40,7 @@ def fit(
     ----------
     data : array of shape (observations, variables), or of shape (parameters,)
         Observations, or the mean of their statistics in the order of ``theta`` (of those that are learnt, if
-        ``fields=False``).
+        ``fields=False``). NaN is a missing value, which ``"pseudo_likelihood"`` sums over: see `MarginalisedProblem`.
     structure : DiscreteModel, pairs of variables, or families.SampledFamily
         A model whose family is fitted, its own parameters ignored: spins, colours, units or tables of any order. Pairs
         are the edges of an `Ising` model. A family with a statistic and a sampler of its own is learnt by `MCMC`.
@@ -114,8 +115,13 @@ def learning_problem(
     if objective != "likelihood" and mixing is not None:
         raise ValueError(f"objective={objective!r} takes no mixing: project the answer with graphical.project")
     x = np.asarray(data)
-    if x.size == 0 or x.dtype.kind not in "iubf" or not np.isfinite(x).all():
+    missing = x.dtype.kind == "f" and x.ndim == 2 and bool(np.isnan(x).any())
+    if x.size == 0 or x.dtype.kind not in "iubf" or np.isinf(x).any() or (np.isnan(x).any() and not missing):
         raise ValueError(f"data must be finite numbers, at least one observation; got shape {x.shape}, dtype {x.dtype}")
+    if missing and objective != "pseudo_likelihood":
+        raise ValueError(
+            "data must be complete: missing values (NaN) are for method='pseudo_likelihood', which sums over them"
+        )
     model = _model(structure, x)
     if model.evidence:
         raise ValueError("structure must be a model without evidence")
@@ -145,6 +151,8 @@ def learning_problem(
         return LearningProblem(model, x.astype(np.float64), float(l2), free, mixing)
     if x.ndim != 2:
         raise ValueError(f"data must have one axis (mean statistics) or two (observations, variables); got {x.ndim}")
+    if missing:
+        return MarginalisedProblem(model, np.zeros(free.size), float(l2), free, mixing, x)
     mean = _mean_statistics(model, x)[free]
     if objective == "likelihood":
         return LearningProblem(model, mean, float(l2), free, mixing, x)
@@ -154,6 +162,9 @@ def learning_problem(
 
 def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
     """By counting entries of tables: statistics of all observations side by side would be a large matrix."""
+    if isinstance(model, Ising):
+        spins = model.labels.numbers(model.family.states(x)).astype(np.float64)
+        return np.concatenate([spins.mean(axis=0), (spins.T @ spins)[tuple(model.edges.T)] / len(x)])
     family, counts = model.family, np.zeros(int(model.structure.table_starts[-1]))
     for first in range(0, len(x), _ROWS):
         entries = model.structure.entries(family.states(x[first : first + _ROWS]))

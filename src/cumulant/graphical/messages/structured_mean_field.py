@@ -69,7 +69,7 @@ def structured_mean_field(
     Examples
     --------
     >>> from cumulant.graphical import grid, spin_glass
-    >>> model = spin_glass(grid(6, 6), coupling=0.5, field=0.5, rng=0)
+    >>> model = spin_glass(grid(6, 6), couplings=0.5, fields=0.5, rng=0)
     >>> halves = [range(0, 18), range(18, 36)]
     >>> [round(model.log_partition() - found.bound, 2)
     ...     for found in (mean_field(model), structured_mean_field(model, blocks=halves))]

@@ -27,7 +27,7 @@ def annealed_importance_sampling(
     Examples
     --------
     >>> from cumulant.graphical import grid, spin_glass
-    >>> model = spin_glass(grid(4, 4), coupling=0.5, field=0.5, rng=0)
+    >>> model = spin_glass(grid(4, 4), couplings=0.5, fields=0.5, rng=0)
     >>> draws = annealed_importance_sampling(model, 64, 100, rng=0)
     >>> bool(abs(draws.log_normaliser - model.log_partition()) < 4 * draws.log_normaliser_error)
     True

@@ -16,13 +16,13 @@ from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising, Potts
 from cumulant.graphical.samplers.blocked import blocked_gibbs
 from cumulant.graphical.samplers.cluster_samplers import ising_clusters, potts_clusters
-from cumulant.graphical.samplers.coupling import perfect_draws
+from cumulant.graphical.samplers.coupling import ferromagnetic_signs, perfect_draws
 from cumulant.graphical.samplers.gibbs import LANES, IsingArrays, Run, ising_gibbs, table_gibbs
 from cumulant.graphical.samplers.multi_spin import torus_gibbs
 from cumulant.threads import in_parts
 
 _SCANS = ("systematic", "random", "chromatic", "blocked")
-METHODS = ("exact", *_SCANS, "multi_spin", "swendsen_wang", "wolff", "perfect")
+METHODS = ("exact", "mcmc", *_SCANS, "multi_spin", "swendsen_wang", "wolff", "perfect")
 
 
 class Program(NamedTuple):
@@ -210,6 +210,20 @@ class MultiSpin(DiscreteSampler):
             raise DomainError(f"method='multi_spin' is for Ising models; got {type(model).__name__}")
         run, bias = torus_gibbs(model)
         return Program(run, np.arange(model.n_variables), report={"bias": bias})
+
+
+def chain_for(model: Any) -> str:
+    """The chain that method="mcmc" runs: `SwendsenWang` where couplings make spins or colours agree (in an Ising model
+    after turning some of them), and else `Gibbs` by colours.
+    """
+    if isinstance(model, Ising):
+        try:
+            ferromagnetic_signs(model.n_variables, model.edges, model.couplings)
+        except DomainError:  # frustrated: clusters are valid and of little use
+            return "chromatic"
+        return "swendsen_wang"
+    agree = isinstance(model, Potts) and not model.evidence and (model.couplings >= 0).all()
+    return "swendsen_wang" if agree else "chromatic"
 
 
 def sampler_of(method: str, n_jobs: int | None = None) -> Any:

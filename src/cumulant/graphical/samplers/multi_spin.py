@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import DomainError
+from cumulant.graphical.kaufman import torus_columns
 from cumulant.graphical.samplers.gibbs import Run, one_by_one
 from cumulant.graphical.samplers.multi_spin_kernels import torus_chain
 
@@ -54,20 +55,7 @@ def _shape(model: Any) -> tuple[int, int]:
     wanted = "method='multi_spin' needs an Ising model on torus(rows, columns), rows even and columns a multiple of 128"
     if len(edges) != 2 * n or np.ptp(model.couplings) > 0 or np.any(model.fields) or model.evidence:
         raise DomainError(f"{wanted}, with one coupling for all edges, no fields and no evidence: use 'chromatic'")
-    kept = model.structure.plans.get("torus")
-    if kept is None:
-        codes = np.unique(edges.min(axis=1) * n + edges.max(axis=1))
-        kept = next((c for c in range(128, n // 4 + 1, 128) if n % (2 * c) == 0 and _is_torus(codes, n, c)), 0)
-        model.structure.plans["torus"] = kept
-    if kept == 0:
+    columns = torus_columns(model.structure, edges)
+    if columns == 0 or columns % 128 or n // columns % 2:
         raise DomainError(f"{wanted}: the edges are of another graph; use method='chromatic'")
-    return n // kept, kept
-
-
-def _is_torus(codes: np.ndarray, n: int, columns: int) -> bool:
-    number = np.arange(n).reshape(-1, columns)
-    found = []
-    for axis in (0, 1):
-        other = np.roll(number, -1, axis=axis)
-        found.append((np.minimum(number, other) * n + np.maximum(number, other)).ravel())
-    return np.array_equal(codes, np.sort(np.concatenate(found)))
+    return n // columns, columns
