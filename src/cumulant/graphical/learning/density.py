@@ -100,7 +100,7 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
             raise ValueError(
                 "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
             )
-        progress = None if self.verbose is None else bool(self.verbose)
+        progress = None if self.verbose is None else (type(self).__name__ if self.verbose else False)
         left = self.time_limit
         edges: Any = self.structure if kind is None else complete(x.shape[1]) if kind == "complete" else None
         if edges is None:
