@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 # Compiling is what the tests cost. What one worker has compiled the others read, and so do the processes that tests
@@ -33,7 +34,10 @@ _MOST_MAPS = 30_000  # the kernel allows 65,530 to a process, and every compiled
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Between two files: forget compiled programs before they are more than the process may hold."""
+    """Forget Ctrl-C, so that another test has a first one; between files, compiled programs if there are many."""
+    interruption = sys.modules.get("cumulant.optim.driver.interruption")
+    if interruption is not None:
+        interruption.LastInterruption.forget()
     moves_on = nextitem is None or nextitem.fspath != item.fspath
     if moves_on and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MOST_MAPS:
         jax.clear_caches()

@@ -134,6 +134,22 @@ def test_the_scores_are_those_of_the_library(folder, guesses, capsys):
     assert "Confusion" in out
 
 
+def test_a_file_with_predictions_needs_no_model(folder, guesses, tmp_path, capsys):
+    assert run("crf", "evaluate", folder / "test.conll", "-m", folder / "m.npz") == 0
+    expected = capsys.readouterr().out
+    assert run("crf", "tag", folder / "test.conll", "-m", folder / "m.npz", "-o", tmp_path / "tagged") == 0
+    assert run("crf", "evaluate", tmp_path / "tagged") == 0
+    assert capsys.readouterr().out == expected
+    truth = [[token[-1] for token in s] for s in read_conll(folder / "test.conll")]
+    lines = [  # as `crfsuite tag -r -p` prints it
+        ["@probability\t0.9", *(f"{label}\t{said}" for label, said in zip(*pair, strict=True)), ""]
+        for pair in zip(truth, guesses, strict=True)
+    ]
+    (tmp_path / "crfsuite").write_text("\n".join(line for sequence in lines for line in sequence))
+    assert run("crf", "evaluate", tmp_path / "crfsuite") == 0
+    assert capsys.readouterr().out == expected
+
+
 def test_labels_that_are_no_chunks_have_no_f1_and_new_ones_count_as_wrong(folder, tmp_path, capsys):
     tags = [[(word, pos) for word, pos, _ in s] for s in read_conll(folder / "train.conll")]
     write_conll(tmp_path / "tags", tags)
@@ -248,6 +264,8 @@ def test_the_clock_ends_training(folder, tmp_path, capsys):
         ("tag test.conll -m arrays.npz", 1, "columns without names"),
         ("evaluate bare.conll -m m.npz", 1, "the last one the label"),
         ("evaluate none.conll -m m.npz", 1, "no such file: none.conll"),
+        ("evaluate narrow.conll", 1, "its last two columns must be the true and the predicted label"),
+        ("evaluate test.conll", 1, "have no label in common"),
         ("show -m m.npz --top 0", 2, "--top"),
     ],
 )

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from cumulant import files
+from cumulant import files, optim
 from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
@@ -235,7 +235,8 @@ def test_the_clock_ends_a_fit_with_a_certificate(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(passes.OnlineState, "learn", interrupted)
-    assert OnlineL1Logistic(passes=3).fit(X, y).status_ == "interrupted"
+    with pytest.warns(optim.InterruptedWarning):
+        assert OnlineL1Logistic(passes=3).fit(X, y).status_ == "interrupted"
 
 
 def test_steps_that_stall_are_told():

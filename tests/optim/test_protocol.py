@@ -116,7 +116,8 @@ def test_ctrl_c_returns_what_there_is_and_its_work_replays_it(name):
         if snapshot.step == 9:
             signal.raise_signal(signal.SIGINT)
 
-    result = go(name, callback=press)
+    with pytest.warns(optim.InterruptedWarning, match="after 9 steps: the answer is the best so far"):
+        result = go(name, callback=press)
     assert result.status == "interrupted"
     assert result.work == 9
     assert result.certificate is not None or result.refusal

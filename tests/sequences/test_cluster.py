@@ -6,13 +6,15 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 
 from cumulant import optim
+from cumulant.optim import InterruptedWarning
 from cumulant.sequences import ChainCRF, ChainMarginals, ChainProblem, SequenceDualAscent, SequenceLBFGS
 from cumulant.sequences.certify import certify_gap
 from cumulant.sequences.cluster import ascent as module
@@ -94,6 +96,7 @@ def test_the_optimum_of_this_machine_with_a_certificate(client):
     assert forgotten(client)
 
 
+@pytest.mark.filterwarnings("ignore:ChainCRF stopped after 8 epochs")
 def test_the_same_bits_whoever_holds_the_shards(client):
     settings = {"l2": L2, "engine": "dask", "n_blocks": 3, "tol": 1e-12, "max_epochs": 8}
     two = ChainCRF(**settings).fit(data_of(1))
@@ -235,7 +238,7 @@ def without_workers(monkeypatch, interrupt):
         monkeypatch.setattr(module.ClusterMonitor, "__call__", watch)
         with (
             pytest.warns(LostShardWarning),
-            nullcontext() if interrupt else pytest.raises(ClusterError, match="none came"),
+            pytest.warns(InterruptedWarning) if interrupt else pytest.raises(ClusterError, match="none came"),
         ):
             crf.fit(data_of(7))
         with pytest.raises(ClusterError, match="the cluster has no workers"):
@@ -279,7 +282,8 @@ def test_a_shard_that_kills_every_worker_is_given_up(monkeypatch):
 
 def test_limits_a_development_set_and_an_interruption(client):
     train, dev = data_of(9), data_of(10, n=40)
-    short = ChainCRF(l2=L2, engine="dask", tol=1e-12, max_epochs=3).fit(train)
+    with pytest.warns(ConvergenceWarning, match="after 3 epochs"):
+        short = ChainCRF(l2=L2, engine="dask", tol=1e-12, max_epochs=3).fit(train)
     assert (short.status_, short.history_[-1]["epoch"]) == ("max_steps", 3)
     assert short.certificate_.upper < np.inf
     timed = ChainCRF(l2=L2, engine="dask", tol=1e-15, max_epochs=10**6, time_limit=0.5).fit(train)
@@ -298,7 +302,8 @@ def test_limits_a_development_set_and_an_interruption(client):
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    interrupted.fit(train)
+    with pytest.warns(InterruptedWarning, match="the best so far"):
+        interrupted.fit(train)
     thread.join()
     assert interrupted.status_ == "interrupted"
     assert interrupted.objective_ - value <= interrupted.certificate_.upper

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -10,6 +11,8 @@ from scipy.special import logsumexp
 
 from cumulant import optim
 from cumulant.sequences import ChainCRF, SequenceLBFGS
+
+pytestmark = pytest.mark.filterwarnings("ignore:ChainCRF stopped after")  # few epochs will do
 
 NAMES = "abcdef"
 VALUES = [0.0, 1e-300, 1e-8, 1.0, -3.5, 1e3, 1e6]

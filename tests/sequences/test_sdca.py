@@ -19,12 +19,14 @@ def update(problem, state, i, subprecision=1e-12):
     starts, attributes, place = problem.attributes_of_sequences
     widest = int(np.diff(starts).max(initial=1))
     counters = np.zeros(3)
-    ascend(
-        state.hidden, problem.l1 / problem.l2, problem.bias, *problem.tokens, problem.data.offsets, starts, attributes,
-        place, *state.mu, np.array([i]), state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0,
-        0.0, problem.scale, 1.0, subprecision, 100, 0.0, 1, 0, 0, 0, counters, *np.empty((4, longest, k)),
-        np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)),
+    done = ascend(
+        state.hidden, problem.l1 / problem.l2 if problem.l1 else None, problem.bias, *problem.tokens,
+        problem.data.offsets, starts, attributes, place, *state.mu, np.array([i]), state.gaps, tree_build(np.ones(1)),
+        np.ones(problem.n_terms), 0, 0.0, problem.scale, 1.0, subprecision, 100, 0.0, 0, 1, 0, 0, 0, counters,
+        *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)),
+        np.empty((3, k)), *np.empty((2, k, k)), None,
     )  # fmt: skip
+    assert done == 1
     return counters[2], state.gaps[i]
 
 

@@ -105,10 +105,17 @@ def tag(
 @app.command()
 def evaluate(
     data: Annotated[str, typer.Argument(help="Labelled sequences: a file, or - for input.")],
-    model: _Model,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "-m", help="File of the model (.npz).", show_default="the file has predictions"),
+    ] = None,
     encoding: _Encoding = "utf-8",
 ) -> None:
-    """Compare predicted labels with true ones: tokens, chunks by the rules of CoNLL, and which are confused."""
+    """Compare predicted labels with true ones: tokens, chunks by the rules of CoNLL, and which are confused.
+
+    Without a model, the last two columns of the file are the true and the predicted label, as `cumulant crf tag` and
+    `crfsuite tag -r` write them and conlleval reads them.
+    """
     from cumulant.cli import tagging
 
     tagging.evaluate(data, model, encoding)

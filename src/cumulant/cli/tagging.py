@@ -3,8 +3,10 @@
 import os
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
+from sklearn.exceptions import ConvergenceWarning
 
+from cumulant.optim import InterruptedWarning
 from cumulant.sequences import ChainCRF
 from cumulant.sequences.data.conll import read_conll, read_text, write_conll
 from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
@@ -51,7 +55,10 @@ def train(
         f"{len({label for labels in known.y for label in labels})} labels"
     )
     crf = ChainCRF(**settings, verbose=True)
-    crf.fit(known.X, known.y, *(() if held_out is None else held_out))
+    with warnings.catch_warnings():  # how training ended is printed below
+        for kind in (ConvergenceWarning, InterruptedWarning):
+            warnings.simplefilter("ignore", kind)
+        crf.fit(known.X, known.y, *(() if held_out is None else held_out))
     crf.set_params(verbose=False)
     crf.template = None if made is None else made.text
     saved = crf.save(model)
@@ -96,29 +103,34 @@ def tag(data: str, model: Path, output: Path | None, encoding: str) -> None:
     _write(output, lambda path: write_conll(path, tagged, encoding=encoding), encoding)
 
 
-def evaluate(data: str, model: Path, encoding: str) -> None:
+def evaluate(data: str, model: Path | None, encoding: str) -> None:
     """Print the token accuracy, the chunks where labels are chunks, and the confusions."""
-    crf = _load(model)
-    known = _read_labelled(data, None if crf.template is None else Template(crf.template), encoding)
-    guesses = _predicted(crf, known.X)
+    unknown: set[str] = set()
+    if model is None:
+        truth, guesses = _read_predictions(data, encoding)
+    else:
+        crf = _load(model)
+        known = _read_labelled(data, None if crf.template is None else Template(crf.template), encoding)
+        truth, guesses = known.y, _predicted(crf, known.X)
+        unknown = {label for labels in truth for label in labels}.difference(map(str, crf.classes_))
     console = Console()
-    right = sum(a == b for truth, said in zip(known.y, guesses, strict=True) for a, b in zip(truth, said, strict=True))
-    whole = sum(truth == said for truth, said in zip(known.y, guesses, strict=True))
+    pairs = list(zip(truth, guesses, strict=True))
+    right = sum(a == b for labels, said in pairs for a, b in zip(labels, said, strict=True))
+    whole = sum(labels == said for labels, said in pairs)
     console.print(
-        f"token accuracy {100 * token_accuracy(known.y, guesses):.2f} % ({right} of {known.n_tokens}); "
-        f"whole sequences {100 * whole / len(known.y):.2f} % ({whole} of {len(known.y)})"
+        f"token accuracy {100 * token_accuracy(truth, guesses):.2f} % ({right} of {sum(map(len, truth))}); "
+        f"whole sequences {100 * whole / len(truth):.2f} % ({whole} of {len(truth)})"
     )
-    unknown = {label for labels in known.y for label in labels}.difference(map(str, crf.classes_))
     if unknown:
         console.print(
             f"labels that did not occur in training, and count as wrong: {escape(', '.join(sorted(unknown)))}"
         )
-    scores = _chunk_scores(known.y, guesses)
+    scores = _chunk_scores(truth, guesses)
     if scores is None:
         console.print("the labels are not those of chunks (B-type, I-type, O and the like): no F1 of chunks")
     else:
         console.print(_chunk_table(scores))
-    console.print(_confusion_table(known.y, guesses))
+    console.print(_confusion_table(truth, guesses))
 
 
 def show(model: Path, top: int) -> None:
@@ -182,6 +194,22 @@ def _read_labelled(path: str, made: Template | None, encoding: str) -> _Sequence
         )
     y = [[token[-1] for token in sentence] for sentence in sentences]
     return _Sequences(_attributes(made, sentences, path), y)
+
+
+def _read_predictions(path: str, encoding: str) -> tuple[list[list[str]], list[list[str]]]:
+    """True and predicted labels: the last two columns of a file."""
+    sentences = read_conll(path, comment="@probability", encoding=encoding)  # which CRFsuite writes before a sequence
+    if len(sentences[0][0]) < 2:
+        raise ValueError(
+            f"{path} has 1 column; without --model its last two columns must be the true and the predicted label"
+        )
+    true, predicted = ([[token[c] for token in sentence] for sentence in sentences] for c in (-2, -1))
+    if not set(chain.from_iterable(true)).intersection(chain.from_iterable(predicted)):
+        raise ValueError(
+            f"the last two columns of {path} have no label in common, so they are not the true and the predicted one: "
+            "is --model missing?"
+        )
+    return true, predicted
 
 
 def _attributes(made: Template, sentences: Sequence[Sequence[tuple[str, ...]]], path: str) -> list[list[list[str]]]:

@@ -16,6 +16,7 @@ from cumulant.optim.certify.mirror_descent import relative_constants
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.driver.checkpoints import Checkpoint
 from cumulant.optim.driver.early_stopping import EarlyStopping
+from cumulant.optim.driver.interruption import InterruptedWarning
 from cumulant.optim.driver.rate_comparison import RateComparison, compare_with_rate
 from cumulant.optim.driver.result import Result, Snapshot
 from cumulant.optim.driver.run import run
@@ -90,6 +91,7 @@ __all__ = [
     "GroupLasso",
     "HeavyBall",
     "ImportanceSampler",
+    "InterruptedWarning",
     "InverseCount",
     "InverseSqrt",
     "InverseTime",

@@ -14,8 +14,9 @@ from cumulant.sequences.chain_crf import ChainCRF
 from cumulant.sequences.data.conll import read_conll, write_conll
 from cumulant.sequences.data.crfsuite_text import read_crfsuite, write_crfsuite
 from cumulant.sequences.data.graph_data import Factors, GraphData
-from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
+from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.data.templates import Template, template
+from cumulant.sequences.data.vocabulary import Vocabulary
 from cumulant.sequences.evaluation import chunk_scores, chunks, confusion, token_accuracy
 from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient

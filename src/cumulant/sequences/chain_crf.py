@@ -10,8 +10,9 @@ from cumulant.sequences.chain import labelling_kernels as kernels
 from cumulant.sequences.chain.chain_kernels import chain_scores
 from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
-from cumulant.sequences.data.sequence_data import SequenceData, Vocabulary
-from cumulant.sequences.estimator import CRF
+from cumulant.sequences.data.sequence_data import SequenceData, numbered
+from cumulant.sequences.data.vocabulary import Vocabulary, sequence_lengths
+from cumulant.sequences.estimator import CRF, check_whole
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
@@ -91,10 +92,10 @@ class ChainCRF(CRF):
 
     Examples
     --------
-    >>> X = [[["the"], ["dog"], ["runs"]], [["a"], ["dog"]]]
+    >>> X = [[{"word": "The", "capital": True}, {"word": "dog"}, {"word": "runs"}], [{"word": "a"}, {"word": "dog"}]]
     >>> y = [["D", "N", "V"], ["D", "N"]]
     >>> crf = ChainCRF(tol=1e-6).fit(X, y)
-    >>> crf.predict([[["the"], ["dog"]]])
+    >>> crf.predict([[{"word": "The", "capital": True}, {"word": "dog"}]])
     [['D', 'N']]
     >>> print(crf.certificate_.quantity)
     P(w) - P*
@@ -121,8 +122,10 @@ class ChainCRF(CRF):
         """Fit to sequences `X` with labels `y`.
 
         `X` is a list of sequences, each a list of tokens ``{name: value}`` or ``[name, ...]``, a list of arrays
-        ``(length, attributes)``, or `SequenceData` (whose own labels are used without `y`). With a development set,
-        training stops when its token accuracy has not risen for three records, and the best weights are kept.
+        ``(length, attributes)``, or `SequenceData` (whose own labels are used without `y`). A value is a weight; a
+        string or a list of them, for attributes ``name=string``; or True or False, for the name alone or nothing.
+        Sequences without tokens are left out. With a development set, training stops when its token accuracy has not
+        risen for three records, and the best weights are kept.
         """
         return self._fit(X, y, X_dev, y_dev)
 
@@ -136,8 +139,7 @@ class ChainCRF(CRF):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not self.min_count >= 0:
-            raise ValueError(f"min_count must not be negative; got {self.min_count}")
+        check_whole("min_count", self.min_count, 0)
         if self.engine not in (None, "dask"):
             raise ValueError(f"engine must be None (this machine) or 'dask'; got {self.engine!r}")
         if self.engine == "dask" and self.checkpoint is not None:
@@ -154,7 +156,7 @@ class ChainCRF(CRF):
         data = vocabulary.encode(X, y)
         if data.labels is None:
             raise ValueError("y must be given: a label for each token")
-        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        self.classes_, labels = numbered(data.labels)
         occurrences = np.bincount(data.features.indices[data.features.data != 0], minlength=vocabulary.size)
         kept = np.flatnonzero(occurrences >= max(self.min_count, 1))
         self.n_features_in_ = vocabulary.size
@@ -173,6 +175,9 @@ class ChainCRF(CRF):
         return SequenceData(data.features[:, self.columns_], data.offsets, data.labels)
 
     # Using ------------------------------------------------------------------------------------------------------------
+
+    def _listed(self, X: Any) -> tuple[Any, np.ndarray]:
+        return X, sequence_lengths(X)
 
     def _encode(self, X: Any, y: Any = None) -> SequenceData:
         if isinstance(X, SequenceData) or self.vocabulary_.names is None:
@@ -215,18 +220,18 @@ class ChainCRF(CRF):
     def state_features(self) -> list[tuple[Any, Any, float]]:
         """``(attribute, label, weight)``, the largest weights first; attributes by name, or by column of the input."""
         self._check_fitted()
-        weights = self.weights_[: -len(self.classes_)]
+        weights, labels = self.weights_[: -len(self.classes_)], self.classes_.tolist()
         attributes = len(weights) - 3 * self.bias
         columns = np.arange(attributes) if self.columns_ is None else self.columns_
         names = list(self.vocabulary_.names) if self.vocabulary_.names is not None else columns.tolist()
         names += ["(bias)", "(first)", "(last)"] if self.bias else []
-        return [(names[r], self.classes_[k], weight) for r, k, weight in _ranked(weights) if weight != 0]
+        return [(names[r], labels[k], weight) for r, k, weight in _ranked(weights) if weight != 0]
 
     def transitions(self) -> list[tuple[Any, Any, float]]:
         """``(label, next label, weight)``, the largest weights first."""
         self._check_fitted()
-        ranked = _ranked(self.weights_[-len(self.classes_) :])
-        return [(self.classes_[j], self.classes_[k], weight) for j, k, weight in ranked]
+        labels = self.classes_.tolist()
+        return [(labels[j], labels[k], weight) for j, k, weight in _ranked(self.weights_[-len(labels) :])]
 
     # Files ------------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from cumulant.sequences.training import FitMonitor, free_memory
 
 __all__ = ["CRF"]
 
+_NO_LABELS = "y must be given: a label for each token or node"
 _NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
 
 
@@ -69,8 +71,12 @@ class CRF(Fitted, BaseEstimator):
         """The objective of training data; sets `classes_` and what `_encode` needs."""
         raise NotImplementedError
 
+    def _listed(self, X: Any) -> tuple[Any, np.ndarray]:
+        """`X` as something that can be read twice, and the number of tokens or nodes of each sequence or graph."""
+        raise NotImplementedError
+
     def _encode(self, X: Any, y: Any = None) -> Any:
-        """Data as arrays, as training saw them."""
+        """Data as arrays, as training saw them; what has no tokens or nodes is left out."""
         raise NotImplementedError
 
     def _problem(self, data: Any, labels: np.ndarray) -> Any:
@@ -113,10 +119,20 @@ class CRF(Fitted, BaseEstimator):
         solvers = ("auto", "sdca", *self._others)
         if self.solver not in solvers:
             raise ValueError(f"solver must be one of {', '.join(solvers)}; got {self.solver!r}")
+        for name in ("tol", "l1", "nonuniformity", "l2", "time_limit"):
+            value = getattr(self, name)
+            optional = value is None and name in ("l2", "time_limit")
+            if not optional and (not isinstance(value, Real) or isinstance(value, bool)):
+                raise TypeError(f"{name} must be a number; got {value!r}")
         if not (np.isfinite(self.tol) and self.tol > 0):
             raise ValueError(f"tol must be positive; got {self.tol}")
-        if isinstance(self.max_epochs, bool) or not self.max_epochs >= 1:
-            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
+        check_whole("max_epochs", self.max_epochs, 1)
+        if self.n_blocks is not None:
+            check_whole("n_blocks", self.n_blocks, 1)
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias must be True or False; got {self.bias!r}")
+        if self.marginals not in ("float64", "float32"):
+            raise ValueError(f"marginals must be 'float64' or 'float32'; got {self.marginals!r}")
         if self.solver in self._others and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
@@ -174,7 +190,7 @@ class CRF(Fitted, BaseEstimator):
     def _labelled(self, X: Any, y: Any) -> Any:
         data = self._encode(X, y)
         if data.labels is None:
-            raise ValueError("y must be given: a label for each token or node")
+            raise ValueError(_NO_LABELS)
         return data
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
@@ -184,11 +200,24 @@ class CRF(Fitted, BaseEstimator):
             raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
         return numbers.astype(np.int64)
 
-    def predict(self, X: Any) -> list:
-        """The most probable labelling of each sequence or graph: a list of lists of labels."""
+    def _each(self, answers: Callable[[Any], list], empty: Callable[[], Any], X: Any, y: Any = None) -> list:
+        """The answer for each sequence or graph; `empty` makes that of one without tokens or nodes."""
         self._check_fitted()
-        data = self._encode(X)
-        return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
+        X, sizes = self._listed(X)
+        found = iter(answers(self._encode(X, y)) if sizes.any() else ())
+        return [next(found) if size else empty() for size in sizes.tolist()]
+
+    def predict(self, X: Any) -> list:
+        """The most probable labelling of each sequence or graph: a list of lists of labels, empty for an empty one."""
+
+        def answers(data):
+            return [labels.tolist() for labels in data.split(self.classes_[self._decode(data)])]
+
+        return self._each(answers, list, X)
+
+    def predict_single(self, x: Any) -> list:
+        """The most probable labels of one sequence or graph, as one entry of what `predict` takes."""
+        return self.predict(_one(x))[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The share of labels that are predicted. Labels that did not occur in training are an error."""
@@ -196,17 +225,32 @@ class CRF(Fitted, BaseEstimator):
         data = self._labelled(X, y)
         return float(np.mean(self._decode(data) == self._numbers(data.labels)))
 
-    def predict_marginals(self, X: Any) -> list:
-        """``p(label | x)`` of every token or node: a list of arrays ``(nodes, labels)``, in the order of `classes_`."""
-        self._check_fitted()
-        data = self._encode(X)
-        return data.split(self._node_marginals(data))
+    def predict_marginals(self, X: Any, as_dicts: bool = False) -> list:
+        """``p(label | x)`` of every token or node: a list of arrays ``(nodes, labels)``, in the order of `classes_`.
+
+        With `as_dicts`, a list of ``{label: probability}`` in the place of each array.
+        """
+        found = self._each(
+            lambda data: data.split(self._node_marginals(data)), lambda: np.zeros((0, len(self.classes_))), X
+        )
+        if not as_dicts:
+            return found
+        labels = self.classes_.tolist()
+        return [[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in found]
+
+    def predict_marginals_single(self, x: Any, as_dicts: bool = False) -> Any:
+        """`predict_marginals` of one sequence or graph."""
+        return self.predict_marginals(_one(x), as_dicts)[0]
 
     def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
-        """``log p(y_i | x_i)`` of every sequence or graph."""
-        self._check_fitted()
-        data = self._labelled(X, y)
-        return self._log_likelihoods(data, self._numbers(data.labels))
+        """``log p(y_i | x_i)`` of every sequence or graph; 0 of an empty one."""
+
+        def answers(data):
+            if data.labels is None:
+                raise ValueError(_NO_LABELS)
+            return self._log_likelihoods(data, self._numbers(data.labels)).tolist()
+
+        return np.array(self._each(answers, float, X, y))
 
     def model(self, x: Any) -> DiscreteModel:
         """The distribution ``p(y | x)`` of the labels of one sequence or graph: a model, as those of `graphical`.
@@ -215,10 +259,7 @@ class CRF(Fitted, BaseEstimator):
         labels by their names.
         """
         self._check_fitted()
-        data = self._encode(x if isinstance(x, SequenceData | GraphData) else [x])
-        if len(data) != 1:
-            raise ValueError(f"x must be one sequence or graph, as one entry of what predict takes; got {len(data)}")
-        return self._model(data)
+        return self._model(self._encode(_one(x)))
 
     def _model(self, data: Any) -> DiscreteModel:
         raise NotImplementedError
@@ -283,6 +324,23 @@ class CRF(Fitted, BaseEstimator):
         crf.objective_, crf.status_, crf.history_ = settings["objective"], settings["status"], settings["history"]
         crf._restore(saved)
         return crf
+
+
+def _one(x: Any) -> Any:
+    """A batch of one sequence or graph."""
+    if not isinstance(x, SequenceData | GraphData):
+        return [x]
+    if len(x) != 1:
+        raise ValueError(f"x must be one sequence or graph, as one entry of what predict takes; got {len(x)}")
+    return x
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}")
 
 
 def _memory(problem: Any, solver: Any) -> int:

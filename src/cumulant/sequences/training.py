@@ -1,9 +1,11 @@
 """Around the run of an estimator: its history, early stopping, which weights are kept, what memory is free."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from cumulant.certificates import Certificate, recipe_of
 from cumulant.errors import CertificateError
@@ -60,6 +62,19 @@ class FitMonitor:
         crf.certificate_ = own if use_own else other
         dual = use_own and own is not None and own.recipe == recipe_of(certify_gap)
         crf.dual_ = result.subject.answer[1] if dual and result.subject is not None else None
+        self._warn_if_far(result)
+
+    def _warn_if_far(self, result: Result) -> None:
+        crf = self.crf
+        gap = np.inf if crf.certificate_ is None else crf.certificate_.upper / max(abs(crf.objective_), 1e-300)
+        if result.status in ("max_steps", "diverged") and not gap <= 10 * crf.tol:
+            epochs = crf.history_[-1]["epoch"] if crf.history_ else 0
+            warnings.warn(
+                f"{type(crf).__name__} stopped after {epochs:.0f} epochs ({result.status}) with a relative gap of "
+                f"{gap:.2g}, and tol is {crf.tol:.2g}: raise max_epochs or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
 
 
 def certified(problem: Any, weights: np.ndarray) -> Certificate | None:

@@ -8,8 +8,9 @@ import numpy as np
 from cumulant.graphical import FactorGraph
 from cumulant.graphical.structure import Structure
 from cumulant.sequences.chain.model import labels_of
-from cumulant.sequences.data.graph_data import GraphData
-from cumulant.sequences.estimator import CRF
+from cumulant.sequences.data.graph_data import GraphData, listed_graphs
+from cumulant.sequences.data.sequence_data import numbered
+from cumulant.sequences.estimator import CRF, check_whole
 from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
 
@@ -72,8 +73,8 @@ class TreeCRF(CRF):
         A graph is ``(node_features, edges)`` or ``(node_features, edges, edge_features)``: an array or sparse matrix
         ``(nodes, features)``, pairs of nodes numbered from 0, and a row of features for each pair. The weights of an
         edge depend on the order of its pair; give both orders where neither is first. `X` may be `GraphData`, whose own
-        labels are used without `y`. With a development set, training stops when its accuracy has not risen for three
-        records, and the best weights are kept.
+        labels are used without `y`. Graphs without nodes are left out. With a development set, training stops when its
+        accuracy has not risen for three records, and the best weights are kept.
         """
         return self._fit(X, y, X_dev, y_dev)
 
@@ -82,7 +83,7 @@ class TreeCRF(CRF):
         if data.labels is None:
             raise ValueError("y must be given: a label for each node")
         self.kinds_ = _kinds(data)
-        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        self.classes_, labels = numbered(data.labels)
         return self._problem(data, labels)
 
     def _problem(self, data: GraphData, labels: np.ndarray) -> TreeProblem:
@@ -91,8 +92,7 @@ class TreeCRF(CRF):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not self.max_table >= 1:
-            raise ValueError(f"max_table must be at least 1; got {self.max_table}")
+        check_whole("max_table", self.max_table, 1)
 
     # Using ------------------------------------------------------------------------------------------------------------
 
@@ -100,6 +100,9 @@ class TreeCRF(CRF):
         if not isinstance(X, GraphData):
             return GraphData.from_graphs(X, y, self.bias)
         return X if y is None else X.with_labels(y)
+
+    def _listed(self, X: Any) -> tuple[Any, np.ndarray]:
+        return listed_graphs(X)
 
     def _encode(self, X: Any, y: Any = None) -> GraphData:
         """Data with the kinds of factors that training saw."""

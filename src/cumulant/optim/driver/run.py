@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -20,7 +21,7 @@ from cumulant.optim.driver.display import Display
 from cumulant.optim.driver.fingerprint import fingerprint
 from cumulant.optim.driver.flattening import flatten
 from cumulant.optim.driver.host_engine import HostEngine
-from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.driver.interruption import InterruptedWarning, Interruption
 from cumulant.optim.driver.result import Result, Snapshot, Status
 from cumulant.optim.driver.trace import Recorder, Trace
 from cumulant.optim.driver.window import Window, is_still
@@ -93,8 +94,9 @@ def run(
     Returns
     -------
     Result
-        Also when the run is interrupted, and when it diverges (status ``"diverged"``, with the best iterate it
-        recorded).
+        Also when the run is interrupted by Ctrl-C (with an `InterruptedWarning`; for two seconds after it another
+        Ctrl-C raises `KeyboardInterrupt`, so that a search over many runs can be ended), and when it diverges (status
+        ``"diverged"``, with the best iterate it recorded).
 
     Examples
     --------
@@ -141,12 +143,20 @@ def run(
             loop.start()
             status = loop.go(interruption, display) or "max_steps"
         except KeyboardInterrupt:
-            if not loop.started:
+            if not loop.started or interruption.final:
                 raise
             loop.roll_back()
             status = "interrupted"
         loop.save()
-        return loop.result(status)
+        result = loop.result(status)
+    if result.status == "interrupted":
+        warnings.warn(
+            f"{name} was interrupted after {loop.steps} steps: the answer is the best so far. Another Ctrl-C within "
+            "two seconds ends the program",
+            InterruptedWarning,
+            stacklevel=2,
+        )
+    return result
 
 
 @dataclass

@@ -5,7 +5,8 @@ attribute, then none or three for the biases (every node, first node, last node)
 label ``j`` to label ``k``. Tokens are rows of a CSR matrix; sequence ``i`` is the tokens ``offsets[i]:offsets[i+1]``.
 
 Marginals come from a forward and a backward pass on scaled probabilities: one `exp` for each label of each node and one
-for each transition. Where scores differ by more than `_RANGE` the passes run on logarithms instead.
+for each transition. Where scores differ by more than `_RANGE` the passes run on logarithms instead. That is rare, and
+half of the program: kernels whose argument `logs` is None do without it, and stop at the first sequence that needs it.
 """
 
 import numpy as np
@@ -202,8 +203,8 @@ def log_partition(scores, length, transitions, moved, forward, ahead):
 
 
 @kernel(fastmath=_FAST)
-def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, pair):
-    """The marginals of all nodes and pairs of neighbours; returns the log-partition function.
+def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, pair, logs=True):
+    """The marginals of all nodes and pairs of neighbours; returns the log-partition function, NaN if it needs `logs`.
 
     Work space: `moved` ``(K, K)``, `forward` and `ahead` ``(T, K)``. Answers: `unary` ``(T, K)``, `pair`
     ``(T - 1, K, K)``.
@@ -219,6 +220,8 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
                 for k in range(labels):
                     out[k] = share * moved_row[k] * after[k]
         return log_z
+    if logs is None:
+        return np.nan
     log_z = _log_passes(scores, length, transitions, moved, forward, ahead, unary)
     for t in range(length - 1):
         for j in range(labels):
@@ -232,10 +235,10 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
 
 
 @kernel(fastmath=_FAST)
-def expected(scores, length, transitions, moved, forward, ahead, unary, counts):
+def expected(scores, length, transitions, moved, forward, ahead, unary, counts, logs=True):
     """The marginals of all nodes and the expected transitions `counts` ``(K, K)``; returns the log-partition function.
 
-    Work space as in `chain_marginals`.
+    Work space, and `logs`, as in `chain_marginals`.
     """
     labels = scores.shape[1]
     width, top = _range_of(scores, length, transitions)
@@ -252,6 +255,8 @@ def expected(scores, length, transitions, moved, forward, ahead, unary, counts):
             for k in range(labels):
                 counts[j, k] *= moved[j, k]
         return log_z
+    if logs is None:
+        return np.nan
     log_z = _log_passes(scores, length, transitions, moved, forward, ahead, unary)
     for t in range(length - 1):
         for j in range(labels):
@@ -266,9 +271,9 @@ def expected(scores, length, transitions, moved, forward, ahead, unary, counts):
 
 @kernel
 def expectations(
-    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, work
+    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, work, logs
 ):
-    """What the primal objective needs of the sequences ``first:last``.
+    """What the primal objective needs of the sequences ``first:last``; returns the first that it did not do, or `last`.
 
     Fills `unary` ``(N, K)`` with the marginals of their nodes and `log_z` with their log-partition functions, and adds
     the expected transitions to `transitions` ``(K, K)``. `work` is ``(3 T + 2 K, K)``, ``T`` the longest sequence.
@@ -281,10 +286,13 @@ def expectations(
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
         chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
-        log_z[i] = expected(scores, stop - start, matrix, moved, forward, ahead, unary[start:stop], counts)
+        log_z[i] = expected(scores, stop - start, matrix, moved, forward, ahead, unary[start:stop], counts, logs)
+        if logs is None and np.isnan(log_z[i]):
+            return i
         for j in range(labels):
             for k in range(labels):
                 transitions[j, k] += counts[j, k]
+    return last
 
 
 @kernel

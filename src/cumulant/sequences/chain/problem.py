@@ -72,6 +72,11 @@ class ChainProblem(Regularised):
     n_jobs: int | None = None
     n_terms: int = field(init=False)
 
+    def __post_init__(self):
+        if not isinstance(self.bias, bool | np.bool_):  # kernels write to three rows of weights or to none
+            raise TypeError(f"bias must be True or False; got {self.bias!r}")
+        super().__post_init__()
+
     # Shapes -----------------------------------------------------------------------------------------------------------
 
     @property
@@ -293,12 +298,16 @@ class ChainProblem(Regularised):
         k, longest = self.n_labels, int(self.data.lengths.max())
         starts, attributes, place = self.attributes_of_sequences
         widest = int(np.diff(starts).max(initial=1))
-        ascend(
-            hidden, self.l1 / self.l2, self.bias, *self.tokens, self.data.offsets, starts, attributes, place, mu.nodes,
-            mu.pairs, members, gaps, tree, importance, *drawing, self.scale, sigma, *search, len(members), *source,
-            counters, *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)),
-            np.empty((3, k)), *np.empty((2, k, k)),
-        )  # fmt: skip
+        threshold = self.l1 / self.l2 if self.l1 else None
+        done = 0
+        for logs in (None, True):  # the second is seldom needed, and compiled where it is
+            if done < len(members):
+                done = ascend(
+                    hidden, threshold, self.bias, *self.tokens, self.data.offsets, starts, attributes, place, mu.nodes,
+                    mu.pairs, members, gaps, tree, importance, *drawing, self.scale, sigma, *search, done,
+                    len(members), *source, counters, *np.empty((4, longest, k)), np.empty((longest, k, k)),
+                    np.empty((k, k)), np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)), logs,
+                )  # fmt: skip
 
 
 def token_arrays(data: SequenceData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -315,7 +324,11 @@ def expectations_of(w, tokens, offsets, bias: bool, n_jobs: int | None) -> tuple
 
     def part(first, last):
         transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
-        expectations(w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, work)
+        for logs in (None, True):  # the second is seldom needed, and compiled where it is
+            if first < last:
+                first = expectations(
+                    w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, work, logs
+                )
         return transitions
 
     return log_z, nodes, np.sum(in_parts(part, n, n_jobs), axis=0)

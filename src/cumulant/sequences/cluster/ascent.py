@@ -6,6 +6,7 @@ with exact line searches the dual never falls). In a round one matrix of the siz
 and one comes back from every shard.
 """
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim import Result, Snapshot
-from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.driver.interruption import InterruptedWarning, Interruption
 from cumulant.optim.protocol import Solver
 from cumulant.sequences.certify import gap_certificate
 from cumulant.sequences.chain.problem import ChainProblem
@@ -170,3 +171,5 @@ def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float,
                 raise
             if not kept:
                 raise KeyboardInterrupt from None
+    if crf.status_ == "interrupted":  # here a run on the cluster was only asked to stop
+        warnings.warn("ChainCRF was interrupted: its weights are the best so far", InterruptedWarning, stacklevel=2)

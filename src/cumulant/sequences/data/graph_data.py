@@ -135,16 +135,18 @@ class GraphData:
 
         `node_features` is an array or sparse matrix ``(T, A)``, `edges` are pairs of nodes from 0 to ``T - 1``, and
         `edge_features` have a row for each edge; without them an edge has one feature, which is 1. With `bias` every
-        node has one more, which is 1, and so has every edge that has features.
+        node has one more, which is 1, and so has every edge that has features. Graphs without nodes are left out.
 
         >>> GraphData.from_graphs([(np.eye(3), [(0, 1), (1, 2)]), (np.eye(3)[:1], [])])
         2 graphs, 4 variables, 4 nodes, 2 edges
         """
         graphs = [_graph(i, graph) for i, graph in enumerate(_listed(graphs))]
-        if not graphs:
-            raise ValueError("there must be at least one graph")
-        sizes = np.array([nodes.shape[0] for nodes, _, _ in graphs])
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        sizes = np.array([nodes.shape[0] for nodes, _, _ in graphs], dtype=np.int64)
+        if not sizes.any():
+            raise ValueError(f"there must be at least one graph with a node; got {len(sizes)} graphs without")
+        labels = None if labels is None else flat_labels(sizes, labels, "graph", "node")
+        graphs = [graph for graph, size in zip(graphs, sizes, strict=True) if size]
+        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         if len({features is None for _, _, features in graphs}) > 1:
             bare = [features is None for _, _, features in graphs].index(True)
             raise ValueError(f"graph {bare} has no edge features, and others have")
@@ -159,7 +161,7 @@ class GraphData:
             "nodes": Factors(np.arange(offsets[-1])[:, None], _with_one(nodes) if bias else nodes),
             "edges": Factors(edges, between),
         }
-        return cls(offsets, factors, None if labels is None else flat_labels(sizes, labels, "graph", "node"))
+        return cls(offsets, factors, labels)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -201,16 +203,23 @@ def _listed(graphs: Any) -> list:
     return list(graphs)
 
 
+def listed_graphs(graphs: Any) -> tuple[Any, np.ndarray]:
+    """The graphs as a list or `GraphData`, and the number of nodes of each."""
+    if isinstance(graphs, GraphData):
+        return graphs, graphs.sizes
+    graphs = _listed(graphs)
+    return graphs, np.array([_graph(i, graph)[0].shape[0] for i, graph in enumerate(graphs)], dtype=np.int64)
+
+
 def _graph(i: int, graph: Any) -> tuple[Any, np.ndarray, Any]:
     if not isinstance(graph, tuple | list) or len(graph) not in (2, 3):
         raise ValueError(
             f"graph {i} must be (node_features, edges) or (node_features, edges, edge_features); got "
             f"{type(graph).__name__} {graph!r:.60}"
         )
-    nodes = csr_matrix(graph[0], f"node features of graph {i}")
+    nodes = np.zeros((0, 0)) if isinstance(graph[0], list) and not graph[0] else graph[0]
+    nodes = csr_matrix(nodes, f"node features of graph {i}")
     size = nodes.shape[0]
-    if size == 0:
-        raise ValueError(f"graph {i} has no nodes: every graph needs at least one")
     edges = _whole_numbers(graph[1], f"edges of graph {i}")
     edges = edges.reshape(0, 2) if edges.size == 0 else edges
     if edges.ndim != 2 or edges.shape[1] != 2:

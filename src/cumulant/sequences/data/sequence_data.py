@@ -1,6 +1,6 @@
 """Labelled sequences as arrays: tokens by attributes, where sequences begin, and labels by number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +114,10 @@ class SequenceData:
 def csr_matrix(values: Any, name: str) -> Any:
     """A CSR matrix of finite float64, without a copy where `values` is one."""
     if not sparse.issparse(values):
-        values = np.asarray(values)
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            raise ValueError(f"{name} must be numbers in rows and columns; got rows of several lengths") from None
         if values.ndim != 2 or values.dtype.kind not in "biuf":
             raise ValueError(f"{name} must be numbers in rows and columns; got {values.dtype} of shape {values.shape}")
     matrix: Any = values if isinstance(values, sparse.csr_matrix) else sparse.csr_matrix(values)
@@ -127,113 +130,47 @@ def csr_matrix(values: Any, name: str) -> Any:
     return matrix
 
 
-class Vocabulary:
-    """Attribute names by column, learned from sequences of names or of ``{name: value}``; or columns by number.
-
-    >>> vocabulary = Vocabulary.learn([[["walk", "end"], {"walk": 2.0}]])
-    >>> vocabulary.names
-    ['walk', 'end']
-    >>> vocabulary.encode([[["end", "unseen"]]]).features.toarray()
-    array([[0., 1.]])
-    """
-
-    def __init__(self, names: Iterable[str] | None, size: int):
-        self.names = None if names is None else list(names)
-        self.size = size
-        self._columns = {} if self.names is None else {name: i for i, name in enumerate(self.names)}
-
-    @classmethod
-    def learn(cls, X: Any) -> "Vocabulary":
-        """The vocabulary of `X`, in order of first occurrence; of arrays and `SequenceData`, their columns."""
-        if isinstance(X, SequenceData):
-            return cls(None, X.features.shape[1])
-        first = _first_token(X)
-        if not isinstance(first, Mapping | list | tuple) or (first and _is_number(next(iter(first)))):
-            return cls(None, np.asarray(X[0]).shape[1])
-        columns: dict[str, int] = {}
-        for sequence in X:
-            for token in sequence:
-                for name in token:
-                    columns.setdefault(name, len(columns))
-        return cls(columns, len(columns))
-
-    def encode(self, X: Any, y: Any = None) -> SequenceData:
-        """`X` as `SequenceData`; names that the vocabulary does not know are left out."""
-        if isinstance(X, SequenceData):
-            if y is not None:
-                X = replace(X, labels=flat_labels(X.lengths, y))
-            if X.features.shape[1] != self.size:
-                raise ValueError(f"X has {X.features.shape[1]} attributes, and {self.size} were expected")
-            return X
-        lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
-        if lengths.size == 0 or lengths.min() == 0:
-            which = "X holds no sequences" if lengths.size == 0 else f"sequence {int(lengths.argmin())} of X is empty"
-            raise ValueError(f"{which}: every sequence needs at least one token")
-        labels = None if y is None else flat_labels(lengths, y)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return SequenceData(self._dense(X) if self.names is None else self._named(X), offsets, labels)
-
-    def _dense(self, X):
-        arrays = [np.asarray(sequence) for sequence in X]
-        for i, array in enumerate(arrays):
-            if array.ndim != 2 or array.shape[1] != self.size:
-                raise ValueError(
-                    f"sequence {i} of X must have shape (length, {self.size}), like the first; got {array.shape}"
-                )
-        return np.concatenate(arrays)
-
-    def _named(self, X):
-        get = self._columns.get
-        indices: list[int] = []
-        values: list[float] = []
-        indptr = [0]
-        for i, sequence in enumerate(X):
-            for token in sequence:
-                if isinstance(token, Mapping):
-                    for name, value in token.items():
-                        column = get(name)
-                        if column is not None:
-                            indices.append(column)
-                            values.append(_number(value, name, i))
-                else:
-                    known = [column for column in map(get, token) if column is not None]
-                    indices.extend(known)
-                    values.extend([1.0] * len(known))
-                indptr.append(len(indices))
-        shape = (len(indptr) - 1, self.size)
-        return sparse.csr_matrix((np.asarray(values, dtype=np.float64), indices, indptr), shape=shape)
-
-    def restrict(self, columns: np.ndarray) -> "Vocabulary":
-        """The vocabulary of some of the columns."""
-        return Vocabulary(None if self.names is None else [self.names[c] for c in columns], len(columns))
-
-
-def _first_token(X: Any) -> Any:
-    if not isinstance(X, Sequence | np.ndarray) or len(X) == 0:
-        raise ValueError(f"X must be a list of sequences or SequenceData; got {type(X).__name__} {X!r:.60}")
-    if len(X[0]) == 0:
-        raise ValueError("sequence 0 of X is empty: every sequence needs at least one token")
-    return X[0][0]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _number(value: Any, name: str, i: int) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"attribute {name!r} of sequence {i} must be a number; got {value!r}") from None
-
-
 def flat_labels(sizes: np.ndarray, labels: Any, whole: str = "sequence", part: str = "token") -> np.ndarray:
     """A label for each token, from such an array or from a list of labels for each sequence."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype != object and len(labels) == sizes.sum():
         return labels
+    if isinstance(labels, str | bytes | Mapping) or not hasattr(labels, "__len__"):
+        raise TypeError(f"y must be a list of labels for each {whole}; got {type(labels).__name__} {labels!r:.60}")
     if len(labels) != len(sizes):
         raise ValueError(f"labels must be given for each of the {len(sizes)} {whole}s; got {len(labels)}")
-    for i, (own, size) in enumerate(zip(labels, sizes, strict=True)):
-        if len(own) != size:
-            raise ValueError(f"{whole} {i} has {size} {part}s and {len(own)} labels")
-    return np.concatenate([np.asarray(own) for own in labels])
+    found = []
+    for i, (own, size) in enumerate(zip(labels, sizes.tolist(), strict=True)):
+        try:
+            array = np.asarray(own)
+        except ValueError:  # lists of several lengths
+            array = np.empty(())
+        if array.ndim != 1:
+            raise TypeError(
+                f"y must be a list of labels for each {whole}, one for each {part}; those of {whole} {i} are "
+                f"{type(own).__name__} {own!r:.60}"
+            )
+        if len(array) != size:
+            raise ValueError(f"{whole} {i} has {size} {part}s and {len(array)} labels")
+        if size:
+            found.append(array)
+    if len({array.dtype.kind in "SU" for array in found}) > 1:
+        raise TypeError("y must hold strings or numbers; some of the labels are strings and some are not")
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels, sorted, and the number of each label among them.
+
+    >>> numbered(np.array(["V", "D", "V"]))
+    (array(['D', 'V'], dtype='<U1'), array([1, 0, 1]))
+    """
+    try:
+        classes, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise TypeError(
+            f"y must hold strings or numbers, which can be sorted; got labels of {', '.join(kinds)}"
+        ) from None
+    if classes.dtype.kind == "f" and not np.all(np.isfinite(classes)):
+        raise ValueError("y must hold strings or finite numbers; some of the labels are NaN or infinite")
+    return classes, numbers

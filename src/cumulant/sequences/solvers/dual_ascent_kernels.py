@@ -96,17 +96,20 @@ def _sum_of_pairs(pair_step, length, transitions):
 @kernel
 def ascend(
     weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, pair, members, gaps,
-    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, straightness, updates, seed,
-    block, sweep, counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions, matrix,
+    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, straightness, first_update,
+    updates, seed, block, sweep, counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions,
+    matrix, logs,
 ):  # fmt: skip
-    """`updates` updates of the sequences `members`; returns how many were made (all of them).
+    """Updates `first_update` to `updates` of the sequences `members`; returns the first that was not made.
+
+    That is `updates`, unless `logs` is None and a sequence needs it: see `chain_kernels`.
 
     Parameters
     ----------
     weights : array (rows, K)
-        The block's own copy of the weights, before the soft threshold `threshold`. A step moves it `sigma` times as
-        far as the step is worth, which makes the sum of the steps of all blocks safe (Ma et al. 2015: ``sigma`` is the
-        number of blocks).
+        The block's own copy of the weights, before the soft threshold `threshold`, which is None where there is none.
+        A step moves it `sigma` times as far as the step is worth, which makes the sum of the steps of all blocks safe
+        (Ma et al. 2015: ``sigma`` is the number of blocks).
     indptr, indices, values, offsets
         The tokens, a CSR matrix, and where sequences begin.
     row_starts, rows, local
@@ -127,21 +130,24 @@ def ascend(
     attributes = weights.shape[0] - weights.shape[1] - (3 if has_bias else 0)
     hidden_matrix = weights[weights.shape[0] - weights.shape[1] :]
     labels, n = weights.shape[1], len(members)
-    for u in range(updates):
+    for u in range(first_update, updates):
         m = draw(scheme, nonuniformity, tree, n, seed, block, sweep, u)
         i = members[m]
         start, stop = offsets[i], offsets[i + 1]
         length = stop - start
         mu, mu_pair = unary[start:stop], pair[start - i : start - i + length - 1]
         step, pair_step = nu[:length], nu_pair[: length - 1]
-        if threshold > 0.0:
-            sparse_scores(weights, threshold, attributes, has_bias, indptr, indices, values, start, stop, scores)
-        else:
+        if threshold is None:
             chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
+        else:
+            sparse_scores(weights, threshold, attributes, has_bias, indptr, indices, values, start, stop, scores)
         for j in range(labels):
             for k in range(labels):
-                matrix[j, k] = soft(hidden_matrix[j, k], threshold)
-        log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step)
+                value = hidden_matrix[j, k]
+                matrix[j, k] = value if threshold is None else soft(value, threshold)
+        log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step, logs)
+        if logs is None and np.isnan(log_z):
+            return u
 
         # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
         mean_score, cross, own = inner(mu, scores[:length]), 0.0, 0.0
