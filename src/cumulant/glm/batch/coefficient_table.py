@@ -38,7 +38,7 @@ class CoefficientTable:
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 2.0, 4.0])
     >>> table = GLM("normal", l2=0.0).fit(X, y).summary(X, y)
     >>> table.terms, table.coef.round(4), table.error.round(4)
-    (('(intercept)', 'x0'), array([0.9, 0.9]), array([0.495, 0.2646]))
+    (('(intercept)', 'x0'), array([0.9, 0.9]), array([0.495 , 0.2646]))
     """
 
     terms: tuple[str, ...]

@@ -74,10 +74,10 @@ class Inference:
         >>> X, y = np.repeat(dose, treated, axis=0), np.repeat([1, 0] * 3, np.ravel([died, 20 - died], order="F"))
         >>> model = GLM("bernoulli", l2=0.0).fit(X, y)
         >>> print("\\n".join(str(model.summary(X, y)).splitlines()[:4]))
-        family bernoulli, observations 60, residual degrees of freedom 58, dispersion 1, deviance 56.99
+        family bernoulli, observations 60, residual degrees of freedom 58, dispersion 1, deviance 57.4394
                        coef  std err       z          p   2.5 %  97.5 %
-        (intercept)  -4.147    1.025  -4.047  5.183e-05  -6.156  -2.139
-        x0            1.961   0.4681   4.189  2.806e-05   1.043   2.878
+        (intercept)  -4.141    1.053  -3.933  8.392e-05  -6.205  -2.077
+        x0            1.963   0.4822   4.071  4.673e-05   1.018   2.908
         """
         if not (isinstance(level, Real) and 0 < float(level) < 1):
             raise ValueError(f"level must be a number between 0 and 1; got {level!r}")
