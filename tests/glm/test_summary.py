@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri, softmax
 from scipy.stats import t as student
 
+from cumulant import families
 from cumulant.errors import CertificateError, NoEstimateError
 from cumulant.glm import GLM
 from tests.glm.cases import features, observations
@@ -97,6 +98,19 @@ def test_the_mean_of_gamma_observations():
     assert_allclose(table.error, np.sqrt(dispersion / 40), rtol=1e-6)
     assert_allclose(table.facts["dispersion"], dispersion, rtol=1e-6)
     assert_allclose(table.upper - table.coef, student.ppf(0.975, 39) * table.error, rtol=1e-9)
+
+
+def test_family_objects_have_a_known_dispersion():
+    X, y = column(np.arange(40) < 15), np.random.default_rng(0).exponential(2.0, 40)
+    table = GLM(families.Exponential(), l2=0.0).fit(X, y).summary(X, y)
+    one, two = y[15:].mean(), y[:15].mean()  # the parameters are minus the rates of the two groups
+    assert_allclose(table.coef, [-1 / one, 1 / one - 1 / two], rtol=1e-6)
+    assert_allclose(table.error, [1 / (5 * one), np.hypot(1 / (5 * one), 15**-0.5 / two)], rtol=1e-6)
+    known = GLM(families.NormalKnownVariance(4.0), l2=0.0).fit(X, y).summary(X, y)
+    assert_allclose(known.coef, [one / 4, (two - one) / 4], rtol=1e-6)  # the mean over the variance
+    assert_allclose(known.error, [0.1, np.hypot(0.1, 60**-0.5)], rtol=1e-6)
+    assert table.names == known.names == ("std err", "z")
+    assert table.facts["family"] == "Exponential"
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "normal", "poisson", "gamma", "categorical"])

@@ -143,6 +143,11 @@ class GLM(PartialFits, Paths, Inference, Predictions, Inputs):
             raise ValueError(
                 "y, offset or exposure is too large: the loss of a constant score is beyond float64; scale the data"
             )
+        if not (problem.design.intercept or np.isfinite(_loss_without_weights(problem))):
+            raise ValueError(
+                f"fit_intercept must be True for family={self.family!r}, or an offset given: a score of 0 is not among "
+                "its natural parameters"
+            )
         with one_thread_if_small(problem):
             return optim.run(
                 solver,

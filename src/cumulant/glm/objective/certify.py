@@ -249,7 +249,7 @@ def certify_glm_distance(problem: GLMProblem, answer: Any) -> Certificate:
         _DISTANCE,
         (strong.assumption, *gap.assumptions),
         slack=upper - bound,
-        details={"P(w) - P*": gap.upper, "mu": strong.mu},
+        details={"gap": gap.upper, "mu": strong.mu},
     )
 
 
