@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from cumulant import files
 from cumulant.certificates import Subject
 from cumulant.errors import CertificateError, FileFormatError, NotConvergedError
 from cumulant.experiments.spam_stream import small_stream
@@ -418,6 +419,7 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
     names = np.where(y, "spam", "ham")
     model = OnlineL1Logistic(l1=1e-4).partial_fit(X[:170], names[:170], classes=["ham", "spam"])
     path = model.save(tmp_path / "filter")
+    assert files.load(path).kind == "OnlineL1Logistic"
     again = OnlineL1Logistic.load(path)
     assert again.get_params() == model.get_params()
     assert_array_equal(again.predict(X[:20]), model.predict(X[:20]))
