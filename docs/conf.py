@@ -1,5 +1,10 @@
 """Sphinx settings. Everything builds offline; a warning is an error (`make docs`, `make check`)."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 import cumulant
 
 project = "Cumulant"
@@ -11,12 +16,15 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "extensions.mathml",
+    "extensions.run_code",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["guide.css"]
 html_title = f"Cumulant {release}"
 # Several classes have an attribute of one name (`variables`, `dim`): a name in a docstring may match more than one.
 suppress_warnings = ["ref.python"]

@@ -48,6 +48,9 @@ RESULTS = {
     "MeanField": lambda: carried(graphical.mean_field(GRID)),
     "Projection": lambda: carried(graphical.project(graphical.Ising(graphical.grid(3, 3), 1.0), 0.5)),
     "GaussianFit": lambda: carried(variational.fit(variational.logistic_regression(A, LABELS))),
+    "DivergenceBound": lambda: carried(
+        variational.bound_divergence(variational.fit(variational.logistic_regression(A, LABELS)), n=500)
+    ),
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
@@ -54,6 +55,19 @@ def _mixture(x, data):
     return jnp.sum(logsumexp(logs, axis=0)) + prior + 4 * (jnp.log(x["theta"]) + jnp.log1p(-x["theta"]))
 
 
+def _garch(x, data):
+    """Variances feed on squares and on themselves; ``shares`` are what is left, alpha_1 and beta_1."""
+    _, alpha, beta = x["shares"]
+
+    def following(variance, y):
+        variance = x["alpha0"] + alpha * (y - x["mu"]) ** 2 + beta * variance
+        return variance, variance
+
+    first = data["sigma1"] ** 2
+    _, rest = jax.lax.scan(following, first, data["y"][:-1])
+    return normal(data["y"], x["mu"], jnp.sqrt(jnp.concatenate([first[None], rest])))
+
+
 def _linear(X, y, cauchy=0.0, wide=0.0, on_sigma=0.0):
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     data = {"X": X, "y": y, "cauchy": float(cauchy), "normal": float(wide), "on_sigma": float(on_sigma)}
@@ -101,6 +115,11 @@ def load(name):
     elif name == "low_dim_gauss_mix-low_dim_gauss_mix":
         spaces = {"mu": "ordered", "sigma": "positive", "theta": ("bounded", 0.0, 1.0)}
         target = constrained(_mixture, {"mu": (2,), "sigma": (2,), "theta": ()}, spaces, {"y": np.asarray(d["y"])})
+    elif name == "garch-garch11":
+        data = {"y": np.asarray(d["y"], dtype=float), "sigma1": np.asarray(d["sigma1"], dtype=float)}
+        shapes = {"shares": (3,), "mu": (), "alpha0": ()}
+        target = constrained(_garch, shapes, {"shares": "simplex", "alpha0": "positive"}, data)
+        mean, sd = mean[[2, 3, 0, 1]], sd[[2, 3, 0, 1]]
     else:
         raise KeyError(name)
     return target, mean, sd
@@ -109,5 +128,5 @@ def load(name):
 NAMES = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_interaction", "earnings-logearn_height", "mesquite-logmesquite",
     "nes1988-nes", "sblrc-blr", "arK-arK", "diamonds-diamonds", "eight_schools-eight_schools_noncentered",
-    "low_dim_gauss_mix-low_dim_gauss_mix",
+    "low_dim_gauss_mix-low_dim_gauss_mix", "garch-garch11",
 )  # fmt: skip

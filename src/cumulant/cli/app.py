@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cumulant._version import __version__
-from cumulant.cli import crf, ising, stream
+from cumulant.cli import crf, ising, stream, vi
 from cumulant.errors import CumulantError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(crf.app, name="crf")
 app.add_typer(ising.app, name="ising")
 app.add_typer(stream.app, name="stream")
+app.add_typer(vi.app, name="vi")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
