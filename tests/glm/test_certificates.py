@@ -124,7 +124,7 @@ def test_the_bound_by_self_concordance_is_true_and_tight(family, l2):
 
 def test_without_a_penalty_there_is_no_gap():
     problem = problem_of("bernoulli", 0.0)
-    with pytest.raises(CertificateError, match="has a penalty"):
+    with pytest.raises(CertificateError, match="duality needs a penalty"):
         certify_glm_gap(problem, np.zeros(problem.shape))
 
 

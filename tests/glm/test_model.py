@@ -391,6 +391,11 @@ def test_bad_data():
         GLM("gamma").fit(X, y)
 
 
+def test_a_family_on_a_half_line_needs_an_intercept():
+    with pytest.raises(ValueError, match=r"fit_intercept must be True for family=Exponential\(\)"):
+        GLM(families.Exponential(), fit_intercept=False).fit(X, X[:, 0] ** 2 + 0.1)
+
+
 def test_too_few_steps_are_said():
     y = observations("bernoulli", X)
     with pytest.warns(ConvergenceWarning, match="relative gap"):

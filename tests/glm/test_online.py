@@ -420,6 +420,7 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
     names = np.where(y, "spam", "ham")
     model = OnlineL1Logistic(l1=1e-4).partial_fit(X[:170], names[:170], classes=["ham", "spam"])
     path = model.save(tmp_path / "filter")
+    assert files.load(path).kind == "OnlineL1Logistic"
     again = OnlineL1Logistic.load(path)
     assert again.get_params() == model.get_params()
     assert_array_equal(again.predict(X[:20]), model.predict(X[:20]))
@@ -428,11 +429,6 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
     assert_array_equal(again.coef_, model.coef_)
     with pytest.raises(FileFormatError, match="not a OnlineLasso"):
         OnlineLasso.load(path)
-    saved = files.load(path)
-    for name, array in (("last", saved.arrays["last"][:-1]), ("s0", saved.arrays["s0"].astype(np.float32))):
-        files.save(path, saved.kind, saved.arrays | {name: array}, saved.settings)
-        with pytest.raises(FileFormatError, match=f"{name} must be"):
-            OnlineL1Logistic.load(path)
 
 
 @pytest.mark.parametrize(

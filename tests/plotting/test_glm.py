@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from cumulant.glm import GLM
 from cumulant.plotting import glm, save
 
 
@@ -39,3 +40,17 @@ def test_bound_and_truth_are_drawn_where_they_are_positive():
     assert_allclose(ax.lines[1].get_xydata(), [[1, 0.5], [2, 0.05]])
     with pytest.raises(ValueError, match="one length"):
         glm.gap_and_truth([1, 2], [1.0], [1.0])
+
+
+def test_intervals_are_those_of_the_table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] + np.random.default_rng(1).normal(size=60) > 0).astype(int)
+    table = GLM("bernoulli", l2=0.0).fit(X, y).summary(X, y, level=0.9)
+    ax = glm.coefficient_intervals(table)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["x0", "x1"]
+    assert_allclose(ax.lines[-1].get_xdata(), table.coef[1:])
+    ends = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
+    assert_allclose(ends, np.column_stack([table.lower, table.upper])[1:])
+    assert "90 %" in ax.get_xlabel()
+    assert save(ax.figure, tmp_path / "intervals.png").stat().st_size > 5000
+    assert len(glm.coefficient_intervals(table, intercept=True).lines[-1].get_xdata()) == 3

@@ -1,4 +1,4 @@
-"""Pictures of regressions: coefficients along a path of penalties, and a certified gap beside the true one."""
+"""Pictures of regressions: coefficients along a path and with intervals, a certified gap beside the true one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -78,4 +78,22 @@ def gap_and_truth(steps: Any, bound: Any, truth: Any, *, ax: Any = None, xlabel:
             ax.semilogy(steps[shown], values[shown], marks, label=label)
         ax.set(xlabel=xlabel, ylabel="nats")
         legend(ax)
+    return ax
+
+
+def coefficient_intervals(table: Any, *, intercept: bool = False, ax: Any = None) -> Any:
+    """The coefficients of a `GLM.summary` with their intervals, one below the other, and a line at zero.
+
+    The intercept is left out unless `intercept` is set: its scale is another one. Returns the axes.
+    """
+    shown = [i for i, term in enumerate(table.terms) if intercept or term != "(intercept)"]
+    labels = [f"{table.classes[i]}: {table.terms[i]}" if table.classes else table.terms[i] for i in shown]
+    places = -np.arange(len(shown))
+    with style():
+        if ax is None:
+            _, ax = figure(height=max(2.0, 0.8 + 0.28 * len(shown)))
+        ax.axvline(0.0, color=GRID, linewidth=1.0, zorder=1)
+        ax.hlines(places, table.lower[shown], table.upper[shown], color=COLOURS[0], linewidth=1.6)
+        ax.plot(table.coef[shown], places, "o", color=COLOURS[0], markersize=4.5)
+        ax.set(yticks=places, yticklabels=labels, xlabel=f"coefficient, {100 * table.level:g} % interval")
     return ax

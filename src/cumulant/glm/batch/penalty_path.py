@@ -49,10 +49,10 @@ class PenaltyPath(NamedTuple):
         )  # fmt: skip
 
 
-def penalties_of(l1s: Any, problem: GLMProblem, count: int, least: float) -> np.ndarray:
-    """The penalties `l1s`, checked; without them `count` from the largest useful one to `least` of it."""
+def penalties_of(l1s: Any, problems: tuple[GLMProblem, ...], count: int, least: float) -> np.ndarray:
+    """The penalties `l1s`, checked; without them `count` from the largest useful for any problem to `least` of it."""
     if l1s is None:
-        top = largest_penalty(problem)
+        top = max(largest_penalty(problem) for problem in problems)
         if not top > 0:
             raise ValueError("l1s must be given: all weights are zero at every penalty")
         return np.geomspace(top, least * top, count)
@@ -123,7 +123,7 @@ class Paths:
         """
         model = type(self)(**self.get_params())
         problem = model._stated(X, y, sample_weight, offset, exposure)
-        penalties = penalties_of(l1s, problem, 50, 1e-2)
+        penalties = penalties_of(l1s, (problem,), 50, 1e-2)
         start = starting_point(replace(problem, l1=float(penalties[0])))
         x, fits, last = start, [], np.inf
         for l1 in penalties.tolist():

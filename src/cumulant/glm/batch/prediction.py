@@ -1,18 +1,13 @@
-"""What a fitted `GLM` is asked: means, classes, probabilities, scores, standard errors."""
+"""What a fitted `GLM` is asked: means, classes, probabilities, scores."""
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cumulant.certificates import Certificate
-from cumulant.errors import CertificateError, NoEstimateError
-from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.objective.losses import Loss, loss_of
-from cumulant.glm.objective.problem import GLMProblem
-from cumulant.glm.solvers.newton_step import solve
 
 
 def _is_classifier(model: Any) -> bool:
@@ -93,27 +88,6 @@ class Predictions:
         residual, null = (float(weights @ loss.terms(eta)[0]) for eta in (scores, average))
         return 1.0 - residual / null if null > 0 else float(residual == 0)
 
-    def standard_errors(
-        self: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
-    ) -> Bunch:
-        """Standard errors of `coef_` and `intercept_` on the data of the fit: roots of the inverse Fisher information.
-
-        The information is that of the penalised likelihood, ``W (H + l2 I)``; with ``l2 = 0`` these are the usual
-        standard errors, with ``l2 > 0`` the standard deviations of the Gaussian approximation to the posterior of which
-        the penalty is the prior. The dispersion of ``"normal"`` and ``"gamma"`` is estimated by Pearson's statistic.
-        Weights count repetitions. With ``l1 > 0`` there is no such thing: refused. Returns `coef` and `intercept` in
-        the shapes of `coef_` and `intercept_`, and `dispersion`.
-        """
-        check_is_fitted(self, "coef_")
-        if self.l1:
-            raise CertificateError("no standard errors: an l1 penalty makes the estimate not differentiable", "l1 = 0")
-        problem = self._posed(X, y, sample_weight, offset, exposure)
-        total = float(weights_of(sample_weight, X).sum())
-        dispersed = self.family in ("normal", "gamma")
-        errors, dispersion = _standard_errors(problem, self._parameters(), total, dispersed, self.family == "gamma")
-        coef, intercept = self._shaped(errors)
-        return Bunch(coef=coef, intercept=intercept, dispersion=dispersion)
-
     def _shaped(self: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
         """Parameters in the shapes of `coef_` and `intercept_`."""
         w, b = (x[:-1], x[-1]) if self.fit_intercept else (x, np.zeros(x.shape[1:]))
@@ -140,34 +114,3 @@ class Predictions:
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_
         return np.asarray([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
-
-
-def _standard_errors(
-    problem: GLMProblem, x: np.ndarray, total: float, dispersed: bool, expected: bool
-) -> tuple[np.ndarray, float]:
-    """The standard errors of `x`, in its shape, and the dispersion.
-
-    The information is ``total (H + l2 I)``, `total` the number of observations. With `dispersed` the dispersion is
-    Pearson's statistic over what degrees of freedom are left, else one. With `expected` the curvature of a loss is
-    taken as one: the expected information of a gamma observation under the log link, where the observed is
-    ``y / mean``.
-    """
-    _, slope, curvature = problem.loss.terms(problem.scores(x))
-    information = total * problem.hessian(np.ones_like(curvature) if expected else curvature)
-    if not float(np.linalg.eigvalsh(_unit(information))[0]) > 1e-13 * len(information):
-        raise NoEstimateError("no standard errors: columns of X are linearly dependent; drop some or use l2 > 0")
-    dispersion = 1.0
-    if dispersed:
-        spare = total - len(information)
-        if not spare > 0:
-            raise NoEstimateError(f"no standard errors: {total:g} observations for {len(information)} parameters")
-        # The slope is Pearson's residual: mean - y, and 1 - y / mean for gamma observations.
-        dispersion = total * float(problem.weights @ slope**2) / spare
-    inverse = np.stack([solve(information, row) for row in np.eye(len(information))])
-    return np.sqrt(dispersion * np.diagonal(inverse)).reshape(x.shape), dispersion
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    """A symmetric matrix scaled to a diagonal of ones (zero where it was zero)."""
-    scale = 1.0 / np.sqrt(np.where(np.diagonal(matrix) > 0, np.diagonal(matrix), np.inf))
-    return matrix * scale[:, None] * scale

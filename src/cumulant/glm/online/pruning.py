@@ -1,6 +1,5 @@
 """Setting small weights to zero, and fits at several penalties, for the on-line learners."""
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from cumulant.certificates import Certificate, Subject
 from cumulant.glm.batch.penalty_path import PenaltyPath, degrees_of_freedom, penalties_of
-from cumulant.glm.objective.certify import certify_glm_gap
+from cumulant.glm.online.one_vs_rest import certify_rows, parts_of, with_l1
 from cumulant.glm.online.state import OnlineState
 
 
@@ -40,8 +39,9 @@ class PruningAndPaths:
     certificate_: Certificate | None
     refusal_: str
     status_: str
-    _state: OnlineState
+    _states: tuple[OnlineState, ...]
     _coef: np.ndarray | None
+    _pruned: bool
     _kind: tuple[int, int]
 
     def prune(self: Any, fraction: float = 0.43, X: Any = None) -> Pruning:
@@ -54,18 +54,19 @@ class PruningAndPaths:
         if not (isinstance(fraction, Real) and 0 <= float(fraction) <= 1):
             raise ValueError(f"fraction must be between 0 and 1; got {fraction!r}")
         before = self._weights()
-        count = int(float(fraction) * len(before))
-        smallest = np.argpartition(np.abs(before), count - 1)[:count] if count else np.empty(0, np.int64)
-        threshold = float(np.abs(before[smallest]).max(initial=0.0))
+        count = int(float(fraction) * before.size)
+        flat = np.abs(before).ravel()
+        smallest = np.argpartition(flat, count - 1)[:count] if count else np.empty(0, np.int64)
+        threshold = float(flat[smallest].max(initial=0.0))
         pruned = before.copy()
-        pruned[smallest] = 0.0
+        pruned.flat[smallest] = 0.0
         changes = np.array([np.nan])
         if X is not None:
             rows: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-            shift = self._state.intercept
-            old, new = (self._predictions(np.asarray(rows @ w).ravel() + shift) for w in (before, pruned))
+            shift = self._intercepts()
+            old, new = (self._predictions(np.asarray(rows @ w.T) + shift) for w in (before, pruned))
             changes = np.abs(new - old)
-        self._coef = pruned
+        self._coef, self._pruned = pruned, count > 0
         if count:
             self.certificate_ = None
             self.refusal_ = "no certificate: weights were set to zero since; certify(X, y) gives one"
@@ -82,19 +83,21 @@ class PruningAndPaths:
         X, y = model._rows(X, y, reset=True)
         targets, weights = model._first_targets(y), np.ones(len(y))
         problem = model._problem(X, targets, weights, 1.0)
-        penalties = penalties_of(l1s, problem, 20, 1e-3)
+        parts = parts_of(problem)
+        penalties = penalties_of(l1s, parts, 20, 1e-3)
         rng, fits = self._rng(), []
         for number, l1 in enumerate(penalties):
             if number and warm_start:
-                model._state = model._state.restarted()
+                model._states = tuple(state.restarted() for state in model._states)
             else:
-                model._begin()
-            posed = replace(problem, l1=float(l1))
+                model._begin(len(parts))
+            posed = with_l1(problem, float(l1))
             result = model._passes(posed, weights, model._settings(l1), rng)
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-            w, b = (result.x[:-1], result.x[-1]) if self.fit_intercept else (result.x, 0.0)
-            certificate = result.certificate or certify_glm_gap(posed, result.x)
-            freedom = degrees_of_freedom(posed, result.x)
-            fits.append((w, b, float(result.value), freedom, certificate, Subject(posed, result.x)))
+            x = np.asarray(result.x)
+            w, b = (x[..., :-1], x[..., -1]) if self.fit_intercept else (x, np.zeros(x.shape[:-1]))
+            certificate = result.certificate or certify_rows(posed, x)
+            freedom = sum(map(degrees_of_freedom, parts_of(posed), np.reshape(x, (len(parts), -1))))
+            fits.append((w, b, float(result.value), freedom, certificate, Subject(posed, x)))
         return PenaltyPath.of(penalties, fits)

@@ -1,5 +1,6 @@
 """What an on-line l1 learner carries from row to row: slacks, multipliers, curvature, and how far each feature is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from cumulant.glm.online import online_kernels as kernels
 FORMULATIONS = ("split", "bound")
 CURVATURES = ("identity", "diagonal", "averaged")
 _LONGEST = 4096  # rows of a block
+_FEATURES = ("s0", "s1", "z0", "z1", "h", "last")  # the arrays with an entry for each feature
 _SCALARS, _COUNTERS = kernels.MARK_ALLOWED + 1, kernels.STALLS + 1
 
 
@@ -53,13 +55,18 @@ class OnlineState:
 
     def __post_init__(self):
         p = len(self.s0)
-        shapes = dict.fromkeys(("s0", "s1", "z0", "z1", "h", "last"), (p,))
+        shapes = dict.fromkeys(_FEATURES, (p,))
         shapes |= {"history": (3, _LONGEST + 1), "scalars": (_SCALARS,), "counters": (_COUNTERS,)}
         kinds = {"last": np.int32, "counters": np.int64}
         for name, shape in shapes.items():  # the loops do not look where they write
             array, kind = getattr(self, name), np.dtype(kinds.get(name, np.float64))
             if array.shape != shape or array.dtype != kind:
                 raise ValueError(f"{name} must be {kind} of shape {shape}; got {array.dtype} of shape {array.shape}")
+        position = int(self.counters[kernels.POSITION])
+        if not (0 <= position <= _LONGEST and self.last.min(initial=0) >= 0 and self.last.max(initial=0) <= position):
+            raise ValueError(
+                f"last must be between 0 and the position in the block, at most {_LONGEST}; got {position}"
+            )
         self._work = np.zeros(len(self.s0)), np.zeros(len(self.s0))
 
     @classmethod
@@ -154,8 +161,50 @@ class OnlineState:
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a file must hold."""
+        """All arrays, as they are."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+
+    def compact(self) -> dict[str, np.ndarray]:
+        """What a file must hold: nothing for the features that no row had, which are all alike, but one of them.
+
+        Features without an occurrence go through the same numbers from the same start, bit for bit, and their weights
+        are zero. Each array of features becomes its commonest entry, and then those of the features that differ.
+        """
+        _, first, counts = np.unique(self.s0.view(np.int64), return_index=True, return_counts=True)
+        common = int(first[np.argmax(counts)])
+        named = {name: getattr(self, name) for name in _FEATURES}
+        bits = [array.view(np.int32 if array.dtype == np.int32 else np.int64) for array in named.values()]
+        differing = np.flatnonzero(np.logical_or.reduce([each != each[common] for each in bits]))
+        kept = np.append(common, differing)
+        return {name: array[kept] for name, array in named.items()} | {
+            "differing": differing,
+            "features": np.asarray(len(self.s0)),
+            "history": self.history[:, : int(self.counters[kernels.POSITION]) + 1].copy(),
+            "scalars": self.scalars,
+            "counters": self.counters,
+        }
+
+    @classmethod
+    def expanded(cls, arrays: Mapping[str, np.ndarray]) -> "OnlineState":
+        """The state that `compact` made smaller, bit for bit. Raises `ValueError` where the arrays do not fit."""
+        features, differing = int(arrays["features"]), arrays["differing"]
+        whole: dict[str, np.ndarray] = {name: arrays[name] for name in ("scalars", "counters")}
+        inside = (
+            differing.dtype.kind == "i" and differing.ndim == 1 and np.all((differing >= 0) & (differing < features))
+        )
+        if not (features >= 1 and inside):
+            raise ValueError(f"differing must be numbers of features, from 0 to {features - 1}")
+        for name in _FEATURES:
+            if arrays[name].shape != (len(differing) + 1,):
+                raise ValueError(f"{name} must have {len(differing) + 1} entries; got shape {arrays[name].shape}")
+            whole[name] = np.full(features, arrays[name][0])
+            whole[name][differing] = arrays[name][1:]
+        kept = arrays["history"]
+        if kept.ndim != 2 or len(kept) != 3 or not 1 <= kept.shape[1] <= _LONGEST + 1:
+            raise ValueError(f"history must have shape (3, 1 to {_LONGEST + 1}); got {kept.shape}")
+        whole["history"] = np.zeros((3, _LONGEST + 1), kept.dtype)
+        whole["history"][:, : kept.shape[1]] = kept
+        return cls(**whole)
 
 
 def rows_of(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

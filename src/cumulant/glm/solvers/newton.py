@@ -110,7 +110,8 @@ class GLMNewton(Solver):
         decrement = float(np.sqrt(max(decline, 0.0)))
         stuck = trial is None
         if problem.l2 == 0:  # where there is no bound, what a Newton step promises decides
-            stuck = stuck or decline <= min(self.tol, 1e-6) ** 2 * abs(moved.value)
+            # and less than a unit in the last place of the objective cannot be gained
+            stuck = stuck or decline <= max(min(self.tol, 1e-6) ** 2, 2.0**-53) * abs(moved.value)
         return NewtonState(*moved, lower, dual, dual_gradient, decrement, first, passes, stuck, factor, spent)
 
     def _direction(self, problem, state, gradient, forcing) -> tuple[Direction, np.ndarray, int]:
