@@ -5,9 +5,16 @@
 """
 
 from cumulant.sampling import Target
-from cumulant.variational.estimators import EnergyGradient, EntropyGradient, ScoreGradient, StickingTheLanding
-from cumulant.variational.fit import FitDiagnostics, GaussianFit, fit
+from cumulant.variational.estimators import (
+    EnergyGradient,
+    EntropyGradient,
+    ScoreGradient,
+    StickingTheLanding,
+    subsampled_second_moment,
+)
+from cumulant.variational.fit import fit
 from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
+from cumulant.variational.low_rank import LowRank
 from cumulant.variational.objective import (
     Energy,
     Floor,
@@ -17,14 +24,17 @@ from cumulant.variational.objective import (
     proximal_problem,
 )
 from cumulant.variational.plan import Plan, plan
+from cumulant.variational.result import FitDiagnostics, GaussianFit
 from cumulant.variational.targets import (
     KnownTarget,
     Regression,
+    SumTarget,
     gaussian,
     hierarchical_logistic,
     linear_regression,
     logistic_regression,
     poisson_regression,
+    sum_target,
 )
 
 __all__ = [
@@ -39,12 +49,14 @@ __all__ = [
     "GaussianFit",
     "Isotropic",
     "KnownTarget",
+    "LowRank",
     "NegativeELBO",
     "NegativeEntropy",
     "Plan",
     "Regression",
     "ScoreGradient",
     "StickingTheLanding",
+    "SumTarget",
     "Target",
     "fit",
     "gaussian",
@@ -55,4 +67,6 @@ __all__ = [
     "poisson_regression",
     "projected_problem",
     "proximal_problem",
+    "subsampled_second_moment",
+    "sum_target",
 ]
