@@ -196,7 +196,8 @@ def _finished(
     if interval is None:
         reach = 4 * found.elbo_error if math.isfinite(found.elbo_error) else math.inf
         interval = Interval(found.elbo - reach, found.elbo + reach, found.elbo)
-    found = dataclasses.replace(found, elbo=float(interval.estimate))
+    elif interval.estimate is not None:
+        found = dataclasses.replace(found, elbo=interval.estimate)
     verdict, reasons = judge(target, found, result.status)
     return GaussianFit(
         target, gaussian, w, found.elbo, interval, certificate, refusal, found, verdict, reasons,

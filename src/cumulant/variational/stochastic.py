@@ -71,12 +71,12 @@ def stochastic_steps(
     else:
         least = (4 * max(smoothness, 1.0) if near.smoothness is None else near.smoothness) ** -0.5
         problem = projected_problem(near, gaussian, draws, least)
-    test = _GradientTest(near, gaussian, accuracy, np.random.default_rng([seed, 2]))
     before = float(problem.value(w0))
     noise = (target.dim + 3 if isinstance(gaussian, FullRank) else 4.0) / gradients.batch
     size = 0.5 / (max(smoothness, 1.0) * (1 + noise))
-    result = None
+    result = test = None
     for shorter in (1.0, 0.1, 0.01):
+        test = _GradientTest(near, gaussian, accuracy, np.random.default_rng([seed, 2]))
         chosen = solver or optim.RobbinsMonro(InverseSqrt(shorter * size, 100.0), gradients, average=True, burn_in=20)
         result = optim.run(
             chosen,
@@ -93,11 +93,12 @@ def stochastic_steps(
         if (result.status != "diverged" and not worse) or solver is not None:
             break
     assert result is not None
+    assert test is not None
     w, status = np.asarray(result.x), "accurate" if test.passed else result.status
     if not float(problem.value(w)) <= before + max(accuracy, 1e-3 * abs(before)):
         w, status = w0, "diverged"
     result = dataclasses.replace(result, status=status)  # pyright: ignore[reportArgumentType]
-    excess = test.excess(w)
+    excess = test.latest if test.passed and w is not w0 else test.excess(w)
     if isinstance(gaussian, FullRank) and gaussian.kind == "symmetric":  # the same Gaussian by its triangular factor
         C = np.linalg.qr(w[:, 1:].T)[1].T
         gaussian, w = FullRank(target.dim), np.concatenate([w[:, :1], C * np.sign(np.diagonal(C))], axis=1)
@@ -126,12 +127,10 @@ def _start(near: Target, gaussian: Gaussian, generator: np.random.Generator) -> 
     F = 0.01 * generator.normal(size=(d, rank))
     if rank < d - 1:
         zero = np.zeros(d)
-        H: Any = LinearOperator(
-            (d, d), matvec=lambda v: np.asarray(_hessian_times(near, zero, np.ravel(v))), dtype=float
-        )  # pyright: ignore[reportCallIssue]
+        times: Any = {"matvec": lambda v: np.asarray(_hessian_times(near, zero, np.ravel(v))), "dtype": float}
+        settings: Any = {"ncv": min(4 * rank + 10, d), "maxiter": 15, "tol": 0.02, "v0": generator.normal(size=d)}
         try:
-            v0 = generator.normal(size=d)
-            values, vectors = eigsh(H, k=rank, which="SA", ncv=min(4 * rank + 10, d), maxiter=15, tol=0.02, v0=v0)
+            values, vectors = eigsh(LinearOperator((d, d), **times), k=rank, which="SA", **settings)
         except ArpackNoConvergence as partial:
             values, vectors = partial.eigenvalues, partial.eigenvectors
         # An eigenvalue t of the Hessian below one is a variance of 1 / t along its vector, of which s^2 = 1 is there.
@@ -160,7 +159,7 @@ class _GradientTest:
     def __init__(self, target, family, accuracy, generator):
         self.problem = NegativeELBO(target, family, np.zeros((1, family.noise_dim)))
         self.accuracy, self.generator, self.passed = accuracy, generator, False
-        self.next = _FIRST
+        self.next, self.latest = _FIRST, np.nan
 
     def excess(self, w: np.ndarray) -> float:
         gaussian = self.problem.gaussian
@@ -172,7 +171,8 @@ class _GradientTest:
         if snapshot.step < self.next:
             return False
         self.next = 2 * snapshot.step
-        self.passed = self.excess(np.asarray(snapshot.x)) <= self.accuracy
+        self.latest = self.excess(np.asarray(snapshot.x))
+        self.passed = self.latest <= self.accuracy
         return self.passed
 
 

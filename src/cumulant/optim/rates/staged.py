@@ -71,9 +71,10 @@ def plan_stages(
         step = min(mu * e / (v + mu**2 * e), 1 / L)
         floor = step * v / (mu * (2 - step * mu) * e)  # where the bound would end, relative to e: at most 1 / 2
         goal = max(0.8, min(enough / e, 1.0))
-        n = math.log((goal - floor) / (1 - floor)) / (2 * math.log1p(-step * mu)) if step * mu < 1 else 1.0
-        found.append((step, max(math.ceil(n), 1)))
-        e = _stage(mu, L, noise, *found[-1], e)
+        count = math.log((goal - floor) / (1 - floor)) / (2 * math.log1p(-step * mu)) if step * mu < 1 else 1.0
+        n = max(math.ceil(count), 1)
+        found.append((step, n))
+        e = _stage(mu, L, noise, step, n, e)
     sizes, lengths = np.array(found).T
     return sizes, lengths
 
