@@ -58,8 +58,12 @@ class TestRegressions:
         excess = problem.value(problem.gaussian.pack(sampled.mean, sampled.scale)) + exact.elbo
         assert -1e-6 <= excess <= 0.01
         assert sampled.status == "accurate"
-        assert sampled.certificate is None
-        assert "no certificate" in sampled.refusal
+        assert excess <= sampled.certificate.verify(sampled.subject).upper + 1e-6
+
+    def test_sampled_gradients_alone_are_no_certificate(self):
+        found = vi.fit(vi.gaussian(MEAN, COV))
+        assert found.certificate is None
+        assert "no certificate" in found.refusal
 
     def test_counts(self):
         rng = np.random.default_rng(1)

@@ -17,6 +17,8 @@ class Family(StrEnum):
 
     full = "full"
     diagonal = "diagonal"
+    isotropic = "isotropic"
+    low_rank = "low-rank"
 
 
 @app.callback()
@@ -56,7 +58,7 @@ def fit(
     from cumulant import variational
 
     target = load(model, dim)
-    found = variational.fit(target, family.value, accuracy=accuracy, time_limit=time_limit, rng=seed)
+    found = variational.fit(target, family.value.replace("-", "_"), accuracy=accuracy, time_limit=time_limit, rng=seed)
     annealed = variational.check_by_annealing(found, rng=seed) if check or page is not None else None
     if output is not None:
         found.save(output)
@@ -105,7 +107,7 @@ def _plain(found: Any, annealed: Any) -> dict[str, Any]:
         "verdict": found.verdict,
         "reasons": list(found.reasons),
         "mean": found.mean.tolist(),
-        "covariance": found.covariance.tolist(),
+        "deviations": found.deviations.tolist(),
         "elbo": found.elbo,
         "certified_excess": None if found.certificate is None else found.certificate.upper,
         "pareto_k": found.diagnostics.pareto_k,

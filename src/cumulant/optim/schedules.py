@@ -12,7 +12,7 @@ import numpy as np
 from cumulant.precision import any_jax
 from cumulant.pytrees import pytree
 
-__all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "Switching", "as_schedule"]
+__all__ = ["Constant", "InverseCount", "InverseSqrt", "InverseTime", "Stages", "Switching", "as_schedule"]
 
 
 def _schedule(cls: type) -> type:
@@ -127,6 +127,25 @@ class Switching:
         """The size of step ``k``."""
         minimum = jnp.minimum if any_jax(k, self) else min
         return minimum(self.limit, self.scale * (2 * k + 1) / (k + 1) ** 2)
+
+
+@_schedule
+class Stages:
+    """``tau_k = sizes[j]`` for ``ends[j - 1] <= k < ends[j]``; the last size goes on (`rates.plan_stages`).
+
+    >>> Stages(np.array([0.5, 0.1]), np.array([2.0, 4.0]))(2)
+    0.1
+    """
+
+    sizes: Any
+    ends: Any
+
+    def __call__(self, k):
+        """The size of step ``k``."""
+        xp: Any = jnp if any_jax(k, self) else np
+        stage = xp.minimum(xp.sum(k >= xp.asarray(self.ends)), len(self.sizes) - 1)
+        size = xp.asarray(self.sizes)[stage]
+        return size if xp is jnp else float(size)
 
 
 def as_schedule(step: Any, name: str = "step_size") -> Any:

@@ -1,10 +1,25 @@
-"""Pictures of Gaussian fits: marginals against check draws, and ranks of a calibration."""
+"""Pictures of Gaussian fits: convergence, marginals against check draws, and ranks of a calibration."""
 
 from typing import Any
 
 import numpy as np
 
 from cumulant.plotting.style import COLOURS, INK, figure, legend, style
+
+
+def convergence(fit: Any, *, ax: Any = None) -> Any:
+    """How far the objective was above its last value at each record, and certified bounds where there are any."""
+    trace = fit.trace
+    with style():
+        if ax is None:
+            _, ax = figure()
+        above = np.asarray(trace.value) - np.min(trace.value)
+        ax.plot(trace.steps, np.where(above > 0, above, np.nan), "o-", color=COLOURS[0], label="above the lowest value")
+        if np.any(np.isfinite(trace.bound)):
+            ax.plot(trace.steps, trace.bound, "--", color=COLOURS[1], label="certified: above the best Gaussian")
+        ax.set(xlabel="steps", ylabel="KL(q | p), in nats", yscale="log")
+        legend(ax)
+    return ax
 
 
 def marginals(fit: Any, check: Any = None, *, most: int = 6) -> Any:
@@ -22,7 +37,7 @@ def marginals(fit: Any, check: Any = None, *, most: int = 6) -> Any:
     -------
     array of matplotlib.axes.Axes
     """
-    deviations = np.linalg.norm(fit.scale, axis=1)
+    deviations = fit.deviations
     chosen = np.arange(len(fit.mean))
     if check is not None:
         chosen = np.argsort(-np.abs(check.mean_shift) - np.abs(np.log(check.scale_ratio)), kind="stable")

@@ -20,7 +20,7 @@ def write(fit: Any, check: Any, output: Path) -> Path:
 def section(fit: Any, check: Any, output: Path) -> Section:
     """What there is to say about a fit."""
     found = fit.diagnostics
-    deviations = np.linalg.norm(fit.scale, axis=1)
+    deviations = fit.deviations
     rows = [(i, f"{fit.mean[i]:.5g}", f"{deviations[i]:.3g}", *_moved(check, i)) for i in range(min(len(fit.mean), 30))]
     headings = ("coordinate", "mean", "s.d.", *(("annealing moves it by", "and scales by") if check else ()))
     words = [
@@ -33,6 +33,7 @@ def section(fit: Any, check: Any, output: Path) -> Section:
         words.append(fit.refusal)
     if check is not None:
         words.append(str(check).replace("\n", ";"))
+    path = pictures.convergence(fit)
     axes = pictures.marginals(fit, check)
     shown = "Single coordinates of the fit (line)" + (
         " over draws that annealing moved to the target." if check else "."
@@ -42,7 +43,10 @@ def section(fit: Any, check: Any, output: Path) -> Section:
         words,
         [Table(headings, rows)],
         [] if fit.certificate is None else [fit.certificate],
-        [(plotting.save(axes[0, 0].figure, output / "marginals.png"), shown)],
+        [
+            (plotting.save(path.figure, output / "convergence.png"), "The objective as the steps went on."),
+            (plotting.save(axes[0, 0].figure, output / "marginals.png"), shown),
+        ],
     )
 
 

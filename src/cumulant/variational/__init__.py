@@ -9,9 +9,16 @@ from cumulant.sampling import Target
 from cumulant.variational.annealing_check import AnnealingCheck, check_by_annealing
 from cumulant.variational.calibration import Calibration, calibrate
 from cumulant.variational.divergence import DivergenceBound, DivergenceProblem, bound_divergence, certify_divergence
-from cumulant.variational.estimators import EnergyGradient, EntropyGradient, ScoreGradient, StickingTheLanding
-from cumulant.variational.fit import FitDiagnostics, GaussianFit, fit
+from cumulant.variational.estimators import (
+    EnergyGradient,
+    EntropyGradient,
+    ScoreGradient,
+    StickingTheLanding,
+    subsampled_second_moment,
+)
+from cumulant.variational.fit import fit
 from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
+from cumulant.variational.low_rank import LowRank
 from cumulant.variational.numpyro_models import NumPyroTarget, from_numpyro
 from cumulant.variational.objective import (
     Energy,
@@ -22,14 +29,17 @@ from cumulant.variational.objective import (
     proximal_problem,
 )
 from cumulant.variational.plan import Plan, plan
+from cumulant.variational.result import FitDiagnostics, GaussianFit
 from cumulant.variational.targets import (
     KnownTarget,
     Regression,
+    SumTarget,
     gaussian,
     hierarchical_logistic,
     linear_regression,
     logistic_regression,
     poisson_regression,
+    sum_target,
 )
 
 __all__ = [
@@ -48,6 +58,7 @@ __all__ = [
     "GaussianFit",
     "Isotropic",
     "KnownTarget",
+    "LowRank",
     "NegativeELBO",
     "NegativeEntropy",
     "NumPyroTarget",
@@ -55,6 +66,7 @@ __all__ = [
     "Regression",
     "ScoreGradient",
     "StickingTheLanding",
+    "SumTarget",
     "Target",
     "bound_divergence",
     "calibrate",
@@ -70,4 +82,6 @@ __all__ = [
     "poisson_regression",
     "projected_problem",
     "proximal_problem",
+    "subsampled_second_moment",
+    "sum_target",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from cumulant import randomness
 from cumulant.families import MultivariateNormalIsotropic
 from cumulant.sampling import HMC, Draws, GeometricPath, annealed_importance_sampling, lower_from_estimates
-from cumulant.variational.fit import GaussianFit
+from cumulant.variational.result import GaussianFit
 from cumulant.variational.whitening import whitened
 
 
@@ -102,7 +102,7 @@ def check_by_annealing(
     particles = annealed_importance_sampling(path, sampler, n, temperatures=temperatures, rng=seed)
     logs = particles.log_weights
     assert logs is not None
-    deviations = np.linalg.norm(fit.scale, axis=1)
+    deviations = fit.deviations
     v = particles.flat @ (fit.scale / deviations[:, None]).T  # standard deviations of the fit from its mean
     weights = particles.weights.ravel()
     shift = weights @ v

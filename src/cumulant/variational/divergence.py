@@ -17,7 +17,7 @@ from cumulant.certificates import Assumption, Certificate, Subject, assume, by_c
 from cumulant.errors import CertificateError
 from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
 from cumulant.sampling import Target
-from cumulant.variational.fit import GaussianFit
+from cumulant.variational.result import GaussianFit
 from cumulant.variational.targets import Regression
 
 _CHUNK = 2**22  # numbers of scores held at a time
@@ -112,7 +112,7 @@ def bound_divergence(fit: GaussianFit, *, n: int = 2000, delta: float = 0.01, rn
         Subject(problem, answer),
         min(1.0, math.sqrt(most / 2)),
         errors,
-        errors / np.linalg.norm(fit.scale, axis=1),
+        errors / fit.deviations,
     )
 
 

@@ -2,162 +2,32 @@
 
 import dataclasses
 import math
-import os
-from typing import Any, Literal
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from cumulant import files, optim, randomness
+from cumulant import optim, randomness
 from cumulant.certificates import Certificate, Interval, Subject
-from cumulant.optim.schedules import InverseSqrt
-from cumulant.precision import float64, precise, to_numpy
-from cumulant.sampling import ConstrainedTarget, Draws, Target
-from cumulant.sampling.pareto import pareto_shape
-from cumulant.variational.estimators import EnergyGradient, StickingTheLanding
-from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian
-from cumulant.variational.objective import NegativeELBO, proximal_problem
-from cumulant.variational.regression import NaturalGradient, RegressionELBO
+from cumulant.errors import CertificateError
+from cumulant.sampling import Target
+from cumulant.variational.diagnostics import diagnose, judge
+from cumulant.variational.gaussians import Diagonal, FullRank, Gaussian, Isotropic
+from cumulant.variational.low_rank import LowRank
+from cumulant.variational.regression import NaturalGradient, RegressionELBO, certify_regression
+from cumulant.variational.result import GaussianFit
+from cumulant.variational.stochastic import ESTIMATORS, stochastic_steps
 from cumulant.variational.targets import Regression
-from cumulant.variational.whitening import laplace, whitened
 
-Verdict = Literal["trust", "check", "do not trust"]
-_FAMILIES = {"full": FullRank, "diagonal": Diagonal}
-_METHODS = ("auto", "quadrature", "prox")
-_BATCH = 16  # draws a step
-_CHECKS = 4000  # draws of the diagnostics
-_TEST = 512  # draws of the test that ends a stochastic run
-
-
-@dataclasses.dataclass(frozen=True)
-class FitDiagnostics:
-    """What draws of the fit say about it: estimates, not certificates.
-
-    Attributes
-    ----------
-    elbo, elbo_error : float
-        The mean of ``log p - log q`` over draws of ``q``, and its standard error.
-    pareto_k : float
-        The shape of the tail of the importance weights ``p / q``: above 0.7 the two differ too much.
-    log_evidence : float
-        The importance-sampling estimate of ``log Z``, with smoothed weights.
-    weighted_share : float
-        The effective share of the draws under the weights ``p / q``: one where the two agree.
-    mean_shift, scale_shift : float
-        How far importance sampling moves a mean, in standard deviations, and the logarithm of one; the largest.
-    excess : float
-        An estimate of ``KL(q | p) - min KL`` from the gradient at the answer; NaN where the certificate says it.
-    """
-
-    elbo: float
-    elbo_error: float
-    pareto_k: float
-    log_evidence: float
-    weighted_share: float
-    mean_shift: float
-    scale_shift: float
-    excess: float = math.nan
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class GaussianFit:
-    """A Gaussian approximation of a target, and how much it is worth.
-
-    Attributes
-    ----------
-    mean, scale, covariance
-        Of the Gaussian, in the target's coordinates; ``scale`` is lower triangular, ``covariance = scale scale^T``.
-    elbo : float
-        ``E log p - E log q``: a lower bound on ``log Z``.
-    elbo_interval : Interval
-        Where the exact value of `elbo` is: certain for regressions, four standard errors of sampling elsewhere.
-    certificate : Certificate or None
-        A bound on ``KL(q | p) - min KL``; None where no theorem gives one: then `refusal` says why.
-    diagnostics : FitDiagnostics
-    verdict : str
-        ``"trust"``, ``"check"`` or ``"do not trust"``, with `reasons`.
-    status : str
-        How the run ended: that of `optim.run`, or ``"accurate"`` where its test, an estimate, was passed.
-    """
-
-    target: Target
-    gaussian: Gaussian
-    mean: np.ndarray
-    scale: np.ndarray
-    elbo: float
-    elbo_interval: Interval
-    certificate: Certificate | None
-    refusal: str
-    diagnostics: FitDiagnostics
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    status: str
-    work: int
-    seconds: float
-    method: str
-    subject: Subject | None = None
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """``scale scale^T``."""
-        return self.scale @ self.scale.T
-
-    def sample(self, n: int = 1, rng: Any = None) -> Draws:
-        """Independent draws by the names of the target's variables, constrained ones in their own spaces."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n must be a whole number, at least 1; got {n!r}")
-        u = randomness.generator(rng).normal(size=(n, len(self.mean)))
-        z = self.mean + u @ self.scale.T
-        if not isinstance(self.target, ConstrainedTarget):
-            return Draws(z[None], "variational", variables=self.target.shapes)
-        parts = [value.reshape(n, -1) for value in self.target.constrain(z).values()]
-        return Draws(np.concatenate(parts, axis=1)[None], "variational", variables=self.target.constrained_shapes)
-
-    def log_prob(self, z: Any) -> Any:
-        """``log q(z)`` at coordinates ``(..., dim)``."""
-        z = np.asarray(z, dtype=np.float64)
-        if z.shape[-1:] != self.mean.shape:
-            raise ValueError(f"z must have {len(self.mean)} coordinates on its last axis; got shape {z.shape}")
-        u = solve_triangular(self.scale, (z - self.mean).reshape(-1, len(self.mean)).T, lower=True)
-        constant = np.sum(np.log(np.diagonal(self.scale))) + len(self.mean) / 2 * math.log(2 * math.pi)
-        return (-np.sum(u**2, axis=0) / 2 - constant).reshape(z.shape[:-1])[()]
-
-    def to_arviz(self, n: int = 1000, rng: Any = 0) -> Any:
-        """Draws of the Gaussian for ArviZ."""
-        return self.sample(n, rng).to_arviz()
-
-    def save(self, path: str | os.PathLike) -> Any:
-        """Write the Gaussian, the certificate and the diagnostics to a file; `load_gaussian` reads the Gaussian."""
-        settings = {
-            "elbo": self.elbo,
-            "interval": [self.elbo_interval.lower, self.elbo_interval.upper],
-            "certificate": None if self.certificate is None else self.certificate.to_json(),
-            "diagnostics": dataclasses.asdict(self.diagnostics),
-            "verdict": self.verdict,
-            "reasons": list(self.reasons),
-            "status": self.status,
-            "method": self.method,
-            "variables": {name: list(shape) for name, shape in self.target.shapes.items()},
-        }
-        return files.save(path, "variational fit", {"mean": self.mean, "scale": self.scale}, settings)
-
-    def __str__(self):
-        lines = [
-            f"Gaussian of {len(self.mean)} coordinates by {self.method}: {self.verdict}",
-            *(f"  {reason}" for reason in self.reasons),
-            f"  ELBO {self.elbo:.6g} in {self.elbo_interval}, Pareto k {self.diagnostics.pareto_k:.2f}, "
-            f"{self.status} after {self.work} steps, {self.seconds:.2f} s",
-        ]
-        return "\n".join([*lines, *(str(self.certificate) if self.certificate else self.refusal).splitlines()])
+_FAMILIES = {"full": FullRank, "diagonal": Diagonal, "isotropic": Isotropic, "low_rank": LowRank}
+_METHODS = ("auto", "quadrature", "prox", "proj")
 
 
 def fit(
     target: Target,
-    family: str = "full",
+    family: str | Gaussian = "full",
     *,
-    method: str = "auto",
+    method: str | optim.RobbinsMonro = "auto",
+    estimator: Any = None,
     accuracy: float = 0.01,
     start: Any = None,
     max_steps: int | None = None,
@@ -171,14 +41,20 @@ def fit(
     ----------
     target : Target
         Any log-density. Regressions (`logistic_regression` and so on) are fitted by quadrature, with a certificate.
-    family : str
-        ``"full"`` covariance or ``"diagonal"``.
-    method : str
+    family : str or Gaussian
+        ``"full"`` covariance, ``"diagonal"``, ``"isotropic"``, or ``"low_rank"``: a diagonal plus rank 5;
+        ``LowRank(dim, rank)`` for another rank.
+    method : str or RobbinsMonro
         ``"quadrature"``: natural gradient steps with exact expectations, for regressions and full covariances.
         ``"prox"``: proximal stochastic gradient steps in the coordinates of Laplace's approximation, for any target
-        (Domke, Garrigos and Gower 2023, algorithm 1). ``"auto"``: the first where it is possible.
+        (Domke, Garrigos and Gower 2023, algorithm 1). ``"proj"``: projected steps, full covariances by their symmetric
+        factor (algorithms 2 and 3). ``"auto"``: the first that is possible. A solver with its own schedule, average and
+        estimator is used as it is, in those coordinates.
+    estimator : str or estimator
+        ``"energy"`` for proximal steps; ``"entropy"`` or ``"stl"`` (the default) for projected ones; or an object such
+        as ``EnergyGradient(batch=8, rows=100)``, which takes 100 rows of the data for each draw.
     accuracy : float
-        How large ``KL(q | p) - min KL`` may be, in nats: certified by quadrature, estimated in ``"prox"``.
+        How large ``KL(q | p) - min KL`` may be, in nats: certified by quadrature, estimated elsewhere.
     start : array, optional
         Where the search for the mode begins; zero by default.
     max_steps, time_limit, progress, rng
@@ -193,19 +69,74 @@ def fit(
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target, as Target(log_density, dim) makes; got {type(target).__name__}")
-    if family not in _FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(_FAMILIES)}; got {family!r}")
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
     if not (math.isfinite(accuracy) and accuracy > 0):
         raise ValueError(f"accuracy must be a positive number of nats; got {accuracy}")
-    exact = isinstance(target, Regression) and family == "full"
+    gaussian = _family(family, target.dim)
+    exact = isinstance(target, Regression) and isinstance(gaussian, FullRank)
+    if isinstance(method, str) and method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a solver; got {method!r}")
     if method == "quadrature" and not exact:
         raise ValueError("method='quadrature' is for regressions (logistic_regression and so on) and family='full'")
     settings: dict[str, Any] = {"time_limit": time_limit, "progress": progress}
-    if exact and method != "prox":
+    if exact and method in ("auto", "quadrature") and estimator is None:
         return _by_quadrature(target, accuracy, start, max_steps, settings, rng)
-    return _by_proximal_steps(target, _FAMILIES[family](target.dim), accuracy, start, max_steps, settings, rng)
+    route, gradients = _route(gaussian, method, estimator)
+    if isinstance(gaussian, FullRank):
+        gaussian = FullRank(target.dim, "symmetric" if route == "proj" else "triangular")
+    solver = method if isinstance(method, optim.RobbinsMonro) else None
+    found = stochastic_steps(target, gaussian, route, gradients, solver, accuracy, start, max_steps, settings, rng)
+    certificate, subject, refusal = _certified(target, found.gaussian, found.w)
+    return _finished(
+        target, found.gaussian, found.w, certificate, subject, refusal, None, found.result,
+        {"prox": "proximal steps", "proj": "projected steps"}[route], rng,
+        excess=math.nan if certificate else found.excess, smoothness=found.smoothness,
+    )  # fmt: skip
+
+
+def _family(family: Any, dim: int) -> Gaussian:
+    if isinstance(family, Gaussian):
+        if family.dim != dim:
+            raise ValueError(f"family must have the {dim} coordinates of the target; got {family}")
+        return family
+    if not isinstance(family, str) or family not in _FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(_FAMILIES)}, or a Gaussian; got {family!r}")
+    return LowRank(dim, min(5, dim)) if family == "low_rank" else _FAMILIES[family](dim)
+
+
+def _route(gaussian: Gaussian, method: Any, estimator: Any) -> tuple[str, Any]:
+    """``"prox"`` or ``"proj"`` and the estimator, or why not."""
+    if isinstance(method, optim.RobbinsMonro):
+        if estimator is not None:
+            raise ValueError("a solver has its own estimator: give method or estimator, not both")
+        estimator = method.gradients
+        method = "prox" if getattr(estimator, "estimates", "") == "grad l" else "proj"
+    low = isinstance(gaussian, LowRank)
+    if method == "prox" and low:
+        raise ValueError("method='prox' needs a proximal map, which low rank has not: use method='proj'")
+    if isinstance(estimator, str) and estimator not in ESTIMATORS:
+        raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, or an estimator; got {estimator!r}")
+    if isinstance(estimator, str):
+        estimator = ESTIMATORS[estimator]
+    if method == "auto":
+        energy = getattr(estimator, "estimates", "grad l") == "grad l"
+        method = "proj" if low or not energy else "prox"
+    if estimator is None:
+        estimator = ESTIMATORS["energy" if method == "prox" else "stl"]
+    if not hasattr(estimator, "estimates"):
+        raise TypeError(
+            f"estimator must be a name or an object such as EnergyGradient(); got {type(estimator).__name__}"
+        )
+    if method == "prox" and estimator.estimates != "grad l":
+        raise ValueError(
+            "proximal steps take the entropy into account by their proximal map: with entropy or stl gradients it "
+            "would count twice; use estimator='energy' or method='proj'"
+        )
+    if method == "proj" and estimator.estimates == "grad l":
+        raise ValueError(
+            "energy gradients leave the entropy out, and projected steps do not add it: use estimator='entropy' or "
+            "'stl', or method='prox'"
+        )
+    return method, estimator
 
 
 def _by_quadrature(target, accuracy, start, max_steps, settings, rng) -> GaussianFit:
@@ -220,13 +151,12 @@ def _by_quadrature(target, accuracy, start, max_steps, settings, rng) -> Gaussia
         rng=0,
         **settings,
     )
-    m, C = result.x[:, 0], result.x[:, 1:]
-    certificate = result.certificate
     slack = problem.evaluate(result.x).value_error
     interval = Interval(-result.value - slack, -result.value + slack, -result.value)
     return _finished(
-        target, problem.gaussian, m, C, certificate, result.refusal, interval, math.nan, result, "quadrature", rng
-    )
+        target, problem.gaussian, np.asarray(result.x), result.certificate, result.subject, result.refusal, interval,
+        result, "quadrature", rng,
+    )  # fmt: skip
 
 
 def _value(problem: RegressionELBO, w0: np.ndarray) -> float:
@@ -240,127 +170,36 @@ def _modest_scale(target: Regression) -> float:
     return float(min(1 / widest, 1 / math.sqrt(float(np.max(np.diagonal(P))))))
 
 
-def _by_proximal_steps(target, family, accuracy, start, max_steps, settings, rng) -> GaussianFit:
-    at_mode = laplace(target, start, settings["time_limit"])
-    root = (
-        at_mode.root
-        if isinstance(family, FullRank)
-        else np.diag(1 / np.linalg.norm(np.linalg.inv(at_mode.root), axis=0))
+def _certified(target: Target, gaussian: Gaussian, w: np.ndarray) -> tuple[Certificate | None, Subject | None, str]:
+    """The gradient of a regression's objective is known exactly wherever the answer came from."""
+    if isinstance(target, Regression) and isinstance(gaussian, FullRank):
+        subject = Subject(RegressionELBO(target), w)
+        try:
+            return certify_regression(*subject), subject, ""
+        except CertificateError as refusal:
+            return None, None, str(refusal)
+    return (
+        None,
+        None,
+        (
+            "no certificate: the gradient of the objective is known by sampling alone, and no bound on its error that "
+            "follows from smoothness is of a useful size; see diagnostics"
+        ),
     )
-    near = whitened(target, at_mode.mode, root)
-    seed = randomness.seed(rng)
-    draws = np.random.default_rng([seed, 1]).normal(size=(64, target.dim))
-    problem = proximal_problem(near, family, np.concatenate([draws, -draws]))
-    test = _GradientTest(near, family, accuracy, np.random.default_rng([seed, 2]))
-    # Near the mode the whitened target has a Hessian about one, and d + 3 times that in noise, shared by the batch.
-    size = 0.5 / (1 + (target.dim + 3) / _BATCH)
-    result = None
-    for shorter in (1.0, 0.1, 0.01):  # where the target bends much more away from its mode
-        result = optim.run(
-            optim.RobbinsMonro(
-                InverseSqrt(shorter * size, 100.0),
-                EnergyGradient(_BATCH, antithetic=True, standardised=True),
-                average=True,
-                burn_in=20,
-            ),
-            problem,
-            family.pack(0.0, 1.0),
-            tol=None,
-            callback=test,
-            max_steps=20_000 if max_steps is None else max_steps,
-            rng=seed,
-            **settings,
-        )
-        if result.status != "diverged":
-            break
-    assert result is not None
-    w = np.asarray(result.x)
-    m, C = at_mode.mode + root @ np.asarray(family.mean(w)), root @ np.asarray(family.factor(w))
-    refusal = "no certificate: the noise of stochastic gradients is not bounded for this target; see diagnostics"
-    result = dataclasses.replace(result, status="accurate") if test.passed else result  # pyright: ignore[reportArgumentType]
-    return _finished(target, family, m, C, None, refusal, None, test.excess(w), result, "proximal steps", rng)
 
 
-class _GradientTest:
-    """Ends a run where ``|grad f|^2 / 2``, in coordinates where the Hessian is about one, is below the accuracy.
-
-    The gradient is estimated by sticking the landing at the average of the iterates; two standard errors are added.
-    """
-
-    def __init__(self, target, family, accuracy, generator):
-        self.problem = NegativeELBO(target, family, np.zeros((1, family.dim)))
-        self.accuracy, self.generator, self.passed = accuracy, generator, False
-        self.next = 100
-
-    def excess(self, w: np.ndarray) -> float:
-        u = self.generator.normal(size=(_TEST // 2, self.problem.gaussian.dim))
-        mean, error = _mean_gradient(self.problem, w, np.concatenate([u, -u]))
-        return (float(mean) + 2 * float(error)) ** 2 / 2
-
-    def __call__(self, snapshot) -> bool:
-        if snapshot.step < self.next:
-            return False
-        self.next = 2 * snapshot.step
-        self.passed = self.excess(np.asarray(snapshot.x)) <= self.accuracy
-        return self.passed
-
-
-@precise
-def _mean_gradient(problem, w, u):
-    """The norm of the mean gradient of pairs ``u, -u``, and the standard error of the mean in norm."""
-    half = u.shape[0] // 2
-    estimator = StickingTheLanding()
-    pairs = jnp.stack([u[:half], u[half:]], axis=1)
-    each = jax.vmap(lambda pair: estimator.at(problem, w, pair))(pairs)
-    spread = jnp.sum(jnp.var(each, axis=0)) / half
-    return jnp.linalg.norm(jnp.mean(each, axis=0)), jnp.sqrt(spread)
-
-
-def _finished(target, family, m, C, certificate, refusal, interval, excess, result, method, rng) -> GaussianFit:
-    generator = np.random.default_rng([randomness.seed(rng) if not isinstance(rng, np.random.Generator) else 0, 3])
-    u = generator.normal(size=(_CHECKS, len(m)))
-    z = m + u @ C.T
-    with float64():
-        log_p = np.asarray(to_numpy(jax.vmap(target.at)(jnp.asarray(z))))
-    log_q = -np.sum(u**2, axis=1) / 2 - np.sum(np.log(np.diagonal(C))) - len(m) / 2 * math.log(2 * math.pi)
-    ratios = np.where(np.isnan(log_p), -np.inf, log_p) - log_q
-    tail = pareto_shape(ratios)
-    weights = np.exp(tail.log_weights - tail.log_weights.max())
-    weights /= weights.sum()
-    deviations = np.sqrt(np.sum(C**2, axis=1))
-    centred = (z - m) / deviations
-    moved = weights @ centred
-    stretched = np.log(np.sqrt(np.maximum(weights @ centred**2 - moved**2, 1e-300)))
-    evidence = float(np.log(np.mean(np.exp(tail.log_weights - tail.log_weights.max()))) + ratios.max())
-    error = float(np.std(ratios) / math.sqrt(_CHECKS))
-    elbo = float(np.mean(ratios)) if interval is None else float(interval.estimate)
-    share = float(1 / (_CHECKS * np.sum(weights**2)))
-    shifts = float(np.max(np.abs(moved))), float(np.max(np.abs(stretched)))
-    found = FitDiagnostics(elbo, error, tail.shape, evidence, share, *shifts, excess)
+def _finished(
+    target, gaussian, w, certificate, subject, refusal, interval, result, method, rng, **estimates
+) -> GaussianFit:
+    seed = randomness.seed(rng) if not isinstance(rng, np.random.Generator) else 0
+    found = dataclasses.replace(diagnose(target, gaussian, w, seed), **estimates)
     if interval is None:
-        interval = Interval(elbo - 4 * error, elbo + 4 * error, elbo)
-    verdict, reasons = _verdict(target, certificate, found, result.status)
-    subject = result.subject if certificate is not None else None
+        reach = 4 * found.elbo_error if math.isfinite(found.elbo_error) else math.inf
+        interval = Interval(found.elbo - reach, found.elbo + reach, found.elbo)
+    elif interval.estimate is not None:
+        found = dataclasses.replace(found, elbo=interval.estimate)
+    verdict, reasons = judge(target, found, result.status)
     return GaussianFit(
-        target, family, m, C, elbo, interval, certificate, refusal, found, verdict, reasons,
-        result.status, result.work, result.seconds, method, subject,
+        target, gaussian, w, found.elbo, interval, certificate, refusal, found, verdict, reasons,
+        result.status, result.work, result.seconds, method, result.trace, subject if certificate is not None else None,
     )  # fmt: skip
-
-
-def _verdict(target, certificate, found: FitDiagnostics, status: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Whether to believe the fit: the worst of what is known about it, and why."""
-    if found.pareto_k > 0.7 and found.weighted_share < 0.9:
-        return "do not trust", (
-            f"Pareto k is {found.pareto_k:.2f}, above 0.7: no Gaussian of this family is near the target; transform "
-            "variables that are bounded or skewed, or sample",
-        )
-    if status not in ("converged", "accurate"):
-        return "do not trust", (f"the run ended as {status!r}: allow more steps or time",)
-    moved = f"importance sampling moves a mean by {found.mean_shift:.2f} and a scale by {found.scale_shift:.2f}"
-    if max(found.mean_shift, found.scale_shift) > 0.25:
-        return "do not trust", (f"{moved} standard deviations: the target is not nearly Gaussian",)
-    if max(found.mean_shift, found.scale_shift) > 0.1:
-        return "check", (f"{moved} standard deviations: use weighted draws",)
-    if not target.strong_convexity > 0:
-        return "check", ("the target is not known to be log-concave: a mode far away would go unseen",)
-    return "trust", (f"log-concave, Pareto k {found.pareto_k:.2f}, means within {found.mean_shift:.2f} deviations",)

@@ -14,6 +14,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from cumulant import geometry
+from cumulant.precision import precise
 from cumulant.pytrees import pytree
 
 _STATIC: Any = {"static": True}
@@ -22,9 +23,9 @@ FACTORS = ("triangular", "symmetric")
 
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
-    """What all Gaussian approximations share; `FullRank`, `Diagonal` and `Isotropic` say what ``C`` may be.
+    """What all Gaussian approximations share; `FullRank`, `Diagonal`, `Isotropic` and `LowRank` say what ``C`` may be.
 
-    Methods take ``w`` and are plain JAX; ``u`` holds standard normal vectors, one a row: ``(n, d)``.
+    Methods take ``w`` and are plain JAX; ``u`` holds standard normal vectors, one a row: ``(n, noise_dim)``.
     """
 
     dim: int = dataclasses.field(metadata=_STATIC)
@@ -39,6 +40,11 @@ class Gaussian:
     def shape(self) -> tuple[int, ...]:
         """The shape of ``w``."""
         raise NotImplementedError
+
+    @property
+    def noise_dim(self) -> int:
+        """The number of columns of ``C``: of standard normal variables that a draw takes."""
+        return self.dim
 
     def pack(self, mean: Any, factor: Any) -> np.ndarray:
         """``w`` from a mean and a factor ``C``, which must have the structure of this family."""
@@ -80,6 +86,18 @@ class Gaussian:
         """The nearest ``v`` with ``C(v)`` symmetric and its eigenvalues at least `floor`."""
         raise NotImplementedError
 
+    def raised(self, w, floor):
+        """The nearest ``v`` with the diagonal of ``C(v)`` at least `floor`; eigenvalues where ``C`` is symmetric."""
+        return self.project(w, floor)
+
+    def moved(self, w, origin, root):
+        """The parameters of ``origin + root v`` for ``v ~ q_w``; `root` must leave the structure of ``C`` as it is."""
+        raise NotImplementedError
+
+    def deviations(self, w):
+        """The standard deviations of the coordinates."""
+        raise NotImplementedError
+
     # Derived ----------------------------------------------------------------------------------------------------------
 
     def place(self, w, u):
@@ -98,6 +116,15 @@ class Gaussian:
     def log_prob_at(self, w, u):
         """``log q_w(m + C u)``."""
         return -self.log_det(w) - self.dim / 2 * math.log(2 * math.pi) - jnp.sum(u * u, axis=-1) / 2
+
+    @precise
+    def log_prob(self, w, z):
+        """``log q_w(z)`` at points, one a row."""
+        return -self.log_det(w) - self.dim / 2 * math.log(2 * math.pi) - self.quadratic(w, z - self.mean(w)) / 2
+
+    def quadratic(self, w, x):
+        """``<x, S^-1 x>`` row by row, ``S`` the covariance."""
+        raise NotImplementedError
 
 
 def _matrix(factor: Any, dim: int) -> np.ndarray:
@@ -207,6 +234,26 @@ class FullRank(Gaussian):
         C = geometry.projections.positive_semidefinite(self._structured(w[:, 1:]), floor)
         return jnp.concatenate([w[:, :1], C], axis=1)
 
+    def raised(self, w, floor):
+        """Diagonal entries, or eigenvalues, below `floor` are raised to it."""
+        if self.kind == "symmetric":
+            return self.project(w, floor)
+        shifted = np.eye(self.dim, self.dim + 1, k=1, dtype=bool)
+        return jnp.where(shifted, jnp.maximum(w, floor), w)
+
+    def moved(self, w, origin, root):
+        """For a lower triangular `root`; a symmetric ``C`` is not kept: use `triangular` first."""
+        return np.concatenate([(origin + root @ w[:, 0])[:, None], root @ w[:, 1:]], axis=1)
+
+    def deviations(self, w):
+        """The norms of the rows of ``C``."""
+        return np.linalg.norm(w[:, 1:], axis=1)
+
+    def quadratic(self, w, x):
+        """``|C^-1 x|^2``."""
+        solve = solve_triangular if self.kind == "triangular" else jnp.linalg.solve
+        return jnp.sum((solve(w[:, 1:], x.T, **({"lower": True} if self.kind == "triangular" else {}))) ** 2, axis=0)
+
     def _structured(self, G):
         return jnp.tril(G) if self.kind == "triangular" else (G + G.T) / 2
 
@@ -270,6 +317,18 @@ class Diagonal(Gaussian):
         """Scales below `floor` are raised to it."""
         return jnp.stack([w[:, 0], jnp.maximum(w[:, 1], floor)], axis=1)
 
+    def moved(self, w, origin, root):
+        """For a vector `root` of positive numbers."""
+        return np.stack([origin + root * w[:, 0], root * w[:, 1]], axis=1)
+
+    def deviations(self, w):
+        """``c``."""
+        return w[:, 1]
+
+    def quadratic(self, w, x):
+        """``|x / c|^2``."""
+        return jnp.sum((x / w[:, 1]) ** 2, axis=-1)
+
 
 @pytree
 @dataclasses.dataclass(frozen=True)
@@ -330,6 +389,18 @@ class Isotropic(Gaussian):
     def project(self, w, floor):
         """A scale below `floor` is raised to it."""
         return jnp.append(w[:-1], jnp.maximum(w[-1], math.sqrt(self.dim) * floor))
+
+    def moved(self, w, origin, root):
+        """For a positive number `root`."""
+        return np.append(origin + root * w[:-1], root * w[-1])
+
+    def deviations(self, w):
+        """``c``, for every coordinate."""
+        return np.full(self.dim, self._scale(w))
+
+    def quadratic(self, w, x):
+        """``|x / c|^2``."""
+        return jnp.sum(x**2, axis=-1) / self._scale(w) ** 2
 
     def _scale(self, w):
         return w[-1] / math.sqrt(self.dim)

@@ -60,9 +60,14 @@ class NegativeELBO(Energy):
 
 @problem_type
 class NegativeEntropy(Penalty):
-    """``h(w) = E log q_w``, a penalty with a proximal map: infinite where ``C`` is degenerate."""
+    """``h(w) = E log q_w``, a penalty with a proximal map: infinite where ``C`` is degenerate.
+
+    With a `floor`, ``1 / sqrt(M)`` say, also where a diagonal entry of ``C`` is below it: the minimiser is not, the set
+    is convex, and ``h`` is ``1 / floor^2``-smooth on it.
+    """
 
     gaussian: Any
+    floor: Any = 0.0
 
     @precise
     def value(self, w):
@@ -72,8 +77,8 @@ class NegativeEntropy(Penalty):
 
     @precise
     def prox(self, w, step):
-        """``argmin_v step h(v) + |v - w|^2 / 2``."""
-        return self.gaussian.prox(w, step)
+        """``argmin_v step h(v) + |v - w|^2 / 2``, entry by entry of the diagonal (or eigenvalue by eigenvalue)."""
+        return self.gaussian.raised(self.gaussian.prox(w, step), self.floor)
 
 
 @problem_type
@@ -89,9 +94,9 @@ class Floor(ConvexSet):
         return self.gaussian.project(w, self.floor)
 
 
-def proximal_problem(target: Any, gaussian: Any, draws: Any) -> Composite:
+def proximal_problem(target: Any, gaussian: Any, draws: Any, floor: float = 0.0) -> Composite:
     """``l + h`` with ``h`` by its proximal map: for energy gradients and triangular, diagonal or isotropic factors."""
-    return Composite(Energy(target, gaussian, draws), NegativeEntropy(gaussian))
+    return Composite(Energy(target, gaussian, draws), NegativeEntropy(gaussian, floor))
 
 
 def projected_problem(target: Any, gaussian: Any, draws: Any, floor: float) -> Composite:

@@ -18,9 +18,10 @@ from cumulant.optim.problems.base import problem_type, widen
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.variational.gaussians import FullRank
 from cumulant.variational.quadrature import expectations
-from cumulant.variational.targets import Regression
+from cumulant.variational.targets import Regression, checked_strong_convexity
 
 _UNIT = 2.0**-52
+_LARGEST = 1e100  # of an expected loss: the squares of what follows from it are finite
 
 
 class Evaluation(NamedTuple):
@@ -88,6 +89,8 @@ class RegressionELBO(Problem):
         widths = size @ absolute
         doubt = 4 * (d + 4) * _UNIT * (size @ np.abs(m) + np.sqrt(np.einsum("ij,ij->i", widths, widths)))
         rows = expectations(self.target.likelihood, y, noise, means, scales, doubt)
+        if not np.all(np.abs(rows.value) + rows.error < _LARGEST):  # expected counts overflow
+            return Evaluation(math.inf, math.inf, np.full((d, d + 1), math.inf), math.inf, P)
         curvature = (X.T * rows.second) @ X + P
         Pm, PC = P @ m, P @ C
         entropy = float(np.sum(np.log(diagonal))) + d / 2 * (1 + math.log(2 * math.pi))
@@ -114,15 +117,20 @@ class RegressionELBO(Problem):
 def certify_regression(given: RegressionELBO, answer: Any) -> Certificate:
     """``KL(q_w | p) - min KL <= |grad f(w)|^2 / (2 mu)``, ``mu`` the strong convexity of ``-log p`` (Polyak 1963).
 
-    And ``|w - w*| <= |grad f(w)| / mu``, which bounds the Wasserstein distance ``W2(q_w, q_w*)`` between the answer and
-    the best Gaussian. It says nothing about the distance of the best Gaussian from the posterior.
+    And ``r = |w - w*| <= |grad f(w)| / mu``, which bounds the Wasserstein distance ``W2(q_w, q_w*)`` between the answer
+    and the best Gaussian, the distance of their means, the difference of any two standard deviations, and by ``r (2 |C|
+    + r)`` that of their covariances in spectral norm. It says nothing about the distance of the best Gaussian from the
+    posterior.
     """
     problem, w = widen(given), np.asarray(answer, dtype=np.float64)
-    mu = float(problem.strong_convexity)
+    mu = checked_strong_convexity(problem.target)
     assumptions: list[Assumption] = [check(mu > 0, "minus the log-density is strongly convex", f"mu = {mu:.6g}")]
     found = problem.evaluate(w)
     norm = float(np.linalg.norm(found.gradient))
     most = (norm + found.error) * (1 + 8 * _UNIT * w.size)
+    radius = most / mu * (1 + 8 * _UNIT)
+    check(math.isfinite(radius**2 * mu), "the gradient of the objective is finite", f"norm {most:.3g}")
+    covariance = radius * (2 * float(np.linalg.norm(w[:, 1:])) + radius) * (1 + 8 * _UNIT * w.size)
     assumptions.append(by_construction("the expectations are within the slack", f"error {found.error:.2g} in norm"))
     bound = norm**2 / (2 * mu)
     return Certificate(
@@ -131,7 +139,12 @@ def certify_regression(given: RegressionELBO, answer: Any) -> Certificate:
         "strong convexity: |grad f|^2 / (2 mu), Polyak 1963; Domke, Garrigos and Gower 2023, lemma 19",
         tuple(assumptions),
         slack=most**2 / (2 * mu) * (1 + 16 * _UNIT) - bound,
-        details={"ELBO": -found.value, "W2 to the best Gaussian": most / mu},
+        details={
+            "ELBO": -found.value,
+            "W2 to the best Gaussian": radius,
+            "means and deviations within": radius,
+            "covariances within": covariance,
+        },
     )
 
 
@@ -192,7 +205,8 @@ class NaturalGradient(Solver):
     def measure(self, problem, state):
         """The objective and the bound from strong convexity."""
         norm = _norm(state.found)
-        bound = (norm + state.found.error) ** 2 / (2 * problem.strong_convexity)
+        mu = float(problem.strong_convexity)
+        bound = (norm + state.found.error) ** 2 / (2 * mu) if mu > 0 else math.inf
         return {"value": state.found.value, "bound": bound, "stuck": float(state.stuck), "step_size": state.taken}
 
     def certify(self, problem, state):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
 
+from cumulant.certificates import check
 from cumulant.errors import DomainError
 from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
 from cumulant.pytrees import pytree
@@ -53,6 +54,90 @@ class Regression(KnownTarget):
     """
 
     likelihood: str = dataclasses.field(default="normal", metadata={"static": True})
+
+    @property
+    def n_rows(self) -> int:
+        """The number of observations."""
+        return self.data[0].shape[0]
+
+    def at_rows(self, z: Any, rows: Any) -> Any:
+        """The log-density with the likelihood of some rows, scaled up: unbiased over rows drawn with replacement."""
+        X, y, precision, constant, noise_scale = self.data
+        few = (jnp.asarray(X)[rows], jnp.asarray(y)[rows], precision, constant, noise_scale)
+        prior = constant - z @ precision @ z / 2
+        return prior + (self.function(z, few) - prior) * (self.n_rows / rows.shape[0])
+
+
+@pytree
+@dataclasses.dataclass(frozen=True, eq=False)
+class SumTarget(Target):
+    """``log p(z) = log_prior(z) + sum_i log_likelihood(z, row_i)``: gradients may be taken from some of the rows.
+
+    Give it to `fit` with ``estimator=EnergyGradient(batch=16, rows=100)`` or another estimator with `rows`. Made by
+    `sum_target`.
+    """
+
+    log_prior: Any = dataclasses.field(default=None, metadata={"static": True})
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return jax.tree.leaves(self.data)[0].shape[0]
+
+    def at(self, x: Any) -> Any:
+        """The log-density at one vector, from all rows."""
+        return self._total(x, self.data, 1.0)
+
+    def at_rows(self, x: Any, rows: Any) -> Any:
+        """The log-density with the likelihood of some rows, scaled up: unbiased over rows drawn with replacement."""
+        few = jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], self.data)
+        return self._total(x, few, self.n_rows / rows.shape[0])
+
+    def _total(self, x, data, factor):
+        point = self.unflatten(x) if isinstance(self.variables, tuple) else x
+        terms = jax.vmap(self.function, in_axes=(None, 0))(point, data)
+        return self.log_prior(point) + factor * jnp.sum(terms)
+
+
+def sum_target(
+    log_likelihood: Any,
+    variables: Any,
+    rows: Any,
+    log_prior: Any,
+    smoothness: float | None = None,
+    strong_convexity: float = 0.0,
+) -> SumTarget:
+    """A target that is a prior and a sum over rows of data.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        A JAX function of ``(x, row)``: the contribution of one row.
+    variables : int or mapping of str to shape
+        As for `Target`.
+    rows : pytree of arrays
+        The data, one row along the first axis of every array.
+    log_prior : callable
+        A JAX function of ``x``.
+    smoothness, strong_convexity : float
+        Of ``-log p``, as for `Target`: your word.
+
+    Examples
+    --------
+    >>> def log_likelihood(z, row):
+    ...     return -((row["y"] - row["x"] @ z) ** 2) / 2
+    >>> def log_prior(z):
+    ...     return -jnp.sum(z**2) / 2
+    >>> target = sum_target(log_likelihood, 2, {"x": np.eye(2), "y": np.ones(2)}, log_prior)
+    >>> target.n_rows, float(target.log_density([1.0, 0.0]))
+    (2, -1.0)
+    """
+    leaves = jax.tree.leaves(rows)
+    if not leaves or any(np.ndim(leaf) == 0 for leaf in leaves) or len({len(leaf) for leaf in leaves}) != 1:
+        raise ValueError("rows must be arrays with the same number of rows along their first axis")
+    if not callable(log_prior):
+        raise TypeError(f"log_prior must be a function of x; got {type(log_prior).__name__}")
+    return SumTarget(log_likelihood, variables, rows, smoothness, strong_convexity, log_prior)
 
 
 def linear_regression(X: Any, y: Any, noise_scale: float = 1.0, prior_scale: Any = 1.0) -> Regression:
@@ -207,13 +292,39 @@ def _regression(
     d = X.shape[1]
     precision, error = _precision(prior_scale, d, "prior_scale")
     constant += (np.linalg.slogdet(precision)[1] - d * np.log(2 * np.pi)) / 2  # that of the prior
+    M, mu = _regression_ends(X, precision, curvature, error)
+    data = (X, y, precision, float(constant), float(noise_scale))
+    return Regression(_DENSITIES[likelihood], d, data, None if curvature[1] is None else M, mu, likelihood)
+
+
+def _regression_ends(
+    X: np.ndarray, precision: np.ndarray, curvature: tuple[float, float | None], error: float
+) -> tuple[float, float]:
     least, most = curvature
     gram = X.T @ X
     lower, upper = precision + least * gram, precision + (least if most is None else most) * gram
     error += max(least, most or 0.0) * UNIT * (len(X) + 4) * float(np.sum(X**2))
-    M, mu = _ends(lower, upper, error)
-    data = (X, y, precision, float(constant), float(noise_scale))
-    return Regression(_DENSITIES[likelihood], d, data, None if most is None else M, mu, likelihood)
+    return _ends(lower, upper, error)
+
+
+def checked_strong_convexity(target: Regression) -> float:
+    """``mu`` of a regression computed again from its data: what its field says is the word of whoever made it.
+
+    Raises `CertificateError` where function and data are not those of its likelihood.
+    """
+    X, y, precision, _, noise = (np.asarray(part, dtype=np.float64) for part in target.data)
+    d = target.dim
+    shapes = X.ndim == 2 and X.shape[1] == d and y.shape == X.shape[:1] and precision.shape == (d, d)
+    numbers = shapes and all(np.all(np.isfinite(part)) for part in (X, y, precision, noise))
+    likely = {"normal": noise > 0, "bernoulli": np.all(np.abs(y) == 1), "poisson": np.all(y >= 0)}
+    fits = target.function is _DENSITIES.get(target.likelihood) and numbers and likely[target.likelihood]
+    check(fits and np.array_equal(precision, precision.T), "the log-density is that of the regression's data")
+    # The penalty alone is enough, and where its curvature is much smaller than that of the rows all that is certain.
+    alone = _ends(precision, precision, 0.0)[1]
+    if target.likelihood != "normal":
+        return alone
+    curvature = float(1 / noise**2)
+    return max(alone, _regression_ends(X, precision, (curvature * (1 - UNIT), curvature), 0.0)[1])
 
 
 def _constants(hessian: np.ndarray, error: float) -> tuple[float, float]:

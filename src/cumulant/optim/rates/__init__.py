@@ -67,6 +67,7 @@ from cumulant.optim.rates.second_moment import (
     proximal_sgd_logarithmic,
     second_moment_recursion,
 )
+from cumulant.optim.rates.staged import plan_stages, staged_sgd, staged_sgd_average
 from cumulant.optim.rates.stochastic_gradient import (
     noisy_gradient,
     sag,
@@ -118,6 +119,7 @@ __all__ = [
     "noisy_gradient",
     "nonuniformity",
     "penalised_residual",
+    "plan_stages",
     "primal_smoothness",
     "projected_sgd",
     "projected_sgd_average",
@@ -146,6 +148,8 @@ __all__ = [
     "smd_gap",
     "smd_optimum_variance",
     "smd_optimum_variance_start",
+    "staged_sgd",
+    "staged_sgd_average",
     "svrg",
     "svrg_contraction",
     "weights_distance",
