@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 
 from cumulant import plotting
 from cumulant.plotting import variational as pictures
