@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-
 from cumulant import plotting
 from cumulant.plotting import variational as pictures
 from cumulant.report.page import save_page
