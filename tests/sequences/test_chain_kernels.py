@@ -1,17 +1,20 @@
 """The compiled loops over chains against enumeration."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from cumulant.sequences import ChainProblem, SequenceData
+from cumulant import optim
+from cumulant.kernels import kernel
+from cumulant.sequences import ChainProblem, SequenceData, SequenceDualAscent, SequenceLBFGS, tree_entropy
 from cumulant.sequences.chain.chain_kernels import (
     _log_passes,
     _range_of,
     _scaled_passes,
     chain_marginals,
     chain_scores,
-    negative_entropy,
     soft,
     sparse_scores,
 )
@@ -21,11 +24,29 @@ from tests.reference import chains
 SHAPES = [(t, k) for t in (1, 2, 3, 4) for k in (2, 3)]
 
 
+# Kernels that only kernels call, for tests to call.
+
+
+@kernel
+def range_of(*arguments):
+    return _range_of(*arguments)
+
+
+@kernel
+def scaled_passes(*arguments):
+    return _scaled_passes(*arguments)
+
+
+@kernel
+def log_passes(*arguments):
+    return _log_passes(*arguments)
+
+
 def scaled(unary, pair):
     length, k = unary.shape
     moved, forward, ahead, nodes = np.empty((k, k)), np.empty((length, k)), np.empty((length, k)), np.empty((length, k))
-    top = _range_of(unary, length, pair)[1]
-    log_z = _scaled_passes(unary, length, pair, top, moved, forward, ahead, nodes)
+    top = range_of(unary, length, pair)[1]
+    log_z = scaled_passes(unary, length, pair, top, moved, forward, ahead, nodes)
     pairs = forward[:-1, :, None] * moved * ahead[1:, None, :]
     return nodes, pairs, log_z
 
@@ -33,7 +54,7 @@ def scaled(unary, pair):
 def logarithmic(unary, pair):
     length, k = unary.shape
     moved, forward, ahead, nodes = np.empty((k, k)), np.empty((length, k)), np.empty((length, k)), np.empty((length, k))
-    log_z = _log_passes(unary, length, pair, moved, forward, ahead, nodes)
+    log_z = log_passes(unary, length, pair, moved, forward, ahead, nodes)
     return nodes, np.exp(forward[:-1, :, None] + pair + ahead[1:, None, :]), log_z
 
 
@@ -66,7 +87,7 @@ def test_marginals_against_enumeration(passes, length, k):
 @pytest.mark.parametrize(("length", "k", "scale"), [(1, 2, 1.0), (7, 5, 3.0), (40, 9, 10.0), (200, 26, 2.0)])
 def test_the_two_ways_agree(length, k, scale):
     unary, pair = random_scores(length, k, seed=length, scale=scale)
-    assert _range_of(unary, length, pair)[0] < 350
+    assert range_of(unary, length, pair)[0] < 350
     fast, slow = scaled(unary, pair), logarithmic(unary, pair)
     for a, b in zip(fast, slow, strict=True):
         assert_allclose(a, b, rtol=1e-11, atol=1e-300)
@@ -131,14 +152,35 @@ def test_marginals_sum_to_one_beside_a_large_score(large):
 
 
 @pytest.mark.parametrize(("length", "k"), SHAPES)
-def test_negative_entropy_against_enumeration(length, k):
+def test_the_entropy_against_enumeration(length, k):
     for seed in range(5):
         p, _ = chains.joint(*random_scores(length, k, seed, 2.0))
         nodes, pairs = chains.marginals_of(p, length, k)
-        assert_allclose(-negative_entropy(nodes, pairs, length), chains.entropy(p), rtol=1e-12)
+        assert_allclose(tree_entropy(nodes, pairs), chains.entropy(p), rtol=1e-12)
         certain = np.zeros_like(p)
         certain[seed % len(p)] = 1.0
-        assert negative_entropy(*chains.marginals_of(certain, length, k), length) == 0.0
+        assert tree_entropy(*chains.marginals_of(certain, length, k)) == 0.0
+
+
+def test_a_kernel_without_logarithms_says_where_it_needs_them():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(12, 2))
+    features[4] *= 1e4  # the scores of the second sequence differ by more than 350
+    offsets = [0, 3, 7, 12]
+    problem = ChainProblem(SequenceData(features, offsets, rng.integers(0, 3, size=12)), 3, bias=False)
+    w = rng.normal(size=problem.shape)
+    unary, length = features @ w[:2], 4
+    work = np.empty((3, 3)), *np.empty((3, length, 3)), np.empty((length - 1, 3, 3))
+    assert range_of(unary[3:7], length, w[2:])[0] > 350
+    assert np.isnan(chain_marginals(unary[3:7], length, w[2:], *work, None))
+    expected = [chains.joint(unary[a:b], w[2:])[1] for a, b in itertools.pairwise(offsets)]
+    assert_allclose(problem.log_partitions(w), expected, rtol=1e-12)
+    result = optim.run(
+        SequenceDualAscent(), problem, np.zeros(problem.shape), tol=1e-6, rng=0
+    )  # the ascent goes on too
+    best = optim.run(SequenceLBFGS(), problem, np.zeros(problem.shape), tol=1e-9)
+    assert result.status == "converged"
+    assert abs(result.value - best.value) <= result.certificate.upper + best.certificate.upper
 
 
 @pytest.mark.parametrize(("length", "k"), SHAPES)

@@ -9,22 +9,21 @@ from numpy.testing import assert_allclose
 from cumulant import optim
 from cumulant.optim.finite_sums.sum_tree_kernels import tree_build
 from cumulant.sequences import ChainProblem, SequenceDualAscent, SequenceLBFGS
-from cumulant.sequences.solvers.dual_ascent_kernels import ascend
+from cumulant.sequences.solvers.dual_ascent_kernels import ascend, work_space
 from tests.sequences.cases import TINY_OPTIMUM, TINY_WEIGHTS, inconsistency, ragged, tiny
 
 
 def update(problem, state, i, subprecision=1e-12):
     """One update of sequence `i`, in place; returns its step and the gap it saw."""
-    k, longest = problem.n_labels, int(problem.data.lengths.max())
+    longest, (nodes, pairs) = int(problem.data.lengths.max()), state.mu
     starts, attributes, place = problem.attributes_of_sequences
     widest = int(np.diff(starts).max(initial=1))
     counters = np.zeros(3)
     done = ascend(
         state.hidden, problem.l1 / problem.l2 if problem.l1 else None, problem.bias, *problem.tokens,
-        problem.data.offsets, starts, attributes, place, *state.mu, np.array([i]), state.gaps, tree_build(np.ones(1)),
-        np.ones(problem.n_terms), 0, 0.0, problem.scale, 1.0, subprecision, 100, 0.0, 0, 1, 0, 0, 0, counters,
-        *np.empty((4, longest, k)), np.empty((longest, k, k)), np.empty((k, k)), np.empty((widest, k)),
-        np.empty((3, k)), *np.empty((2, k, k)), None,
+        problem.data.offsets, starts, attributes, place, nodes, nodes.reshape(-1), pairs.reshape(-1), np.array([i]),
+        state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0, 0.0, problem.scale, 1.0, subprecision, 100,
+        0.0, 0, 1, 0, 0, 0, counters, *work_space(problem.n_labels, longest, widest), None,
     )  # fmt: skip
     assert done == 1
     return counters[2], state.gaps[i]

@@ -190,9 +190,9 @@ class ChainCRF(CRF):
         out = np.empty(data.features.shape[0], dtype=np.int64)
 
         def part(first, last):
-            work, origin = np.empty((longest + 2, k)), np.zeros((longest, k), dtype=np.int32)
+            work = np.empty((longest, k)), np.empty((2, k)), np.zeros((longest, k), dtype=np.int32)
             kernels.decode(
-                self.weights_, data.features.shape[1], self.bias, *arrays, data.offsets, first, last, out, work, origin
+                self.weights_, data.features.shape[1], self.bias, *arrays, data.offsets, first, last, out, *work
             )
 
         in_parts(part, len(data), self.n_jobs)

@@ -17,24 +17,23 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform_pair
 
 
-@kernel
-def _capacity(n):
-    """The next power of two at or above n, and at least 1."""
-    capacity = 1
-    while capacity < n:
-        capacity *= 2
-    return capacity
-
-
-@kernel(called_by="python")
-def tree_build(weights):
+def tree_build(weights: np.ndarray) -> np.ndarray:
     """The sum tree of `weights`: every node holds the sum of the leaves below it, added in pairs."""
-    capacity = _capacity(weights.size)
-    tree = np.zeros(2 * capacity)
-    for i in range(weights.size):
-        tree[capacity + i] = weights[i]
-    for k in range(capacity - 1, 0, -1):
-        tree[k] = tree[2 * k] + tree[2 * k + 1]
+    return _built(weights, np.add, 0.0)
+
+
+def max_tree_build(weights: np.ndarray) -> np.ndarray:
+    """The max tree of `weights`: every node holds the largest leaf below it."""
+    return _built(weights, np.maximum, -np.inf)
+
+
+def _built(weights: np.ndarray, combine: np.ufunc, neutral: float) -> np.ndarray:
+    capacity = 1 << max(weights.size - 1, 0).bit_length()
+    tree = np.full(2 * capacity, neutral)
+    tree[capacity : capacity + weights.size] = weights
+    while capacity > 1:
+        children, capacity = tree[capacity : 2 * capacity], capacity // 2
+        tree[capacity : 2 * capacity] = combine(children[::2], children[1::2])
     return tree
 
 
@@ -76,18 +75,6 @@ def tree_draw(tree, u, n):
             remainder -= left
             k += 1
     return k - capacity
-
-
-@kernel(called_by="python")
-def max_tree_build(weights):
-    """The max tree of `weights`: every node holds the largest leaf below it."""
-    capacity = _capacity(weights.size)
-    tree = np.full(2 * capacity, -np.inf)
-    for i in range(weights.size):
-        tree[capacity + i] = weights[i]
-    for k in range(capacity - 1, 0, -1):
-        tree[k] = max(tree[2 * k], tree[2 * k + 1])
-    return tree
 
 
 @kernel

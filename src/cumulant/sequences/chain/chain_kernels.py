@@ -7,6 +7,9 @@ label ``j`` to label ``k``. Tokens are rows of a CSR matrix; sequence ``i`` is t
 Marginals come from a forward and a backward pass on scaled probabilities: one `exp` for each label of each node and one
 for each transition. Where scores differ by more than `_RANGE` the passes run on logarithms instead. That is rare, and
 half of the program: kernels whose argument `logs` is None do without it, and stop at the first sequence that needs it.
+
+All of this is compiled at the first fit, which is why there are loops where NumPy has a function, and arrays that the
+caller makes: slices, `reshape`, `np.sum` or `np.zeros` in a kernel are programs of their own.
 """
 
 import numpy as np
@@ -24,7 +27,8 @@ def sparse_scores(hidden, threshold, attributes, has_bias, indptr, indices, valu
     labels = hidden.shape[1]
     for t in range(first, last):
         row = scores[t - first]
-        row[:] = 0.0
+        for k in range(labels):
+            row[k] = 0.0
         for e in range(indptr[t], indptr[t + 1]):
             weight_row, value = hidden[indices[e]], values[e]
             for k in range(labels):
@@ -96,8 +100,9 @@ def _scaled_forward(scores, length, transitions, top, moved, forward, ahead):
             for k in range(labels):
                 out[k] = row[k]
         else:
-            out[:] = 0.0
             before = forward[t - 1]
+            for k in range(labels):
+                out[k] = 0.0
             for j in range(labels):
                 share, moved_row = before[j], moved[j]
                 for k in range(labels):
@@ -193,7 +198,7 @@ def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
     return log_z
 
 
-@kernel
+@kernel(fastmath=_FAST)
 def log_partition(scores, length, transitions, moved, forward, ahead):
     """The log-partition function of a chain, by the forward pass alone; work space as in `chain_marginals`."""
     width, top = _range_of(scores, length, transitions)
@@ -242,7 +247,9 @@ def expected(scores, length, transitions, moved, forward, ahead, unary, counts, 
     """
     labels = scores.shape[1]
     width, top = _range_of(scores, length, transitions)
-    counts[:] = 0.0
+    for j in range(labels):
+        for k in range(labels):
+            counts[j, k] = 0.0
     if width < _RANGE:
         log_z = _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary)
         for t in range(length - 1):
@@ -271,18 +278,17 @@ def expected(scores, length, transitions, moved, forward, ahead, unary, counts, 
 
 @kernel
 def expectations(
-    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, work, logs
-):
+    weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, scores,
+    forward, ahead, moved, counts, logs,
+):  # fmt: skip
     """What the primal objective needs of the sequences ``first:last``; returns the first that it did not do, or `last`.
 
     Fills `unary` ``(N, K)`` with the marginals of their nodes and `log_z` with their log-partition functions, and adds
-    the expected transitions to `transitions` ``(K, K)``. `work` is ``(3 T + 2 K, K)``, ``T`` the longest sequence.
+    the expected transitions to `transitions` ``(K, K)``. Work space, for sequences of at most ``T`` nodes: `scores`,
+    `forward`, `ahead` ``(T, K)``, `moved`, `counts` ``(K, K)``.
     """
     labels = weights.shape[1]
     matrix = weights[weights.shape[0] - labels :]
-    longest = (work.shape[0] - 2 * labels) // 3
-    scores, forward, ahead = work[:longest], work[longest : 2 * longest], work[2 * longest : 3 * longest]
-    moved, counts = work[3 * longest : 3 * longest + labels], work[3 * longest + labels :]
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
         chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
@@ -318,31 +324,14 @@ def all_marginals(
                     pair[start - i + t, j, k] = found[t, j, k]
 
 
-@kernel(fastmath=_FAST)
-def gold_statistics(attributes, has_bias, indptr, indices, values, offsets, labels, out):
-    """Adds ``F(x_i, y_i)`` of all sequences to `out`, laid out like the weights."""
-    first_transition = out.shape[0] - out.shape[1]
-    for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1]):
-            label = labels[t]
-            for e in range(indptr[t], indptr[t + 1]):
-                out[indices[e], label] += values[e]
-            if has_bias:
-                out[attributes, label] += 1.0
-            if t > offsets[i]:
-                out[first_transition + labels[t - 1], label] += 1.0
-        if has_bias:
-            out[attributes + 1, labels[offsets[i]]] += 1.0
-            out[attributes + 2, labels[offsets[i + 1] - 1]] += 1.0
-
-
 @kernel
-def distinct_attributes(indptr, indices, offsets, attributes):
-    """``(starts, distinct, place)``: the attributes of each sequence, each named once, in order of occurrence."""
+def distinct_attributes(indptr, indices, offsets, starts, distinct, place, seen_by, seen_at):
+    """Fills in the attributes of each sequence, each named once, in order of occurrence.
+
+    Those of sequence ``i`` are ``distinct[starts[i]:starts[i + 1]]``, and `place` says which of them each value is of.
+    Work space, one entry for each attribute: `seen_by`, which is -1, and `seen_at`.
+    """
     n = len(offsets) - 1
-    starts, place = np.zeros(n + 1, dtype=np.int64), np.empty(len(indices), dtype=np.int32)
-    distinct = np.empty(len(indices), dtype=np.int32)
-    seen_by, seen_at = np.full(attributes, -1, dtype=np.int64), np.empty(attributes, dtype=np.int64)
     count = 0
     for i in range(n):
         starts[i] = count
@@ -354,7 +343,6 @@ def distinct_attributes(indptr, indices, offsets, attributes):
                 count += 1
             place[e] = seen_at[a] - starts[i]
     starts[n] = count
-    return starts, distinct[:count].copy(), place
 
 
 @kernel(fastmath=_FAST)
@@ -364,7 +352,9 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
     They are gathered in `rows`, one for each of its attributes, and `biases`.
     """
     labels = nodes.shape[1]
-    rows[:] = 0.0
+    for r in range(len(rows)):
+        for k in range(labels):
+            rows[r, k] = 0.0
     for t in range(first, last):
         source = nodes[t - first]
         for e in range(indptr[t], indptr[t + 1]):
@@ -375,7 +365,9 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
     for r in range(len(rows)):
         for k in range(labels):
             norm += rows[r, k] * rows[r, k]
-    biases[:] = 0.0
+    for b in range(3):
+        for k in range(labels):
+            biases[b, k] = 0.0
     if has_bias:
         for t in range(last - first):
             for k in range(labels):
@@ -393,7 +385,7 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
 
 @kernel(fastmath=_FAST)
 def inner(first, second):
-    """The sum of products of two matrices."""
+    """The sum of products of two matrices, over the rows of the first."""
     total = 0.0
     for t in range(first.shape[0]):
         for k in range(first.shape[1]):
@@ -411,40 +403,12 @@ def gather(indptr, indices, values, rows, first, last, out):
     labels = rows.shape[1]
     for a in range(first, last):
         target = out[a]
-        target[:] = 0.0
+        for k in range(labels):
+            target[k] = 0.0
         for e in range(indptr[a], indptr[a + 1]):
             source, value = rows[indices[e]], values[e]
             for k in range(labels):
                 target[k] += value * source[k]
-
-
-@kernel(fastmath=_FAST)
-def negative_entropy(unary, pair, length):
-    """``sum p log p`` over pairs minus that over inner nodes: minus the entropy of the chain with these marginals."""
-    labels = unary.shape[1]
-    total = 0.0
-    if length == 1:
-        for k in range(labels):
-            total += unary[0, k] * fast_log(unary[0, k])
-        return total
-    for t in range(length - 1):
-        for j in range(labels):
-            row = pair[t, j]
-            for k in range(labels):
-                total += row[k] * fast_log(row[k])
-    for t in range(1, length - 1):
-        row = unary[t]
-        for k in range(labels):
-            total -= row[k] * fast_log(row[k])
-    return total
-
-
-@kernel
-def entropies(unary, pair, offsets, first, last, out):
-    """The entropy of each of the sequences ``first:last`` with the marginals `unary` and `pair`."""
-    for i in range(first, last):
-        start, stop = offsets[i], offsets[i + 1]
-        out[i] = -negative_entropy(unary[start:stop], pair[start - i : stop - i - 1], stop - start)
 
 
 @kernel(fastmath=_FAST)
@@ -461,7 +425,11 @@ def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, en
         now = nodes[start]
         total = 0.0
         for j in range(k_labels):
-            now[j] = unary[start, j] if stop - start == 1 else np.sum(pair[start - i, j])
+            now[j] = unary[start, j]
+            if stop - start > 1:
+                now[j] = 0.0
+                for k in range(k_labels):
+                    now[j] += pair[start - i, j, k]
             total += now[j]
         value = 0.0
         for j in range(k_labels):
@@ -469,7 +437,8 @@ def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, en
             value -= now[j] * fast_log(now[j])
         for t in range(start, stop - 1):
             now, following = nodes[t], nodes[t + 1]
-            following[:] = 0.0
+            for k in range(k_labels):
+                following[k] = 0.0
             for j in range(k_labels):
                 row, target, share = pair[t - i, j], transitions[j], now[j]
                 total = 0.0
@@ -488,11 +457,16 @@ def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, en
 
 
 @kernel
-def subtract_gold(pair, offsets, labels, first, last, out):
-    """Adds the transitions in the labels minus the expected ones of the sequences ``first:last`` to `out`."""
+def subtract_gold(pair, offsets, labels, first, last, own, out):
+    """Adds the transitions in the labels minus the expected ones of the sequences ``first:last`` to `out`.
+
+    The differences of one sequence are added up in `own` first: they are small where the two agree.
+    """
     k = out.shape[0]
     for i in range(first, last):
-        own = np.zeros((k, k))
+        for a in range(k):
+            for b in range(k):
+                own[a, b] = 0.0
         for t in range(offsets[i], offsets[i + 1] - 1):
             own[labels[t], labels[t + 1]] += 1.0
             matrix = pair[t - i]

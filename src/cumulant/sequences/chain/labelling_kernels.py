@@ -14,7 +14,8 @@ def best_labels(scores, length, transitions, value, origin, labels_out):
         value[0, k] = scores[0, k]
     for t in range(1, length):
         now, before = value[t % 2], value[(t - 1) % 2]
-        now[:] = -np.inf
+        for k in range(labels):
+            now[k] = -np.inf
         back = origin[t]
         for j in range(labels):
             reached, row = before[j], transitions[j]
@@ -26,7 +27,9 @@ def best_labels(scores, length, transitions, value, origin, labels_out):
         for k in range(labels):
             now[k] += scores[t, k]
     last = value[(length - 1) % 2]
-    best = np.argmax(last)
+    best = 0
+    for k in range(1, labels):
+        best = k if last[k] > last[best] else best
     score = last[best]
     for t in range(length - 1, -1, -1):
         labels_out[t] = best
@@ -35,12 +38,11 @@ def best_labels(scores, length, transitions, value, origin, labels_out):
 
 
 @kernel
-def decode(weights, attributes, has_bias, indptr, indices, values, offsets, first, last, out, work, origin):
-    """The best labels of the sequences ``first:last``. `work` is ``(T + 2, K)``, `origin` ``(T, K)``."""
+def decode(weights, attributes, has_bias, indptr, indices, values, offsets, first, last, out, scores, value, origin):
+    """The best labels of the sequences ``first:last``. Work: `scores`, `origin` ``(T, K)``, `value` ``(2, K)``."""
     matrix = weights[weights.shape[0] - weights.shape[1] :]
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
-        scores, value = work[: work.shape[0] - 2], work[work.shape[0] - 2 :]
         chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
         best_labels(scores, stop - start, matrix, value, origin, out[start:stop])
 

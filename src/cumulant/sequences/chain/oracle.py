@@ -17,7 +17,7 @@ from scipy.special import xlogy
 
 from cumulant import randomness
 from cumulant.errors import DomainError
-from cumulant.sequences.chain.chain_kernels import chain_marginals, negative_entropy
+from cumulant.sequences.chain.chain_kernels import chain_distribution, chain_marginals
 from cumulant.sequences.chain.labelling_kernels import best_labels, best_lists, sample_many
 
 __all__ = [
@@ -165,7 +165,9 @@ def tree_entropy(nodes: Any, pairs: Any) -> float:
     1.519578
     """
     nodes, pairs = _marginals(nodes, pairs)
-    return max(0.0, -float(negative_entropy(nodes, pairs, len(nodes))))
+    out, expected = np.empty(1), np.zeros(pairs.shape[1:])
+    chain_distribution(nodes, pairs, np.array([0, len(nodes)]), 0, 1, np.empty_like(nodes), expected, out)
+    return max(0.0, float(out[0]))
 
 
 def tree_kl(mu: tuple[Any, Any], nu: tuple[Any, Any]) -> float:

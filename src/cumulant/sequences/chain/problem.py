@@ -23,15 +23,13 @@ from cumulant.sequences.chain.chain_kernels import (
     all_marginals,
     chain_distribution,
     distinct_attributes,
-    entropies,
     expectations,
     gather,
-    gold_statistics,
     subtract_gold,
 )
 from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import TINY, UNIT, Regularised
-from cumulant.sequences.solvers.dual_ascent_kernels import ascend
+from cumulant.sequences.solvers.dual_ascent_kernels import ascend, work_space
 from cumulant.threads import in_parts
 
 
@@ -114,15 +112,17 @@ class ChainProblem(Regularised):
     @cached_property
     def attributes_of_sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(starts, attributes, place)``: those of each sequence, once each, and which of them each value is of."""
-        indptr, indices, _ = self.tokens
-        return distinct_attributes(indptr, indices, self.data.offsets, self.n_attributes)
+        (indptr, indices, _), a = self.tokens, self.n_attributes
+        starts = np.empty(self.n_terms + 1, dtype=np.int64)
+        distinct, place = np.empty((2, len(indices)), dtype=np.int32)
+        seen = np.full(a, -1, dtype=np.int64), np.empty(a, dtype=np.int64)
+        distinct_attributes(indptr, indices, self.data.offsets, starts, distinct, place, *seen)
+        return starts, distinct[: starts[-1]].copy(), place
 
     @cached_property
     def gold(self) -> np.ndarray:
         """``(1/n) sum_i F(x_i, y_i)``."""
-        out = np.zeros(self.shape)
-        gold_statistics(self.n_attributes, self.bias, *self.tokens, self.data.offsets, self.labels, out)
-        return out / self.n_terms
+        return self._label_features(self.by_attribute[2]) / self.n_terms
 
     @cached_property
     def squared_radii(self) -> np.ndarray:
@@ -180,13 +180,22 @@ class ChainProblem(Regularised):
 
     @cached_property
     def _gold_magnitude(self) -> np.ndarray:
-        indptr, indices, values = self.tokens
-        if not np.any(values < 0):
-            return self.gold
+        values = self.by_attribute[2]
+        return self._label_features(np.abs(values)) / self.n_terms if np.any(values < 0) else self.gold
+
+    def _label_features(self, values):
+        """``sum_i F(x_i, y_i)``, with `values` in the place of those of `by_attribute`."""
+        n, k, a = len(self.labels), self.n_labels, self.n_attributes
+        nodes = sparse.csr_matrix((np.ones(n), self.labels, np.arange(n + 1)), shape=(n, k))
+        indptr, indices, _ = self.by_attribute
         out = np.zeros(self.shape)
-        arrays = indptr, indices, np.abs(values)
-        gold_statistics(self.n_attributes, self.bias, *arrays, self.data.offsets, self.labels, out)
-        return out / self.n_terms
+        out[:a] = (sparse.csr_matrix((values, indices, indptr), shape=(a, n)) @ nodes).toarray()
+        if self.bias:
+            firsts, lasts = self.data.offsets[:-1], self.data.offsets[1:] - 1
+            for b, those in enumerate((slice(None), firsts, lasts)):
+                out[a + b] = np.bincount(self.labels[those], minlength=k)
+        out[-k:] = self._label_transitions
+        return out
 
     def _magnitudes(self, w):
         sizes, a = np.abs(w), self.n_attributes
@@ -256,8 +265,8 @@ class ChainProblem(Regularised):
         """``v(mu)``: see `Regularised.residual`."""
 
         def part(first, last):
-            out = np.zeros((self.n_labels, self.n_labels))
-            subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, out)
+            own, out = np.zeros((2, self.n_labels, self.n_labels))
+            subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, own, out)
             return out
 
         apart = -mu.nodes
@@ -267,12 +276,7 @@ class ChainProblem(Regularised):
 
     def entropies(self, mu: ChainMarginals) -> np.ndarray:
         """The entropy of the chain with these marginals, of every sequence."""
-        out = np.empty(self.n_terms)
-        offsets = self.data.offsets
-        in_parts(
-            lambda first, last: entropies(mu.nodes, mu.pairs, offsets, first, last, out), self.n_terms, self.n_jobs
-        )
-        return out
+        return self._distribution(mu)[0]
 
     def _distribution(self, mu: ChainMarginals):
         tokens, pairs, k = len(self.labels), len(self._lefts), self.n_labels
@@ -304,9 +308,8 @@ class ChainProblem(Regularised):
             if done < len(members):
                 done = ascend(
                     hidden, threshold, self.bias, *self.tokens, self.data.offsets, starts, attributes, place, mu.nodes,
-                    mu.pairs, members, gaps, tree, importance, *drawing, self.scale, sigma, *search, done,
-                    len(members), *source, counters, *np.empty((4, longest, k)), np.empty((longest, k, k)),
-                    np.empty((k, k)), np.empty((widest, k)), np.empty((3, k)), *np.empty((2, k, k)), logs,
+                    mu.nodes.reshape(-1), mu.pairs.reshape(-1), members, gaps, tree, importance, *drawing, self.scale,
+                    sigma, *search, done, len(members), *source, counters, *work_space(k, longest, widest), logs,
                 )  # fmt: skip
 
 
@@ -323,11 +326,11 @@ def expectations_of(w, tokens, offsets, bias: bool, n_jobs: int | None) -> tuple
     attributes = len(w) - k - 3 * bias
 
     def part(first, last):
-        transitions, work = np.zeros((k, k)), np.empty((3 * longest + 2 * k, k))
+        transitions, work = np.zeros((k, k)), (*np.empty((3, longest, k)), *np.empty((2, k, k)))
         for logs in (None, True):  # the second is seldom needed, and compiled where it is
             if first < last:
                 first = expectations(
-                    w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, work, logs
+                    w, attributes, bias, *tokens, offsets, first, last, nodes, transitions, log_z, *work, logs
                 )
         return transitions
 

@@ -85,7 +85,9 @@ def advance(mu, step, gamma):
 @kernel(fastmath=_FAST)
 def _sum_of_pairs(pair_step, length, transitions):
     labels = transitions.shape[0]
-    transitions[:] = 0.0
+    for j in range(labels):
+        for k in range(labels):
+            transitions[j, k] = 0.0
     for t in range(length - 1):
         for j in range(labels):
             source, target = pair_step[t, j], transitions[j]
@@ -93,12 +95,22 @@ def _sum_of_pairs(pair_step, length, transitions):
                 target[k] += source[k]
 
 
+def work_space(labels: int, longest: int, widest: int) -> tuple[np.ndarray, ...]:
+    """The arrays from `scores` to `flat_matrix` of `ascend`, for sequences of `longest` tokens, `widest` attributes."""
+    nu, nu_pair = np.empty((longest, labels)), np.empty((longest, labels, labels))
+    transitions, moved, matrix = np.empty((3, labels, labels))
+    return (
+        *np.empty((3, longest, labels)), nu, nu.reshape(-1), nu_pair, nu_pair.reshape(-1), moved,
+        np.empty((widest, labels)), np.empty((3, labels)), transitions, matrix, matrix.reshape(-1),
+    )  # fmt: skip
+
+
 @kernel
 def ascend(
-    weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, pair, members, gaps,
-    tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations, straightness, first_update,
-    updates, seed, block, sweep, counters, scores, forward, ahead, nu, nu_pair, moved, direction, biases, transitions,
-    matrix, logs,
+    weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, flat_unary,
+    flat_pair, members, gaps, tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations,
+    straightness, first_update, updates, seed, block, sweep, counters, scores, forward, ahead, nu, flat_nu, nu_pair,
+    flat_nu_pair, moved, direction, biases, transitions, matrix, flat_matrix, logs,
 ):  # fmt: skip
     """Updates `first_update` to `updates` of the sequences `members`; returns the first that was not made.
 
@@ -114,8 +126,8 @@ def ascend(
         The tokens, a CSR matrix, and where sequences begin.
     row_starts, rows, local
         The attributes of each sequence, each named once, and for each entry of the CSR matrix its place among them.
-    unary, pair : array (N, K), (N - n, K, K)
-        The dual variables. The pairs of sequence ``i`` begin at ``offsets[i] - i``.
+    unary, flat_unary, flat_pair : array (N, K), (N K,), ((N - n) K K,)
+        The dual variables, those of nodes in two shapes. The pairs of sequence ``i`` begin at ``offsets[i] - i``.
     gaps : array (n,)
         The duality gap of each sequence when it was last visited, before the step.
     tree, importance, scheme, nonuniformity
@@ -130,13 +142,15 @@ def ascend(
     attributes = weights.shape[0] - weights.shape[1] - (3 if has_bias else 0)
     hidden_matrix = weights[weights.shape[0] - weights.shape[1] :]
     labels, n = weights.shape[1], len(members)
+    square = labels * labels
     for u in range(first_update, updates):
         m = draw(scheme, nonuniformity, tree, n, seed, block, sweep, u)
         i = members[m]
         start, stop = offsets[i], offsets[i + 1]
         length = stop - start
-        mu, mu_pair = unary[start:stop], pair[start - i : start - i + length - 1]
-        step, pair_step = nu[:length], nu_pair[: length - 1]
+        mu, single_mu = unary[start:stop], flat_unary[start * labels : stop * labels]
+        flat_mu = flat_pair[(start - i) * square : (stop - i - 1) * square]
+        single_step, flat_step = flat_nu[: length * labels], flat_nu_pair[: (length - 1) * square]
         if threshold is None:
             chain_scores(weights, attributes, has_bias, indptr, indices, values, start, stop, scores)
         else:
@@ -145,18 +159,16 @@ def ascend(
             for k in range(labels):
                 value = hidden_matrix[j, k]
                 matrix[j, k] = value if threshold is None else soft(value, threshold)
-        log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, step, pair_step, logs)
+        log_z = chain_marginals(scores, length, matrix, moved, forward, ahead, nu, nu_pair, logs)
         if logs is None and np.isnan(log_z):
             return u
 
         # The gap KL(mu || nu), and the slope at zero KL(mu || nu) + KL(nu || mu): <step, scores> - sum step log mu.
-        mean_score, cross, own = inner(mu, scores[:length]), 0.0, 0.0
-        flat_mu, flat_step, flat_matrix = mu_pair.reshape(-1), pair_step.reshape(-1), matrix.reshape(-1)
+        mean_score, cross, own = inner(mu, scores), 0.0, 0.0
         for t in range(length - 1):
-            span = slice(t * labels * labels, (t + 1) * labels * labels)
-            added = sums(flat_mu[span], flat_step[span], flat_matrix)
+            first, last = t * square, (t + 1) * square
+            added = sums(flat_mu[first:last], flat_step[first:last], flat_matrix)
             cross, own, mean_score = cross + added[0], own + added[1], mean_score + added[2]
-        single_mu, single_step = mu.reshape(-1), step.reshape(-1)
         sign = 1.0 if length == 1 else -1.0
         a, b = (0, labels) if length == 1 else (labels, (length - 1) * labels)
         for e in range(len(single_mu)):
@@ -171,9 +183,9 @@ def ascend(
         remember(scheme, tree, m, gap, importance[i])
 
         local_rows = direction[: row_starts[i + 1] - row_starts[i]]
-        _sum_of_pairs(pair_step, length, transitions)
-        norm = collect(indptr, values, local, start, stop, has_bias, step, transitions, local_rows, biases)
-        gain = inner(step, scores[:length]) + inner(transitions, matrix)
+        _sum_of_pairs(nu_pair, length, transitions)
+        norm = collect(indptr, values, local, start, stop, has_bias, nu, transitions, local_rows, biases)
+        gain = inner(nu[:length], scores) + inner(transitions, matrix)
         slope, curvature = gain - cross, sigma * norm / scale
         counters[0] += 1.0
 
