@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from cumulant.glm import GLM
 from tests.glm.cases import features, observations
@@ -62,3 +63,12 @@ def test_a_loose_tolerance_does_not_make_weights_worse_than_none():
     assert model.status_ == "converged"
     share = np.mean(y)
     assert model.objective_ <= -(share * np.log(share) + (1 - share) * np.log(1 - share)) + 1e-12
+
+
+def test_dual_ascent_of_counts_does_not_run_away():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    y = observations("poisson", X)
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        model = GLM("poisson", solver="sdca", max_iter=300, random_state=0).fit(X, y)
+    best = GLM("poisson").fit(X, y)
+    assert best.objective_ <= model.objective_ <= 1.01 * best.objective_

@@ -115,8 +115,11 @@ class GLMDualAscent(Solver):
         if has_intercept:
             x[-1] = intercept = fitted_intercept(problem, problem.scores(x), state.intercept)
         lower, value = max(state.lower, problem.lower_bound(state.slopes)), problem.value(x)
-        state = state._replace(intercept=intercept, epochs=state.epochs + 1, lower=lower)
-        return state._replace(x=x, value=value) if value <= state.value else state
+        state = state._replace(epochs=state.epochs + 1, lower=lower)
+        if value <= state.value:
+            return state._replace(x=x, value=value, intercept=intercept)
+        # An intercept that is fitted to worse weights leads further away where the loss is exponential: keep the best.
+        return state._replace(intercept=float(state.x[-1]) if has_intercept else 0.0)
 
     def measure(self, problem: GLMProblem, state: AscentState) -> dict[str, float]:
         """The objective and the duality gap."""
