@@ -62,8 +62,10 @@ def test_fit_of_a_tree_and_of_all_pairs(folder, capsys):
     assert run("fit", folder / "spins.csv", "-s", "chow-liu", "--l2", "1", "-o", folder / "tree.npz") == 0
     assert "no tree has a larger likelihood" in capsys.readouterr().out
     assert Ising.load(folder / "tree.npz") == chow_liu(x, smoothing=1.0)
-    assert run("fit", folder / "spins.csv", "-o", folder / "all.uai") == 0
+    assert run("fit", folder / "spins.csv", "-s", "complete", "-o", folder / "all.uai") == 0
     assert "6 couplings" in capsys.readouterr().out
+    assert run("fit", folder / "spins.csv", "-o", folder / "few.npz") == 0
+    assert "of 6 pairs at l1" in capsys.readouterr().out
     assert run("mixing", folder / "all.uai") == 0
     assert "tau(0.01)" in capsys.readouterr().out
 
@@ -180,7 +182,7 @@ def test_options_that_do_not_fit_are_one_sentence(folder, capsys):
     folder, _, _ = folder
     (folder / "far.csv").write_text("0,1\n0,9\n")
     bad = {
-        ("-s", "ring"): "--structure must be complete, chow-liu",
+        ("-s", "ring"): "--structure must be sparse, complete, chow-liu",
         ("-s", "grid:3x3"): "has 9 variables and the data have 4",
         ("-s", folder / "far.csv"): "line 2, column 2: variables are whole numbers from 0 to 3; got 9",
         ("-s", folder / "spins.csv"): "two columns",

@@ -63,3 +63,15 @@ def test_pixels_and_chains_are_those_given():
     assert_allclose([line.get_ydata() for line in lines], values)
     with pytest.raises(ValueError, match="values must be a matrix of finite numbers"):
         graphical.chains([[np.nan]])
+
+
+def test_snapshots_are_the_states_side_by_side(tmp_path):
+    states = [np.where(np.arange(12).reshape(3, 4) % k == 0, 1, -1) for k in (2, 3, 5)]
+    axes = graphical.snapshots(states, ["hot", "critical", "cold"])
+    assert [ax.get_title() for ax in axes] == ["hot", "critical", "cold"]
+    for ax, state in zip(axes, states, strict=True):
+        assert_allclose(ax.images[0].get_array(), state)
+        assert ax.images[0].get_clim() == (-1.0, 1.0)
+    assert save(axes[0].figure, tmp_path / "snapshots.png").stat().st_size > 3000
+    with pytest.raises(ValueError, match="one for each"):
+        graphical.snapshots(states, ["hot"])

@@ -25,6 +25,7 @@ class Sampler(StrEnum):
 
     exact = "exact"
     perfect = "perfect"
+    mcmc = "mcmc"
     systematic = "systematic"
     random = "random"
     chromatic = "chromatic"
@@ -58,9 +59,11 @@ def fit(
     structure: Annotated[
         str,
         typer.Option(
-            "--structure", "-s", help="complete, chow-liu, grid:4x4, torus:4x4, or a .csv file of pairs of columns."
+            "--structure",
+            "-s",
+            help="sparse, complete, chow-liu, grid:4x4, torus:4x4, or a .csv file of pairs of columns.",
         ),
-    ] = "complete",
+    ] = "sparse",
     method: Annotated[
         Method | None, typer.Option(help="What is maximised, and how.", show_default="pseudo-likelihood")
     ] = None,

@@ -64,12 +64,13 @@ def fit_table(
             raise ValueError(
                 "--method mcmc certifies nothing for --l2 0 and fields, which no set bounds: add --no-fields"
             )
-        edges = _edges(structure, x.shape[1])
+        chosen = graphical.sparse_structure(x, spins=True, time_limit=time_limit) if structure == "sparse" else None
+        edges = _edges(structure, x.shape[1]) if chosen is None else chosen.edges
         found = graphical.fit(
             x, graphical.Ising(edges, 0.0, np.zeros(x.shape[1])), mixing=within, l2=l2, fields=fields, rng=seed,
             method=graphical.MCMC(eps, delta, max_work=max_work) if method == "mcmc" else method, time_limit=time_limit,
         )  # fmt: skip
-        model, said = found.model, str(found)
+        model, said = found.model, str(found) if chosen is None else f"structure: {chosen}\n{found}"
     if output.suffix == ".uai":
         graphical.write_uai(output, model)
     else:
@@ -112,7 +113,7 @@ def draw(
         try:
             values = np.asarray(model.sample(n, rng=seed, method=method))[None]
         except TooWide as problem:
-            raise TooWide(f"{problem}; chains need no tables: --method chromatic, for example") from None
+            raise TooWide(f"{problem}; chains need no tables: --method mcmc chooses one") from None
         console.print(f"{n} independent draws, each exactly from the model ({method})", markup=False)
     else:
         draws = model.sample(n, rng=seed, method=method, chains=chains, burn_in=burn_in, thin=thin)
@@ -202,8 +203,8 @@ def _edges(structure: str, n: int) -> np.ndarray:
     if Path(structure).suffix in (".csv", ".txt", ".tsv"):
         return read_pairs(Path(structure), n)
     raise ValueError(
-        "--structure must be complete, chow-liu, grid:ROWSxCOLUMNS, torus:ROWSxCOLUMNS, or a .csv file of pairs; got "
-        f"{structure!r}"
+        "--structure must be sparse, complete, chow-liu, grid:ROWSxCOLUMNS, torus:ROWSxCOLUMNS, or a .csv file of "
+        f"pairs; got {structure!r}"
     )
 
 

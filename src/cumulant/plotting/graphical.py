@@ -1,4 +1,4 @@
-"""Pictures of Markov random fields: spins on a grid, an interval that closes around log Z, chains side by side."""
+"""Pictures of Markov random fields: states and spins on a grid, an interval that closes around log Z, chains."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +20,35 @@ def pixels(values: Any, *, ax: Any = None, title: str | None = None, low: float 
         ax.grid(False)
         ax.spines[:].set(visible=True, color=GRID)
     return ax
+
+
+def snapshots(states: Sequence[Any], titles: Sequence[str], *, side: float = 2.6) -> Any:
+    """States of spins on a grid side by side, such as draws at several temperatures: -1 is white, +1 is black.
+
+    Parameters
+    ----------
+    states : sequence of arrays (rows, columns)
+    titles : sequence of str
+        One for each.
+    side : float
+        The width of each picture in inches.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> axes = snapshots([np.ones((4, 4)), -np.ones((4, 4))], ["all up", "all down"])
+    >>> [ax.get_title() for ax in axes]
+    ['all up', 'all down']
+    """
+    if len(states) != len(titles) or not len(states):
+        raise ValueError(f"titles must have one for each of the states; got {len(titles)} and {len(states)}")
+    _, axes = figure(1, len(states), width=side * len(states), height=side + 0.3, squeeze=False)
+    for ax, state, title in zip(axes[0], states, titles, strict=True):
+        pixels(state, ax=ax, title=title, low=-1.0, high=1.0)
+    return axes[0]
 
 
 def spins(means: Any, edges: Any, couplings: Any, *, ax: Any = None, title: str | None = None) -> Any:

@@ -120,7 +120,7 @@ def learning_problem(
         raise ValueError(f"data must be finite numbers, at least one observation; got shape {x.shape}, dtype {x.dtype}")
     if missing and objective != "pseudo_likelihood":
         raise ValueError(
-            "data must be complete: missing values (NaN) are for method='pseudo_likelihood', which sums over them"
+            "data must be finite: missing values (NaN) are for method='pseudo_likelihood', which sums over them"
         )
     model = _model(structure, x)
     if model.evidence:
