@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import CertificateError
 
 __all__ = [
@@ -61,8 +62,7 @@ class Assumption:
     detail: str = ""
 
     def __post_init__(self):
-        if self.status not in _MARKS:
-            raise ValueError(f"status of an assumption must be one of {', '.join(_MARKS)}; got {self.status!r}")
+        checks.choice("status of an assumption", self.status, _MARKS)
 
     def __str__(self):
         return f"{_MARKS[self.status]} {self.text} ({self.status}{': ' + self.detail if self.detail else ''})"
@@ -71,16 +71,18 @@ class Assumption:
 def check(holds: Any, text: str, detail: str = "") -> Assumption:
     """An assumption tested here and now; raises `CertificateError` naming it when it does not hold.
 
+    `text` is a clause: the message reads "it was not shown that ...".
+
     >>> check(0.5 > 0, "the objective is strongly convex", "mu = 0.5").status
     'checked'
     >>> check(False, "the objective is strongly convex", "mu = 0")
     Traceback (most recent call last):
     ...
-    cumulant.errors.CertificateError: no certificate: the objective is strongly convex does not hold (mu = 0)
+    cumulant.errors.CertificateError: no certificate: it was not shown that the objective is strongly convex (mu = 0)
     """
     if not bool(holds):
         because = f" ({detail})" if detail else ""
-        raise CertificateError(f"no certificate: {text} does not hold{because}", assumption=text)
+        raise CertificateError(f"no certificate: it was not shown that {text}{because}", assumption=text)
     return Assumption(text, "checked", detail)
 
 
@@ -126,6 +128,19 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         return bool(self.lower <= value <= self.upper)
 
+    @property
+    def claim(self) -> str:
+        """What is said of the number: ``= 2`` where it is exact, also to the digits shown, else ``in [1, 2]``.
+
+        >>> Interval(2.0, 2.0).claim, Interval(2.0, 2.0 + 1e-9).claim, Interval(1.0, 2.0).claim
+        ('= 2', '= 2 to within 1e-09', 'in [1, 2]')
+        """
+        if self.lower == self.upper:
+            return f"= {self.lower:.6g}"
+        if f"{self.lower:.6g}" == f"{self.upper:.6g}":
+            return f"= {self.upper:.6g} to within {self.width:.1g}"
+        return f"in {self}"
+
     def __str__(self):
         guess = "" if self.estimate is None else f", estimate {self.estimate:.6g}"
         return f"[{self.lower:.6g}, {self.upper:.6g}]{guess}"
@@ -140,7 +155,7 @@ class Certificate:
     quantity : str
         What is bounded, as a formula: ``"f(x) - f*"``.
     bound : float or Interval
-        An upper bound on the quantity, or an interval that contains it.
+        An upper bound on the quantity, or an interval that contains it; of an exact value, both ends are that value.
     theorem : str
         Where the claim comes from: name, author, year, equation.
     assumptions : tuple of Assumption
@@ -188,8 +203,7 @@ class Certificate:
             raise ValueError("delta belongs to, and is needed by, a certificate 'with probability'")
         if self.delta is not None and not 0 < self.delta < 1:
             raise ValueError(f"delta must be strictly between 0 and 1; got {self.delta}")
-        if not (math.isfinite(self.slack) and self.slack >= 0):
-            raise ValueError(f"slack must be finite and not negative; got {self.slack}")
+        checks.not_negative("slack", self.slack)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "details", {name: float(value) for name, value in self.details.items()})
 
@@ -204,7 +218,7 @@ class Certificate:
         return _ends(self.bound)[0] - self.slack
 
     def __str__(self):
-        claim = f"in {self.bound}" if isinstance(self.bound, Interval) else f"<= {self.bound:.6g}"
+        claim = f"<= {self.bound:.6g}" if not isinstance(self.bound, Interval) else self.bound.claim
         how = self.kind if self.delta is None else f"with probability at least 1 - {self.delta:g}"
         rounding = f", rounding {self.slack:.1g}" if self.slack else ""
         lines = [f"{self.quantity} {claim}  [{how}{rounding}]", f"  by {self.theorem}"]

@@ -14,6 +14,7 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import DomainError, NotConvergedError
 from cumulant.layers.transport_bounds import TransportProblem, certify_entropic_transport, certify_transport
@@ -107,8 +108,7 @@ def sinkhorn(cost: Any, a: Any, b: Any, epsilon: Any, *, tol: float | None = Non
     """
     if tol is not None and not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be positive and finite, or None; got {tol}")
-    if not isinstance(max_steps, int) or isinstance(max_steps, bool) or max_steps < 1:
-        raise ValueError(f"max_steps must be a whole number of at least 1; got {max_steps!r}")
+    checks.whole("max_steps", max_steps)
     _shapes(cost, a, b)
     if not any_tracer(cost, a, b, epsilon):
         _values(cost, a, b, epsilon, tol)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaincinv
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.precision import float64
 from cumulant.pytrees import pytree
 from cumulant.sampling.chains import require_counts
@@ -78,8 +78,7 @@ def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     >>> next_temperature(np.array([0.0, 0.1]), 0.0, 0.5), next_temperature(np.array([0.0, 50.0]), 0.0, 0.9) < 0.1
     (1.0, True)
     """
-    if not 0 < share < 1:
-        raise ValueError(f"share must be strictly between 0 and 1; got {share}")
+    checks.fraction("share", share)
     ratio = np.asarray(log_ratio, dtype=np.float64)
     enough = share * ratio.size
     if weighted_sample_size((1.0 - t) * ratio) >= enough:

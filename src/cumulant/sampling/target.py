@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim import Objective
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
@@ -67,8 +68,7 @@ class Target:
             raise TypeError(f"variables must be a number of coordinates or a mapping of names to shapes; got {given!r}")
         if self.dim < 1:
             raise ValueError(f"a target needs at least one coordinate; got {self.dim}")
-        if not (math.isfinite(self.strong_convexity) and self.strong_convexity >= 0):
-            raise ValueError(f"strong_convexity must be finite and not negative; got {self.strong_convexity}")
+        checks.not_negative("strong_convexity", self.strong_convexity)
         if self.smoothness is not None and not (math.isfinite(self.smoothness) and self.smoothness > 0):
             raise ValueError(f"smoothness must be positive and finite, or None; got {self.smoothness}")
         if self.smoothness is not None and self.smoothness < self.strong_convexity:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from cumulant import checks
 from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.graphical.mixing.dependency import dependency_matrix
@@ -46,8 +47,7 @@ class Mixing:
     norm: str = ""
 
     def __post_init__(self):
-        if not (self.constant > 0 and math.isfinite(self.constant)):
-            raise ValueError(f"constant must be positive and finite; got {self.constant}")
+        checks.positive("constant", self.constant)
         if not (self.log_rate < 0 and math.isfinite(self.log_rate)):
             raise ValueError(f"log_rate must be negative and finite; got {self.log_rate}")
 
@@ -85,8 +85,7 @@ def dependency_norm(R: Any, norm: str = "spectral") -> float:
     row), or ``"degree"``: the largest entry times the largest number of entries in a row, which is never below
     ``"inf"`` and for spins with ``|J| <= b`` is the familiar ``degree * tanh b``.
     """
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}; got {norm!r}")
+    checks.choice("norm", norm, NORMS)
     R = csr_array(R)
     if R.ndim != 2 or R.shape[0] != R.shape[1]:
         raise ValueError(f"R must be a square matrix; got shape {R.shape}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import NotConvergedError
 from cumulant.graphical.mixing.certificates import Mixing, NotFastMixing, dependency_norm
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums
@@ -38,8 +39,7 @@ class FastMixing:
     norm: str = "spectral"
 
     def __post_init__(self):
-        if self.norm not in _NORMS:
-            raise ValueError(f"norm must be one of {', '.join(map(repr, _NORMS))}; got {self.norm!r}")
+        checks.choice("norm", self.norm, _NORMS)
         if isinstance(self.radius, bool) or not (math.isfinite(self.radius) and self.radius > 0):
             raise ValueError(f"radius must be positive and finite; got {self.radius}")
 

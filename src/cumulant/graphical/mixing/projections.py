@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.mixing.certificates import dependency_norm
 from cumulant.graphical.mixing.dependency import dependency_matrix, pair_tables
@@ -254,6 +255,5 @@ def _radius(radius: float, name: str = "radius") -> float:
 
 
 def _norm(norm: str) -> str:
-    if norm not in _NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, _NORMS))}; got {norm!r}")
+    checks.choice("norm", norm, _NORMS)
     return norm

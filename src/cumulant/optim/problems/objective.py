@@ -3,9 +3,45 @@
 from collections.abc import Callable
 from typing import Any
 
-from cumulant.optim.problems.base import is_concrete, not_negative, ordered_constants, problem_type, static
+import jax
+import jax.numpy as jnp
+
+from cumulant import checks
+from cumulant.optim.problems.base import is_concrete, ordered_constants, problem_type, static
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
+
+
+def call_traced(name: str, function: Callable, *arguments: Any) -> Any:
+    """``function(*arguments)``, with a sentence where it is not a function that JAX can trace."""
+    try:
+        return function(*arguments)
+    except (
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+        jax.errors.ConcretizationTypeError,
+    ) as problem:
+        raise TypeError(
+            f"{name} must be a JAX function: write it with jax.numpy, and without NumPy functions, float() or a Python "
+            f"`if` on what it is given ({type(problem).__name__})"
+        ) from problem
+
+
+def call_scalar(name: str, function: Callable, *arguments: Any) -> Any:
+    """The same for a function that must return a number.
+
+    >>> call_scalar("function", lambda x: 2 * x, jnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    ValueError: function must return a number; it returns an array of shape (3,)
+    """
+    value = call_traced(name, function, *arguments)
+    if isinstance(value, jax.Array | float | int) or hasattr(value, "__array__"):
+        value = jnp.asarray(value)
+        if value.shape != ():
+            raise ValueError(f"{name} must return a number; it returns an array of shape {value.shape}")
+        return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
+    raise TypeError(f"{name} must return a number; it returns {type(value).__name__}")
 
 
 @problem_type
@@ -52,12 +88,12 @@ class Objective(Problem):
     relative_strong_convexity: float = 0.0
 
     def __post_init__(self):
-        if not callable(self.function):
-            raise TypeError(f"function must be a function of (x, data); got {type(self.function).__name__}")
+        checks.takes("function", self.function, "x, data")
+        checks.instance("convex", self.convex, bool, "True or False")
         for name in ("smoothness", "strong_convexity", "relative_smoothness", "relative_strong_convexity"):
             constant = getattr(self, name)
             if constant is not None and is_concrete(constant):
-                not_negative(constant, name)
+                checks.not_negative(name, constant)
         ordered_constants(self.smoothness, self.strong_convexity)
         ordered_constants(self.relative_smoothness, self.relative_strong_convexity, "relative_")
         if is_concrete(self.strong_convexity) and self.strong_convexity > 0:
@@ -68,4 +104,4 @@ class Objective(Problem):
     @precise
     def value(self, x):
         """``f(x)``."""
-        return self.function(x, self.data)
+        return call_scalar("function", self.function, x, self.data)

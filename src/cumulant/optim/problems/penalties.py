@@ -42,6 +42,10 @@ class Penalty:
 
     is_set: ClassVar[bool] = False
 
+    def feasible(self, x: Any) -> Any:
+        """The nearest point where ``R`` is finite; ``x`` itself unless this is a set."""
+        return x
+
     @precise
     def conjugate_point(self, u):
         """A maximiser of ``<u, z> - R(z)``: zero where ``R*`` is an indicator."""
@@ -73,6 +77,10 @@ class ConvexSet(Penalty):
     def prox(self, v, step):
         """The nearest point."""
         raise NotImplementedError
+
+    def feasible(self, x: Any) -> Any:
+        """The nearest point of the set."""
+        return self.prox(x, 1.0)
 
     @precise
     def value(self, x):
@@ -138,6 +146,8 @@ class L1(Penalty):
 
     def __post_init__(self):
         _settings("L1", weight=self.weight)
+        if isinstance(self.weight, list | tuple):
+            object.__setattr__(self, "weight", np.asarray(self.weight, dtype=np.float64))
 
     @precise
     def value(self, x):

@@ -115,6 +115,19 @@ def armijo_step(L: float, alpha: float, beta: float, initial: float) -> float:
     return min(initial, 2 * beta * (1 - alpha) / L)
 
 
+def backtracking_step(L: float, beta: float, initial: float) -> float:
+    """`Backtracking` accepts steps of at least ``min(initial, beta / (2 L))`` on an ``L``-smooth function.
+
+    ``beta / L`` until the values differ by no more than rounding (Beck and Teboulle 2009, remark 3.2). Put it in place
+    of ``tau`` in `ista` and `fista`: ``L`` is then assumed, where the method does without it.
+
+    >>> backtracking_step(10.0, 0.5, 1.0)
+    0.025
+    """
+    constants(L)
+    return min(initial, beta / (2 * L))
+
+
 def armijo_reductions(L: float, alpha: float, beta: float, initial: float) -> int:
     """At most ``ceil(log(initial L / (2 (1 - alpha))) / log(1/beta))`` reductions, and none if that is negative.
 
