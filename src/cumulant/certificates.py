@@ -111,14 +111,17 @@ class Interval:
     certificate: "Certificate | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, float(checks.number(name, getattr(self, name))))
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
             raise ValueError(f"an interval needs lower <= upper; got [{self.lower}, {self.upper}]")
         if self.estimate is not None:
-            object.__setattr__(self, "estimate", float(self.estimate))
+            object.__setattr__(self, "estimate", float(checks.number("estimate", self.estimate)))
             if not self.lower <= self.estimate <= self.upper:
-                raise ValueError(f"the estimate {self.estimate} is outside its interval [{self.lower}, {self.upper}]")
+                raise ValueError(
+                    f"the estimate of an interval must be between lower and upper; got {self.estimate}, "
+                    f"[{self.lower}, {self.upper}]"
+                )
 
     @property
     def width(self) -> float:
@@ -196,7 +199,7 @@ class Certificate:
 
     def __post_init__(self):
         if not isinstance(self.bound, Interval):
-            object.__setattr__(self, "bound", float(self.bound))
+            object.__setattr__(self, "bound", float(checks.number("bound", self.bound)))
             if math.isnan(self.bound):
                 raise CertificateError(f"no certificate: the bound on {self.quantity} is not a number")
         if (self.kind == "with probability") != (self.delta is not None):

@@ -52,7 +52,8 @@ def wrong_values(value):
         return numbers_wrong(value)
     if isinstance(value, dict):
         return [None, 3, "text", [], {"no such": 1}, {0: "no such"}, {0: [1, 2]}, object()]
-    if isinstance(value, list) and value and isinstance(value[0], list | tuple | dict | str):
+    if isinstance(value, list | tuple) and len(value) and not isinstance(value[0], int | float | np.generic):
+        value = list(value)
         return [None, 3, "text", [[]], [3], [None], [[None]], {"a": 1}, [["a", ["b"]]], [*value, 3], object(), value[0]]
     if isinstance(value, list | tuple | np.ndarray):
         return arrays_wrong(value)

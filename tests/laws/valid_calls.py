@@ -25,7 +25,7 @@ class Call(NamedTuple):
     arguments: dict[str, Any]
 
 
-def call(name: str, function: Callable, **arguments: Any) -> Call:
+def call(name: str, function: Callable, /, **arguments: Any) -> Call:
     return Call(name, function, arguments)
 
 
@@ -120,7 +120,9 @@ def geometries() -> Iterator[Call]:
     yield call("Shannon.gradient", geometry.Shannon().gradient, x=X3)
     yield call("geometry.csiszar", geometry.csiszar, entropy=geometry.Shannon(), x=X3, y=[0.3, 0.3, 0.4])
     yield call("norms.operator_norm", norms.operator_norm, A=C33)
-    yield call("norms.operator_norm_interval", norms.operator_norm_interval, A=C33, steps=20, delta=0.1, rng=0)
+    yield call(
+        "norms.operator_norm_interval", norms.operator_norm_interval, A=np.array(C33), steps=20, delta=0.1, rng=0
+    )
     yield call("symmetric.vech", symmetric.vech, matrix=C33)
     yield call("symmetric.unvech", symmetric.unvech, vector=[1.0, 2.0, 3.0])
 
@@ -174,7 +176,7 @@ def family_calls() -> Iterator[Call]:
     yield call("MultivariateNormal.natural", families.MultivariateNormal(3).natural, mean=X3, covariance=C33)
     yield call("NormalKnownVariance", families.NormalKnownVariance, variance=2.0)
     yield call("ParetoKnownMinimum", families.ParetoKnownMinimum, minimum=2.0)
-    yield call("Product", families.Product, families=(gamma, poisson))
+    yield call("Product", families.Product, parts=(gamma, poisson))
     yield call("ConjugatePrior", families.ConjugatePrior, mean=[1.0], strength=2.0)
     yield call(
         "risk.expected_kl", risk.expected_kl, family=families.NormalKnownMean(), theta_star=[-0.5], n=10, method="auto"
@@ -272,7 +274,7 @@ def regression_calls() -> Iterator[Call]:
     yield call("GLM.fit with exposure", glm.GLM(family="poisson", l2=0.1).fit, X=A, y=COUNTS, exposure=np.ones(12))
     yield call("GLM.predict", fitted.predict, X=A)
     yield call("GLM.score", fitted.score, X=A, y=COUNTS)
-    for name, value in (("family", "gaussian"), ("l2", 0.1), ("l1", 0.1), ("tol", 1e-3), ("solver", "auto")):
+    for name, value in (("family", "normal"), ("l2", 0.1), ("l1", 0.1), ("tol", 1e-3), ("solver", "auto")):
         yield call(f"GLM({name})", lambda **s: glm.GLM(**s).fit(A, Y), **{name: value})
     yield call("OnlineL1Logistic.partial_fit", glm.OnlineL1Logistic().partial_fit, X=A, y=binary, classes=[0, 1])
     yield call("OnlineLasso.partial_fit", glm.OnlineLasso().partial_fit, X=A, y=Y)

@@ -68,8 +68,7 @@ def certify_operator_norm(given: Any, answer: PowerMethod) -> Certificate:
     if not (hasattr(A, "shape") and len(A.shape) == 2 and 0 not in A.shape):
         raise ValueError(f"A must be a matrix with at least one entry; got {getattr(A, 'shape', type(A).__name__)}")
     checks.fraction("delta", delta)
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}")
+    checks.whole("steps", steps)
     start = np.random.default_rng(seed).standard_normal(A.shape[1])
     log_growth, v = np.log(np.linalg.norm(start)), start / np.linalg.norm(start)
     lower, upper = 0.0, np.inf

@@ -35,10 +35,10 @@ def settings(tol: Any, max_steps: Any, linear_solver: str) -> None:
 
 def same_shapes(function: Callable, x: Any, theta: Any) -> None:
     """Refuse a map that does not return what it is given."""
-    there = jax.eval_shape(lambda x, theta: call_traced("function", function, x, theta), x, theta)
+    there = jax.eval_shape(lambda x, theta: call_traced("function", function, x, theta, "x0 and theta"), x, theta)
     wanted, found = (jax.tree.map(lambda leaf: jnp.shape(leaf), tree) for tree in (x, there))
     if wanted != found:
-        raise ValueError(f"function(x, theta) must have the shape of x, {wanted}; it has {found}")
+        raise ValueError(f"function(x, theta) must have the shape of x0, {wanted}; it has {found}")
 
 
 def finite(x: Any, what: str) -> Any:
@@ -55,10 +55,11 @@ def finished(x: Any, residual: Any, allowed: Any, what: str, max_steps: int) -> 
         # A factor, not a choice: the derivative of a constant NaN would be zero.
         return jax.tree.map(lambda leaf: leaf * jnp.where(residual <= allowed, 1.0, jnp.nan).astype(leaf.dtype), x)
     if not np.isfinite(residual):
-        raise DomainError(f"{what} became non-finite: its residual is {float(residual)}")
+        raise DomainError(f"{what} became non-finite from this x0 and theta: its residual is {float(residual)}")
     if not residual <= allowed:
         raise NotConvergedError(
-            f"{what} did not converge in {max_steps} steps: its residual is {float(residual):.3g} and should be at "
-            f"most {float(allowed):.3g}; give more max_steps, another solver or a larger tol"
+            f"{what} did not converge in {max_steps} steps from this x0 and theta: its residual is "
+            f"{float(residual):.3g} and should be at most {float(allowed):.3g}; give more max_steps, another solver or "
+            "a larger tol"
         )
     return x

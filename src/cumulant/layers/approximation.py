@@ -170,10 +170,8 @@ def barron_bound(constant: float, radius: float, units: int) -> float:
     0.062832
     """
     for name, value in (("constant", constant), ("radius", radius)):
-        if not value >= 0:
-            raise ValueError(f"{name} must not be negative; got {value}")
-    if not units >= 1:
-        raise ValueError(f"units must be at least 1; got {units}")
+        checks.not_negative(name, value)
+    checks.whole("units", units)
     return (2.0 * radius * constant) ** 2 / units
 
 

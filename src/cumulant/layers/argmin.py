@@ -144,7 +144,7 @@ _STATIC = ("objective", "solver", "tol", "max_steps", "linear_solver")
 @precise(static=_STATIC)
 def _solve(objective, x0, theta, penalty, solver, tol, max_steps, linear_solver):
     x0 = as_floats(x0)
-    jax.eval_shape(lambda x, theta: call_scalar("objective", objective, x, theta), x0, theta)
+    jax.eval_shape(lambda x, theta: call_scalar("objective", objective, x, theta, "x0 and theta"), x0, theta)
     start, unflat = _implicit.flat(x0)
 
     def energy(x, data):

@@ -58,6 +58,9 @@ def sample(
     >>> draws.values.shape, bool(draws.r_hat().max() < 1.02)
     ((4, 500, 2), True)
     """
+    for name, value, method in (("sampler", sampler, "init"), ("target", target, "starts")):
+        if isinstance(value, type) or not hasattr(value, method):
+            raise TypeError(f"{name} must be a {name}, such as HMC(0.5) or Target(log_density, 2); got {value!r:.60}")
     require_counts(n=(n, 0), chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
     if time_limit is not None:
         checks.positive("time_limit, in seconds,", time_limit, finite=False)

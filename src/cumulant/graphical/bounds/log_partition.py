@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from cumulant import checks
 from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
@@ -128,7 +127,8 @@ def _interval(context: Context, settings: Settings) -> Interval:
 
 def _check(time_limit, max_memory, max_work, delta) -> None:
     check_limits(time_limit, max_memory, max_work)
-    checks.fraction("delta", delta)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be strictly between 0 and 1; got {delta!r}")
 
 
 @issuer

@@ -1,10 +1,10 @@
 """Learning discrete models from data or from their mean statistics."""
 
+import math
 from typing import Any, Unpack
 
 import numpy as np
 
-from cumulant import checks
 from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.conditional_likelihood import ConditionalProblem
@@ -105,10 +105,12 @@ def learning_problem(
     >>> round(problem.value_and_gradient(np.array([0.0]))[0], 6)        # 2 log 2
     1.386294
     """
-    checks.not_negative("l2", l2)
+    if not (math.isfinite(l2) and l2 >= 0):
+        raise ValueError(f"l2 must be finite and not negative; got {l2}")
     if mixing is not None and not isinstance(mixing, FastMixing):
         raise TypeError(f"mixing must be a FastMixing set or None; got {type(mixing).__name__}")
-    checks.choice("objective", objective, _OBJECTIVES)
+    if objective not in _OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(map(repr, _OBJECTIVES))}; got {objective!r}")
     if objective != "likelihood" and mixing is not None:
         raise ValueError(f"objective={objective!r} takes no mixing: project the answer with graphical.project")
     x = np.asarray(data)

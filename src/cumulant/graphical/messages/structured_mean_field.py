@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import checks
 from cumulant.certificates import Certificate, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
@@ -77,8 +76,8 @@ def structured_mean_field(
     [1.94, 0.53]
     """
     check_settings(n_starts=n_starts, max_sweeps=max_sweeps, tol=tol)
-    if time_limit is not None:
-        checks.positive("time_limit, in seconds,", time_limit, finite=False)
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
     structure, theta, free = model.restricted()
     require_addable(theta)
     started = time.monotonic()

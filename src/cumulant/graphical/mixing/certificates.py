@@ -73,7 +73,7 @@ def mixing_from_tau(a: float, b: float) -> Mixing:
     >>> round(bound.constant, 6), round(bound.rate, 6)
     (7.389056, 0.951229)
     """
-    if not (math.isfinite(a) and math.isfinite(b) and b > 0):
+    if not (math.isfinite(checks.number("a", a)) and math.isfinite(checks.number("b", b)) and b > 0):
         raise ValueError(f"a must be finite and b positive and finite; got a = {a}, b = {b}")
     return Mixing(math.exp(a / b), -1.0 / b)
 
@@ -200,6 +200,4 @@ def _smallest(R: csr_array) -> str:
 
 def open_unit(value: float, name: str) -> float:
     """A number strictly between 0 and 1, or an error that names it."""
-    if isinstance(value, bool) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be strictly between 0 and 1; got {value}")
-    return float(value)
+    return float(checks.fraction(name, value))

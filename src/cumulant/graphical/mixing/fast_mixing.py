@@ -40,8 +40,7 @@ class FastMixing:
 
     def __post_init__(self):
         checks.choice("norm", self.norm, _NORMS)
-        if isinstance(self.radius, bool) or not (math.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be positive and finite; got {self.radius}")
+        checks.positive("radius", self.radius)
 
     def mixing(self, edges: np.ndarray, n: int, influence: float = 1.0) -> Mixing:
         """What holds for every member, `influence` being ``R_ij / |J_ij|``; `NotFastMixing` where nothing does."""

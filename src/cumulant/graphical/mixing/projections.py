@@ -1,6 +1,5 @@
 """The nearest model that provably mixes fast: Euclidean projection of couplings and tables onto norm balls."""
 
-import math
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -249,9 +248,7 @@ def _fields_of(model: PairwiseMRF) -> list[np.ndarray]:
 
 
 def _radius(radius: float, name: str = "radius") -> float:
-    if isinstance(radius, bool) or not (math.isfinite(radius) and radius > 0):
-        raise ValueError(f"{name} must be positive and finite; got {radius}")
-    return float(radius)
+    return float(checks.positive(name, radius))
 
 
 def _norm(norm: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cumulant import checks, randomness
+from cumulant import randomness
 from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising, Potts
 from cumulant.graphical.samplers.blocked import blocked_gibbs
@@ -144,7 +144,8 @@ class Gibbs(DiscreteSampler):
     n_jobs: int | None = None
 
     def __post_init__(self):
-        checks.choice("scan", self.scan, _SCANS)
+        if self.scan not in _SCANS:
+            raise ValueError(f"scan must be one of {', '.join(map(repr, _SCANS))}; got {self.scan!r}")
 
     def program(self, model: Any, chains: int) -> Program:
         """The sweeps of a model."""

@@ -50,7 +50,11 @@ def colouring(n: int, edges: Any, strategy: str = "auto") -> np.ndarray:
     3
     """
     checks.choice("strategy", strategy, _STRATEGIES)
-    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    checks.whole("n", n, 0)
+    pairs = checks.real_array("edges", edges)
+    if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2 or np.any(pairs != np.floor(pairs))):
+        raise ValueError(f"edges must be pairs of whole numbers; got shape {pairs.shape}")
+    pairs = pairs.astype(np.int64).reshape(-1, 2)
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any()):
         raise ValueError(f"edges must join different variables from 0 to {n - 1}")
     if n == 0:

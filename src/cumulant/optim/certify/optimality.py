@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, assume, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.self_concordance import certify_self_concordance
@@ -29,13 +30,14 @@ from cumulant.optim.certify.strong_convexity import (
     enclosed_gradient,
     refuse_estimates,
 )
-from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.base import point, widen
 from cumulant.optim.problems.composite import parts
 from cumulant.optim.problems.enclosures import UNIT, Enclosure, dot, enclose
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
 from cumulant.optim.problems.penalties import NoPenalty, Penalty
 from cumulant.optim.problems.proximal_map import is_known
 from cumulant.optim.problems.row_sums import RowSums
+from cumulant.optim.protocol import Problem
 
 __all__ = ["Knowledge", "certify_optimality", "knowledge", "running_bound"]
 
@@ -208,13 +210,16 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
     >>> certify_optimality(problem, [1.0, 0.0]).bound                    # f(x) - f* = 1/2
     0.5
     """
+    checks.instance("problem", problem, Problem, "an optim.Problem")
+    check(np.all(np.isfinite(point(problem, x))), "x is finite")
+    given_x = np.asarray(x)
     if isinstance(parts(problem)[1], NoPenalty):
         return _certify_smooth(problem, x)
     refuse_estimates(problem)
     smooth, given = parts(widen(problem))
     own = not is_known(given)
     penalty = _OwnPenalty(given) if own else given
-    grounds = [_in_set(given, np.asarray(x))] if given.is_set else []
+    grounds = [_in_set(given, given_x)] if given.is_set else []
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         g = enclosed_gradient(smooth, x)

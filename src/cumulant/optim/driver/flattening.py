@@ -48,6 +48,8 @@ def flatten(problem: Any, x0: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
         lambda leaf: leaf if isinstance(leaf, jax.Array) else checks.real_array("x0", leaf, finite=False), x0
     )
     leaves, structure = jax.tree.flatten(x0)
+    if not leaves:
+        raise TypeError(f"x0 must be an array or a tree of arrays; got {x0}")
     smooth = problem.smooth if isinstance(problem, Composite) else problem
     flat = Flattened(smooth, structure, tuple(np.shape(leaf) for leaf in leaves))
     posed = Composite(flat, for_vector(problem.penalty, x0)) if isinstance(problem, Composite) else flat

@@ -96,6 +96,8 @@ def solve(
     checks.choice("linear_solver", linear_solver, LINEAR_SOLVERS)
     problem, x0, restore = flatten(problem, x0)
     x0 = x0 if isinstance(x0, jax.Array) else checks.real_array("x0", x0)
+    if problem.shape is not None and x0.shape != tuple(problem.shape):
+        raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
     wide = not precision.any_jax(solver, problem, x0)
     with precision.float64() if wide else contextlib.nullcontext():
         limits = (tol, -1.0 if residual_tol is None else residual_tol)

@@ -89,5 +89,5 @@ def lambda_max(smooth: Any) -> float:
     >>> lambda_max(optim.LeastSquares(A, y, reduction="sum"))
     28.0
     """
-    smooth = widen(smooth)
+    smooth = widen(checks.instance("smooth", smooth, Problem, "a problem with a gradient, such as LeastSquares(A, y)"))
     return float(np.max(np.abs(smooth.gradient(np.zeros(smooth.shape)))))

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cumulant import checks
 from cumulant.optim.problems.base import is_concrete, ordered_constants, problem_type, static
@@ -12,10 +13,10 @@ from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
 
 
-def call_traced(name: str, function: Callable, *arguments: Any) -> Any:
-    """``function(*arguments)``, with a sentence where it is not a function that JAX can trace."""
+def call_traced(name: str, function: Callable, x: Any, data: Any, at: str = "x and data") -> Any:
+    """``function(x, data)``, with a sentence where JAX cannot trace it, or not at these arguments."""
     try:
-        return function(*arguments)
+        return function(x, data)
     except (
         jax.errors.TracerArrayConversionError,
         jax.errors.TracerIntegerConversionError,
@@ -25,18 +26,20 @@ def call_traced(name: str, function: Callable, *arguments: Any) -> Any:
             f"{name} must be a JAX function: write it with jax.numpy, and without NumPy functions, float() or a Python "
             f"`if` on what it is given ({type(problem).__name__})"
         ) from problem
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{name} cannot be computed at this {at}: {problem}") from problem
 
 
-def call_scalar(name: str, function: Callable, *arguments: Any) -> Any:
+def call_scalar(name: str, function: Callable, x: Any, data: Any, at: str = "x and data") -> Any:
     """The same for a function that must return a number.
 
-    >>> call_scalar("function", lambda x: 2 * x, jnp.ones(3))
+    >>> call_scalar("function", lambda x, data: 2 * x, jnp.ones(3), ())
     Traceback (most recent call last):
     ...
     ValueError: function must return a number; it returns an array of shape (3,)
     """
-    value = call_traced(name, function, *arguments)
-    if isinstance(value, jax.Array | float | int) or hasattr(value, "__array__"):
+    value = call_traced(name, function, x, data, at)
+    if isinstance(value, jax.Array | float | int) or getattr(value, "dtype", np.dtype(object)).kind in "biuf":
         value = jnp.asarray(value)
         if value.shape != ():
             raise ValueError(f"{name} must return a number; it returns an array of shape {value.shape}")
@@ -90,6 +93,8 @@ class Objective(Problem):
     def __post_init__(self):
         checks.takes("function", self.function, "x, data")
         checks.instance("convex", self.convex, bool, "True or False")
+        for name in ("strong_convexity", "relative_strong_convexity"):
+            checks.number(name, getattr(self, name))
         for name in ("smoothness", "strong_convexity", "relative_smoothness", "relative_strong_convexity"):
             constant = getattr(self, name)
             if constant is not None and is_concrete(constant):

@@ -167,7 +167,8 @@ def _is_penalty(node: Any) -> bool:
 
 def check_penalty(penalty: Any) -> None:
     """Refuse what is neither a penalty nor a tree of them."""
-    for each in [None] if penalty is None else jax.tree.leaves(penalty, is_leaf=_is_penalty):
+    found = [] if penalty is None else jax.tree.leaves(penalty, is_leaf=_is_penalty)
+    for each in found or [penalty]:
         missing = penalty is None if each is None else not (hasattr(each, "prox") and hasattr(each, "value"))
         if missing or isinstance(each, type):
             raise TypeError(

@@ -62,7 +62,7 @@ def gd_convex(L: float, R2: float, k: Any) -> Any:
     0.0238095...
     """
     constants(L, R2=R2)
-    return (L * R2 / (4 * steps(k) + 2))[()]
+    return (L * np.asarray(R2) / (4 * steps(k) + 2))[()]
 
 
 def gd_strongly_convex(L: float, mu: float, k: Any, distance: float = 1.0, *, best_step: bool = False) -> Any:
