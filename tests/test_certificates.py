@@ -77,7 +77,7 @@ def test_what_is_not_a_certificate_is_refused(text):
 
 
 def test_a_failed_assumption_is_named_and_nothing_is_issued():
-    with pytest.raises(CertificateError, match=r"the loss is smooth does not hold \(L = inf\)") as caught:
+    with pytest.raises(CertificateError, match=r"it was not shown that the loss is smooth \(L = inf\)") as caught:
         check(False, "the loss is smooth", "L = inf")
     assert caught.value.assumption == "the loss is smooth"
     assert isinstance(caught.value, CumulantError)

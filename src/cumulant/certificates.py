@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import CertificateError
 
 __all__ = [
@@ -61,8 +62,7 @@ class Assumption:
     detail: str = ""
 
     def __post_init__(self):
-        if self.status not in _MARKS:
-            raise ValueError(f"status of an assumption must be one of {', '.join(_MARKS)}; got {self.status!r}")
+        checks.choice("status of an assumption", self.status, _MARKS)
 
     def __str__(self):
         return f"{_MARKS[self.status]} {self.text} ({self.status}{': ' + self.detail if self.detail else ''})"
@@ -71,16 +71,18 @@ class Assumption:
 def check(holds: Any, text: str, detail: str = "") -> Assumption:
     """An assumption tested here and now; raises `CertificateError` naming it when it does not hold.
 
+    `text` is a clause: the message reads "it was not shown that ...".
+
     >>> check(0.5 > 0, "the objective is strongly convex", "mu = 0.5").status
     'checked'
     >>> check(False, "the objective is strongly convex", "mu = 0")
     Traceback (most recent call last):
     ...
-    cumulant.errors.CertificateError: no certificate: the objective is strongly convex does not hold (mu = 0)
+    cumulant.errors.CertificateError: no certificate: it was not shown that the objective is strongly convex (mu = 0)
     """
     if not bool(holds):
         because = f" ({detail})" if detail else ""
-        raise CertificateError(f"no certificate: {text} does not hold{because}", assumption=text)
+        raise CertificateError(f"no certificate: it was not shown that {text}{because}", assumption=text)
     return Assumption(text, "checked", detail)
 
 
@@ -109,14 +111,17 @@ class Interval:
     certificate: "Certificate | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, float(checks.number(name, getattr(self, name))))
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
             raise ValueError(f"an interval needs lower <= upper; got [{self.lower}, {self.upper}]")
         if self.estimate is not None:
-            object.__setattr__(self, "estimate", float(self.estimate))
+            object.__setattr__(self, "estimate", float(checks.number("estimate", self.estimate)))
             if not self.lower <= self.estimate <= self.upper:
-                raise ValueError(f"the estimate {self.estimate} is outside its interval [{self.lower}, {self.upper}]")
+                raise ValueError(
+                    f"the estimate of an interval must be between lower and upper; got {self.estimate}, "
+                    f"[{self.lower}, {self.upper}]"
+                )
 
     @property
     def width(self) -> float:
@@ -125,6 +130,19 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return bool(self.lower <= value <= self.upper)
+
+    @property
+    def claim(self) -> str:
+        """What is said of the number: ``= 2`` where it is exact, also to the digits shown, else ``in [1, 2]``.
+
+        >>> Interval(2.0, 2.0).claim, Interval(2.0, 2.0 + 1e-9).claim, Interval(1.0, 2.0).claim
+        ('= 2', '= 2 to within 1e-09', 'in [1, 2]')
+        """
+        if self.lower == self.upper:
+            return f"= {self.lower:.6g}"
+        if f"{self.lower:.6g}" == f"{self.upper:.6g}":
+            return f"= {self.upper:.6g} to within {self.width:.1g}"
+        return f"in {self}"
 
     def __str__(self):
         guess = "" if self.estimate is None else f", estimate {self.estimate:.6g}"
@@ -140,7 +158,7 @@ class Certificate:
     quantity : str
         What is bounded, as a formula: ``"f(x) - f*"``.
     bound : float or Interval
-        An upper bound on the quantity, or an interval that contains it.
+        An upper bound on the quantity, or an interval that contains it; of an exact value, both ends are that value.
     theorem : str
         Where the claim comes from: name, author, year, equation.
     assumptions : tuple of Assumption
@@ -181,15 +199,14 @@ class Certificate:
 
     def __post_init__(self):
         if not isinstance(self.bound, Interval):
-            object.__setattr__(self, "bound", float(self.bound))
+            object.__setattr__(self, "bound", float(checks.number("bound", self.bound)))
             if math.isnan(self.bound):
                 raise CertificateError(f"no certificate: the bound on {self.quantity} is not a number")
         if (self.kind == "with probability") != (self.delta is not None):
             raise ValueError("delta belongs to, and is needed by, a certificate 'with probability'")
         if self.delta is not None and not 0 < self.delta < 1:
             raise ValueError(f"delta must be strictly between 0 and 1; got {self.delta}")
-        if not (math.isfinite(self.slack) and self.slack >= 0):
-            raise ValueError(f"slack must be finite and not negative; got {self.slack}")
+        checks.not_negative("slack", self.slack)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "details", {name: float(value) for name, value in self.details.items()})
 
@@ -204,7 +221,7 @@ class Certificate:
         return _ends(self.bound)[0] - self.slack
 
     def __str__(self):
-        claim = f"in {self.bound}" if isinstance(self.bound, Interval) else f"<= {self.bound:.6g}"
+        claim = f"<= {self.bound:.6g}" if not isinstance(self.bound, Interval) else self.bound.claim
         how = self.kind if self.delta is None else f"with probability at least 1 - {self.delta:g}"
         rounding = f", rounding {self.slack:.1g}" if self.slack else ""
         lines = [f"{self.quantity} {claim}  [{how}{rounding}]", f"  by {self.theorem}"]

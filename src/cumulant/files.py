@@ -125,7 +125,10 @@ def load(path: str | os.PathLike, kind: str | None = None) -> Saved:
         zlib.error,
         RuntimeError,  # of zipfile: a compression it has not, or a flipped bit that says the file is encrypted
     ) as problem:
-        raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({problem})") from problem
+        reason = str(problem) if zipfile.is_zipfile(path) else "it is not a .npz archive"
+        if "pickle" in reason:  # NumPy advises to load it without safeguards
+            reason = "it holds Python objects, which are never loaded"
+        raise FileFormatError(f"{path} cannot be read: it is corrupt or not a Cumulant file ({reason})") from problem
     if not isinstance(header, dict) or not {"kind", "format", "settings", "arrays"} <= header.keys():
         raise FileFormatError(f"{path} has a header that Cumulant did not write")
     if header["format"] > _FORMAT:

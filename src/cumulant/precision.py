@@ -66,7 +66,12 @@ def to_jax(value: Any, name: str = "argument") -> Any:
     elif isinstance(value, list | tuple) or hasattr(value, "__array__"):
         if any_jax(value):
             return jnp.asarray(value)
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise ValueError(f"{name} must be an array of real numbers: its rows have different lengths") from None
+    elif isinstance(value, str | bytes | complex) or type(value) is object:
+        raise TypeError(f"{name} must be an array of real numbers; got {value!r:.60}")
     else:
         return value  # a pytree of its own: a family, an entropy, a problem
     if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":

@@ -251,7 +251,7 @@ def test_refusals():
         proximal.group([1.0, 2.0], 1.0, [0, 7])
     with pytest.raises(ValueError, match="weight must be a number where v is one group"):
         proximal.group([1.0, 2.0], 1.0, weight=[1.0, 2.0])
-    with pytest.raises(ValueError, match="structure must be one of symmetric, diagonal, triangular; got 'dense'"):
+    with pytest.raises(ValueError, match="structure must be one of 'symmetric', 'diagonal', 'triangular'; got 'dense'"):
         proximal.negative_log_det([[1.0]], structure="dense")
     with pytest.raises(DomainError, match="V of negative_log_det must be symmetric"):
         proximal.negative_log_det([[1.0, 2.0], [0.0, 1.0]])

@@ -56,13 +56,11 @@ def test_stochastic_mirror_descent_is_the_map_estimate():
 
 def test_no_certificate_without_an_estimate():
     problem = optim.NegativeLogLikelihood(FAMILY, np.ones(FAMILY.dim))
-    with pytest.raises(
-        CertificateError, match=r"maximum-likelihood estimate exists does not hold .*it would be certain"
-    ):
+    with pytest.raises(CertificateError, match=r"maximum-likelihood estimate exists .*it would be certain"):
         problem.certify(np.zeros(FAMILY.dim))
     graph = graphical.FactorGraph([2, 2], [((0,), [0.0, 0.0]), ((0, 1), np.zeros((2, 2)))]).family
     outside = optim.NegativeLogLikelihood(graph, [0.5, 0.5, 0.3, 0.3, 0.2, 0.2])  # tables that disagree about x_0
-    with pytest.raises(CertificateError, match="affine hull of the statistics, up to rounding does not hold"):
+    with pytest.raises(CertificateError, match="affine hull of the statistics, up to rounding"):
         outside.certify(np.zeros(6))
     with pytest.raises(DomainError, match=r"agree where they share variables; got .* off by"):
         graph.to_natural(outside.mean)

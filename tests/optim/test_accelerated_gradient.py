@@ -238,7 +238,12 @@ FLAT = optim.LeastSquares(A[:2], np.ones(2))
         (optim.Newton(), LASSO, TypeError, "use AcceleratedProximalGradient"),
         (optim.GradientDescent(), LASSO, TypeError, "does not have"),
         (optim.ConjugateGradient(), optim.Objective(log_sum_exp, A), TypeError, "for convex quadratics"),
-        (optim.AcceleratedGradient(), optim.Objective(log_sum_exp, A), ValueError, "needs the smoothness constant"),
+        (
+            optim.AcceleratedGradient("1/L"),
+            optim.Objective(log_sum_exp, A),
+            ValueError,
+            "needs the smoothness constant",
+        ),
         (optim.AcceleratedGradient(momentum="strongly convex"), FLAT, ValueError, "needs a strong convexity"),
         (optim.HeavyBall(), FLAT, ValueError, "needs a strong convexity above zero"),
         (optim.AcceleratedGradient(1e3), RIDGE, ValueError, "must be at most 1/L"),

@@ -146,7 +146,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="one row for each target"):
         optim.DualProblem(A, SIGNS[:-1], Classes())
     for settings, message in (
-        ({"sampling": "best"}, "sampling must be one of uniform"),
+        ({"sampling": "best"}, "sampling must be one of .uniform"),
         ({"step_rule": "newton"}, "step_rule must be one of"),
         ({"nonuniformity": 2.0}, "nonuniformity"),
         ({"epsilon": 0.0}, "epsilon must be in"),

@@ -126,7 +126,7 @@ def test_rounding_does_not_make_the_certificate_lie():
 
 def test_it_is_refused_without_strong_convexity_and_names_the_assumption():
     flat = optim.LeastSquares(A[:2], Y[:2])
-    with pytest.raises(CertificateError, match="strongly convex does not hold") as refusal:
+    with pytest.raises(CertificateError, match="not shown that the objective is strongly convex") as refusal:
         certify_strong_convexity(flat, np.zeros(4))
     assert refusal.value.assumption == "the objective is strongly convex"
 
@@ -162,6 +162,6 @@ def test_bad_line_searches_are_refused(settings):
 
 def test_a_step_from_a_constant_the_problem_does_not_have_is_refused():
     with pytest.raises(ValueError, match="needs the smoothness constant"):
-        optim.run(optim.GradientDescent(), optim.Objective(log_sum_exp, A), np.zeros(4))
+        optim.run(optim.GradientDescent("1/L"), optim.Objective(log_sum_exp, A), np.zeros(4))
     with pytest.raises(ValueError, match=r"x0 must have shape \(4,\) for this LeastSquares; got \(4, 2\)"):
         optim.run(optim.GradientDescent(0.1), optim.LeastSquares(A, Y), np.zeros((4, 2)))

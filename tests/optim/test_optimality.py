@@ -229,7 +229,7 @@ def test_the_bound_from_the_decrement_holds_in_exact_arithmetic_on_random_data()
 
 def test_it_is_refused_where_nothing_is_known():
     steep = optim.Composite(optim.LeastSquares(FLAT, Y[:6]), optim.NonNegative())
-    with pytest.raises(CertificateError, match="strongly convex does not hold"):
+    with pytest.raises(CertificateError, match="not shown that the objective is strongly convex"):
         optim.certify_optimality(optim.Composite(optim.Objective(crooked), optim.L1(1.0)), np.ones(3))
     with pytest.raises(CertificateError, match="x is in the set"):
         optim.certify_optimality(steep, -np.ones(8))

@@ -95,7 +95,7 @@ def test_without_a_certificate_the_result_says_why():
     problem = optim.Objective(log_sum_exp, A, smoothness=50.0)
     result = optim.run(optim.GradientDescent(), problem, ZERO, max_steps=5)
     assert result.certificate is None
-    assert result.refusal == "no certificate: the objective is strongly convex does not hold (mu = 0)"
+    assert result.refusal == "no certificate: it was not shown that the objective is strongly convex (mu = 0)"
     assert result.refusal in str(result)
     assert result.relative_bound == np.inf
 
@@ -304,13 +304,13 @@ def test_it_says_that_it_cannot_be_traced():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_steps": -1}, "max_steps must be a whole number, at least 0; got -1"),
+        ({"max_steps": -1}, "max_steps must be a whole number of at least 0; got -1"),
         ({"max_steps": 2.5}, "max_steps must be a whole number"),
-        ({"tol": -1e-3}, "tol must be a finite number, not negative, or None; got -0.001"),
+        ({"tol": -1e-3}, "tol must be finite and not negative; got -0.001"),
         ({"tol": np.nan}, "tol must be"),
-        ({"time_limit": 0}, "time_limit must be a positive number of seconds; got 0"),
-        ({"every": 0}, "every must be a whole number, at least 1; got 0"),
-        ({"tol": (1e-3, -1.0)}, "the scale of tol must be a finite number"),
+        ({"time_limit": 0}, "time_limit, in seconds, must be positive; got 0"),
+        ({"every": 0}, "every must be a whole number of at least 1; got 0"),
+        ({"tol": (1e-3, -1.0)}, "the scale of tol must be finite"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -348,7 +348,7 @@ def test_a_refused_certificate_does_not_stop_a_run_early():
             return {"value": problem.value(state.x), "bound": 0.0}
 
         def certify(self, problem, state):
-            raise CertificateError("no certificate: honesty does not hold", assumption="honesty")
+            raise CertificateError("no certificate: honesty was not shown", assumption="honesty")
 
     result = optim.run(Boaster(), RIDGE, ZERO, tol=1e-3, max_steps=12)
     assert (result.status, result.work) == ("max_steps", 12)

@@ -138,6 +138,6 @@ def test_what_solve_cannot_do_is_refused():
     with pytest.raises(TypeError, match="must have a gradient"):
         optim.solve(optim.Newton(), 3.0, np.zeros(10))
     with pytest.raises(ValueError, match="needs the smoothness"):
-        jax.jit(lambda y: optim.solve(optim.GradientDescent(), ridge(y, L2), jnp.zeros(10))[0])(jnp.asarray(Y))
+        jax.jit(lambda y: optim.solve(optim.GradientDescent("1/L"), ridge(y, L2), jnp.zeros(10))[0])(jnp.asarray(Y))
     with pytest.raises(ValueError, match="max_steps must be"):
         optim.solve(optim.Newton(), RIDGE, np.zeros(10), max_steps=0)

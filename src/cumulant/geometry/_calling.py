@@ -9,6 +9,7 @@ being traced, when no value is known, the plain function runs; shapes are checke
 import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.errors import DomainError
+from cumulant.errors import CumulantError, DomainError
 from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax
 
 
@@ -92,6 +93,10 @@ def public_function(
         def call(*args, **kwargs):
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
+            for name, a in bound.arguments.items():
+                missing = a is None and signature.parameters[name].default is not None
+                if name not in static and (missing or isinstance(a, dict)):
+                    raise TypeError(f"{name} of {function.__name__} must be an array of real numbers; got {a}")
             given = {name: a if name in static else to_jax(a, name) for name, a in bound.arguments.items()}
             wide = not any_jax([a for name, a in given.items() if name not in static])
             arguments = {
@@ -103,7 +108,10 @@ def public_function(
             settings = tuple((name, arguments[name]) for name in static)
             if any_tracer(data):
                 return plain(data, settings)
-            answer, fine = call_precisely(bundle, data, settings, wide=wide)
+            try:
+                answer, fine = call_precisely(bundle, data, settings, wide=wide)
+            except (TypeError, ValueError) as problem:
+                raise _misfit(function, data, problem) from problem
             if any_tracer(answer, fine):  # constants of a program that is being traced
                 return answer
             for name, verdicts in fine.items():
@@ -117,6 +125,14 @@ def public_function(
         return call
 
     return decorate
+
+
+def _misfit(function: Callable, data: dict, problem: Exception) -> Exception:
+    """The error of a computation that could not be put together, with the names of the arguments."""
+    if isinstance(problem, CumulantError) or any(re.search(rf"\b{name}\b", str(problem)) for name in data):
+        return problem  # a sentence of its own
+    shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in data.items() if hasattr(a, "shape") or np.isscalar(a))
+    return ValueError(f"the arguments of {function.__name__} do not fit together; they have the shapes {shapes}")
 
 
 def _verdicts(tests, arguments):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.certificates import Certificate, Interval, assume, by_construction, issuer
 from cumulant.geometry._calling import FINITE, public_function
 
@@ -67,10 +67,8 @@ def certify_operator_norm(given: Any, answer: PowerMethod) -> Certificate:
     A, (steps, delta, seed) = given, answer
     if not (hasattr(A, "shape") and len(A.shape) == 2 and 0 not in A.shape):
         raise ValueError(f"A must be a matrix with at least one entry; got {getattr(A, 'shape', type(A).__name__)}")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be strictly between 0 and 1; got {delta}")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}")
+    checks.fraction("delta", delta)
+    checks.whole("steps", steps)
     start = np.random.default_rng(seed).standard_normal(A.shape[1])
     log_growth, v = np.log(np.linalg.norm(start)), start / np.linalg.norm(start)
     lower, upper = 0.0, np.inf

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.geometry._calling import (
     FINITE,
     NON_NEGATIVE,
@@ -160,8 +161,7 @@ def _log_root_secant(v, w, s):
 
 def _log_det_shapes(arguments: dict) -> None:
     structure = arguments["structure"]
-    if structure not in _STRUCTURES:
-        raise ValueError(f"structure must be one of {', '.join(_STRUCTURES)}; got {structure!r}")
+    checks.choice("structure", structure, _STRUCTURES)
     (vectors if structure == "diagonal" else square)("V")(arguments)
 
 

@@ -31,7 +31,7 @@ def side(length: int) -> int:
     """
     d = int((np.sqrt(8 * length + 1) - 1) / 2)
     if d * (d + 1) // 2 != length:
-        raise ValueError(f"no symmetric matrix has {length} distinct entries")
+        raise ValueError(f"vector must have d (d + 1) / 2 of them: no symmetric matrix has {length} distinct entries")
     return d
 
 
@@ -44,6 +44,8 @@ def vech(matrix):
     >>> vech([[1.0, 2.0], [2.0, 3.0]])
     array([1.        , 2.82842712, 3.        ])
     """
+    if np.ndim(matrix) < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"matrix must be square on its last two axes; got shape {np.shape(matrix)}")
     rows, columns, scale, _ = _layout(matrix.shape[-1])
     return matrix[..., rows, columns] * scale.astype(matrix.dtype)
 
@@ -56,5 +58,7 @@ def unvech(vector):
     array([[1., 2.],
            [2., 3.]])
     """
+    if np.ndim(vector) < 1:
+        raise ValueError(f"vector must have at least one axis; got {vector}")
     _, _, scale, place = _layout(side(vector.shape[-1]))
     return jnp.take(vector / scale.astype(vector.dtype), place, axis=-1)

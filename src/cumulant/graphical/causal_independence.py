@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
@@ -45,8 +46,7 @@ class CausalIndependence:
     leak: Any = None
 
     def __post_init__(self):
-        if self.operation not in _OPERATIONS:
-            raise ValueError(f"operation must be one of {', '.join(map(repr, _OPERATIONS))}; got {self.operation!r}")
+        checks.choice("operation", self.operation, _OPERATIONS)
         if len({self.effect, *self.causes}) != 1 + len(self.causes):
             raise ValueError(f"effect and causes must all be different; got {self.effect} and {tuple(self.causes)}")
         if self.noise is not None and len(self.noise) != len(self.causes):

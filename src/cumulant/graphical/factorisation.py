@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.graphical.graphs import directed, undirected
 from cumulant.graphical.tables import axes_of, distribution, names_of_axes
@@ -95,8 +96,7 @@ def factorises(
     >>> print(factorises(p, [(0, 1)]))
     does not factorise: largest violation 3.04 nats at 1 = 1, 2 = 1
     """
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be finite and not negative; got {tol}")
+    checks.not_negative("tol", tol)
     table = distribution(p)
     is_directed = isinstance(graph, nx.Graph) and graph.is_directed()
     if is_directed and reference is not None:

@@ -8,14 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from cumulant import checks
 from cumulant.errors import DomainError, NotConvergedError
 from cumulant.optim.driver.implicit import LINEAR_SOLVERS
+from cumulant.optim.problems.objective import call_traced
 from cumulant.precision import any_tracer
-
-
-def as_floats(tree: Any) -> Any:
-    """Every leaf as a floating-point array: a start at the integers ``[0, 0]`` is a start at the numbers."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf, float)), tree)
 
 
 def flat(tree: Any) -> tuple[Any, Callable]:
@@ -30,20 +27,18 @@ def tolerance(tol: float | None, dtype: Any) -> Any:
 
 def settings(tol: Any, max_steps: Any, linear_solver: str) -> None:
     """Refuse settings that mean nothing."""
-    if tol is not None and not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be positive and finite, or None for what the precision allows; got {tol}")
-    if not isinstance(max_steps, int) or isinstance(max_steps, bool) or max_steps < 1:
-        raise ValueError(f"max_steps must be a whole number of at least 1; got {max_steps!r}")
-    if linear_solver not in LINEAR_SOLVERS:
-        raise ValueError(f"linear_solver must be one of {', '.join(LINEAR_SOLVERS)}; got {linear_solver!r}")
+    if tol is not None:
+        checks.positive("tol", tol)
+    checks.whole("max_steps", max_steps)
+    checks.choice("linear_solver", linear_solver, LINEAR_SOLVERS)
 
 
 def same_shapes(function: Callable, x: Any, theta: Any) -> None:
     """Refuse a map that does not return what it is given."""
-    there = jax.eval_shape(function, x, theta)
+    there = jax.eval_shape(lambda x, theta: call_traced("function", function, x, theta, "x0 and theta"), x, theta)
     wanted, found = (jax.tree.map(lambda leaf: jnp.shape(leaf), tree) for tree in (x, there))
     if wanted != found:
-        raise ValueError(f"function(x, theta) must have the shape of x, {wanted}; it has {found}")
+        raise ValueError(f"function(x, theta) must have the shape of x0, {wanted}; it has {found}")
 
 
 def finite(x: Any, what: str) -> Any:
@@ -60,10 +55,11 @@ def finished(x: Any, residual: Any, allowed: Any, what: str, max_steps: int) -> 
         # A factor, not a choice: the derivative of a constant NaN would be zero.
         return jax.tree.map(lambda leaf: leaf * jnp.where(residual <= allowed, 1.0, jnp.nan).astype(leaf.dtype), x)
     if not np.isfinite(residual):
-        raise DomainError(f"{what} became non-finite: its residual is {float(residual)}")
+        raise DomainError(f"{what} became non-finite from this x0 and theta: its residual is {float(residual)}")
     if not residual <= allowed:
         raise NotConvergedError(
-            f"{what} did not converge in {max_steps} steps: its residual is {float(residual):.3g} and should be at "
-            f"most {float(allowed):.3g}; give more max_steps, another solver or a larger tol"
+            f"{what} did not converge in {max_steps} steps from this x0 and theta: its residual is "
+            f"{float(residual):.3g} and should be at most {float(allowed):.3g}; give more max_steps, another solver or "
+            "a larger tol"
         )
     return x

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
 
+from cumulant import checks
+
 
 def _sigmoid(r):
     return jnp.where(r >= 0, 1 / (1 + jnp.exp(-jnp.abs(r))), jnp.exp(-jnp.abs(r)) / (1 + jnp.exp(-jnp.abs(r))))
@@ -39,6 +41,5 @@ def activation(name: str) -> Activation:
     >>> print(activation("relu").value(-1.0))
     0.0
     """
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {name!r}")
+    checks.choice("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import gammaln
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject, assume, by_construction, check, issuer, rounding
 from cumulant.layers.activations import activation as named
 
@@ -84,10 +85,8 @@ def step_network(
     """
     if not (np.isfinite(start) and np.isfinite(end) and start < end):
         raise ValueError(f"start must be below end; got {start} and {end}")
-    if not isinstance(units, int) or isinstance(units, bool) or units < 1:
-        raise ValueError(f"units must be a whole number of at least 1; got {units!r}")
-    if not (np.isfinite(lipschitz) and lipschitz >= 0):
-        raise ValueError(f"lipschitz must be finite and not negative; got {lipschitz}")
+    checks.whole("units", units)
+    checks.not_negative("lipschitz", lipschitz)
     tail = named(activation).tail
     if tail is None:
         raise ValueError(f"activation must be 'sigmoid' or 'atan', which rise from 0 to 1; got {activation!r}")
@@ -171,10 +170,8 @@ def barron_bound(constant: float, radius: float, units: int) -> float:
     0.062832
     """
     for name, value in (("constant", constant), ("radius", radius)):
-        if not value >= 0:
-            raise ValueError(f"{name} must not be negative; got {value}")
-    if not units >= 1:
-        raise ValueError(f"units must be at least 1; got {units}")
+        checks.not_negative(name, value)
+    checks.whole("units", units)
     return (2.0 * radius * constant) ** 2 / units
 
 

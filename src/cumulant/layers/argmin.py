@@ -7,13 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
 from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
 from cumulant.optim.driver.solve import solve
 from cumulant.optim.problems.base import widen
-from cumulant.optim.problems.objective import Objective
+from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.objective import Objective, call_scalar
+from cumulant.optim.problems.proximal_map import check_penalty, for_vector
+from cumulant.optim.problems.trees import as_floats
 from cumulant.optim.protocol import Solver
+from cumulant.optim.solvers.accelerated_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.newton import Newton
 from cumulant.precision import precise, to_jax
 
@@ -26,16 +31,21 @@ def argmin(
     x0: Any,
     theta: Any,
     *,
+    penalty: Any = None,
     solver: Any = None,
     tol: float | None = None,
-    max_steps: int = 200,
+    max_steps: int | None = None,
     linear_solver: str = "auto",
 ) -> Any:
-    """The ``x*`` that minimises ``E(x, theta)`` over ``x``, differentiable in `theta`.
+    """The ``x*`` that minimises ``E(x, theta) + R(x)`` over ``x``, differentiable in `theta` and in ``R``.
 
     The derivative is implicit: ``dx* = -[d_xx E]^-1 d_xtheta E``. It needs a positive definite Hessian at the minimum
     and the backward pass one solve with it: factorised, or by conjugate gradients on Hessian-vector products (Peyré
     2021, section 10.7).
+
+    With a penalty ``R`` it is that of ``x = prox_{tau R}(x - tau d_x E)``: the same on the coordinates that are free to
+    move, while those at zero or at a bound stay there (Bertrand et al. 2022). At a ``theta`` where a coordinate is
+    about to become free there is no derivative, and what comes back is that of one side.
 
     Parameters
     ----------
@@ -45,13 +55,19 @@ def argmin(
         Where to start.
     theta : array or pytree
         What the minimiser depends on.
+    penalty : optional
+        ``R``: a penalty or a set of `cumulant.optim`, such as ``L1(0.1)`` or ``Simplex()``, or a tree of them that
+        begins as `x0` does. Its numbers may be traced: the answer is differentiable in them.
     solver : optional
         A compiled solver of `cumulant.optim` for `optim.solve`: `Newton()` by default, which stores a dense
-        Hessian; ``GradientDescent(step)`` for many unknowns (a line search by values stalls above the default `tol`).
+        Hessian; `GradientDescent()` for many unknowns; with a penalty, `AcceleratedProximalGradient` with restarts.
     tol : float, optional
-        On ``|grad E|``, relative to the larger of one and its norm at `x0`.
-    max_steps, linear_solver
-        As for `fixed_point`; the iterative solver is that of conjugate gradients.
+        On ``|grad E|``, or the norm of the proximal gradient map where there is a penalty, relative to the larger of
+        one and its norm at `x0`.
+    max_steps : int, optional
+        200, or 20 000 with a penalty; where it is not enough, as for `fixed_point`.
+    linear_solver
+        As for `fixed_point`; the iterative solver is that of conjugate gradients, or GMRES with a penalty.
 
     Examples
     --------
@@ -60,9 +76,25 @@ def argmin(
     ...     return jnp.sum((B @ x - theta) ** 2) / 2 + jnp.sum(x**2) / 4
     >>> argmin(ridge, [0.0, 0.0], [1.0, 2.0, 3.0]).round(8)
     array([0.68965517, 0.75862069])
+
+    The derivative of soft thresholding is zero or one:
+
+    >>> from cumulant import optim
+    >>> def nearest(x, theta):
+    ...     return jnp.sum((x - theta) ** 2) / 2
+    >>> with jax.enable_x64(True):
+    ...     shrunk = lambda t: argmin(nearest, jnp.zeros(2), t, penalty=optim.L1(1.0))
+    ...     print(jax.jit(jax.jacobian(shrunk))(jnp.array([3.0, 0.5])))
+    [[1. 0.]
+     [0. 0.]]
     """
+    if max_steps is None:
+        max_steps = 200 if penalty is None else 20_000
+    if penalty is not None:
+        check_penalty(penalty)
+        solver = AcceleratedProximalGradient(restart=True) if solver is None else solver
     solver = _check(objective, solver, tol, max_steps, linear_solver)
-    x, residual, allowed = _solve(objective, x0, theta, solver, tol, max_steps, linear_solver)
+    x, residual, allowed = _solve(objective, x0, theta, penalty, solver, tol, max_steps, linear_solver)
     return _implicit.finished(x, residual, allowed, "the minimisation", max_steps)
 
 
@@ -99,8 +131,7 @@ def envelope(
 
 def _check(objective, solver, tol, max_steps, linear_solver):
     _implicit.settings(tol, max_steps, linear_solver)
-    if not callable(objective):
-        raise TypeError(f"objective must be a function of (x, theta); got {type(objective).__name__}")
+    checks.takes("objective", objective, "x, theta")
     solver = Newton() if solver is None else solver
     if not (isinstance(solver, Solver) and solver.backend == "jax"):
         raise TypeError(f"solver must be a compiled solver of cumulant.optim, such as Newton(); got {solver!r}")
@@ -111,25 +142,27 @@ _STATIC = ("objective", "solver", "tol", "max_steps", "linear_solver")
 
 
 @precise(static=_STATIC)
-def _solve(objective, x0, theta, solver, tol, max_steps, linear_solver):
-    x0 = _implicit.as_floats(x0)
-    shape = jax.eval_shape(objective, x0, theta).shape
-    if shape != ():
-        raise ValueError(f"objective(x, theta) must be a scalar; it has shape {shape}")
+def _solve(objective, x0, theta, penalty, solver, tol, max_steps, linear_solver):
+    x0 = as_floats(x0)
+    jax.eval_shape(lambda x, theta: call_scalar("objective", objective, x, theta, "x0 and theta"), x0, theta)
     start, unflat = _implicit.flat(x0)
 
     def energy(x, data):
         return objective(unflat(x), data)
 
     problem, limit = Objective(energy, theta), _implicit.tolerance(tol, start.dtype)
-    allowed = limit * jnp.maximum(1.0, jnp.linalg.norm(jax.lax.stop_gradient(problem.gradient(start))))
+    if penalty is not None:
+        problem = Composite(problem, for_vector(penalty, x0))
+        start = problem.penalty.feasible(start)
     x, info = solve(solver, problem, start, tol=limit, max_steps=max_steps, linear_solver=linear_solver)
+    # The rule of `solve`, of which the residual at the start is not known here.
+    allowed = jnp.where(info.converged, jnp.maximum(limit, info.residual), limit)
     return unflat(x), info.residual, allowed
 
 
 @precise(static=_STATIC)
 def _value(objective, x0, theta, solver, tol, max_steps, linear_solver):
-    x, residual, allowed = _solve(objective, x0, theta, solver, tol, max_steps, linear_solver)
+    x, residual, allowed = _solve(objective, x0, theta, None, solver, tol, max_steps, linear_solver)
 
     # The point is an argument with a tangent of its own, which the first derivative leaves out because it is multiplied
     # by zero; the second derivative goes through it.
@@ -225,7 +258,7 @@ def certify_argmin(given: ArgminProblem, answer: Any) -> Certificate:
 
 @precise(static=("objective",))
 def _derivatives(objective, x, theta, displacement):
-    vector, unflat = _implicit.flat(_implicit.as_floats(x))
+    vector, unflat = _implicit.flat(as_floats(x))
     vector = vector + displacement
 
     def energy(v):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cumulant import checks
+
 BACK = -1  # in place of the place where a state is kept
 
 
@@ -52,8 +54,9 @@ def binomial_steps(n_steps: int, slots: int) -> int:
     >>> binomial_steps(8, 1), binomial_steps(8, 8)
     (28, 7)
     """
-    if n_steps == 1:
+    if checks.whole("n_steps", n_steps) == 1:
         return 0
+    checks.whole("slots", slots)
     r = next(r for r in range(n_steps + 1) if math.comb(slots + r, slots) >= n_steps)
     return r * n_steps - math.comb(slots + r, r - 1)
 
@@ -65,17 +68,14 @@ def schedule(n_steps: int, checkpoint: str = "bisection", slots: int | None = No
     >>> schedule(2).tolist()
     [[0, 1, 1], [1, 0, -1], [0, 0, -1]]
     """
-    whole = isinstance(n_steps, int) and not isinstance(n_steps, bool)
-    if not whole or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps!r}")
+    checks.whole("n_steps", n_steps)
     if checkpoint not in ("bisection", "binomial"):
         raise ValueError(f"checkpoint must be 'bisection' or 'binomial'; got {checkpoint!r}")
     if checkpoint == "bisection" and slots is not None:
         raise ValueError("slots is for checkpoint='binomial': bisection keeps log2(n_steps) + 1 states")
     if slots is None:
         slots = math.ceil(math.log2(n_steps)) + 1
-    if not isinstance(slots, int) or slots < 1:
-        raise ValueError(f"slots must be a whole number of at least 1; got {slots!r}")
+    checks.whole("slots", slots)
     moves: list[tuple[int, int, int]] = []
     # Pieces still to go back through, the next one last: their length, and the place of the state they start from.
     pieces = [(n_steps, 0)]

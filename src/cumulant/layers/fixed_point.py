@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, assume, check, issuer
 from cumulant.layers import _implicit
 from cumulant.layers.kantorovich import consistent_lipschitz, euclidean_norm, with_rounding
 from cumulant.optim.driver.implicit import root
 from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.trees import as_floats
 from cumulant.precision import precise, to_jax
 
 SOLVERS = ("iteration", "anderson", "newton")
@@ -67,8 +69,8 @@ def fixed_point(
     ...     print(jax.jit(jax.grad(lambda t: fixed_point(cosine, 0.5, t)))(1.0).round(9))
     -0.297474342
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
+    checks.takes("function", function, "x, theta")
+    checks.choice("solver", solver, SOLVERS)
     _implicit.settings(tol, max_steps, linear_solver)
     x, residual, allowed = _solve(function, x0, theta, solver, tol, max_steps, linear_solver)
     return _implicit.finished(x, residual, allowed, "the fixed-point iteration", max_steps)
@@ -76,7 +78,7 @@ def fixed_point(
 
 @precise(static=("function", "solver", "tol", "max_steps", "linear_solver"))
 def _solve(function, x0, theta, solver, tol, max_steps, linear_solver):
-    x0 = _implicit.as_floats(x0)
+    x0 = as_floats(x0)
     _implicit.same_shapes(function, x0, theta)
     start, unflat = _implicit.flat(x0)
 
@@ -235,7 +237,7 @@ def _newton_step(vector, value, jacobian, norm):
 
 @precise(static=("function",))
 def _derivatives(function, x, theta, displacement):
-    x = _implicit.as_floats(x)
+    x = as_floats(x)
     _implicit.same_shapes(function, x, theta)
     vector, unflat = _implicit.flat(x)
     vector = vector + displacement

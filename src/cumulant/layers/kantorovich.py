@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, check
 
 
@@ -26,7 +27,7 @@ def kantorovich_radius(step: float, inverse_norm: float, lipschitz: float) -> fl
     (0.112702, inf)
     """
     for name, value in (("step", step), ("inverse_norm", inverse_norm), ("lipschitz", lipschitz)):
-        if not value >= 0:
+        if not checks.number(name, value) >= 0:
             raise ValueError(f"{name} must not be negative; got {value}")
     h = inverse_norm * lipschitz * step
     if not np.isfinite(h) or h > 0.5:

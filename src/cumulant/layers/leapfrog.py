@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cumulant.layers._implicit import as_floats, finite
+from cumulant import checks
+from cumulant.layers._implicit import finite
+from cumulant.optim.problems.trees import as_floats
 from cumulant.precision import precise
 
 
@@ -59,8 +61,7 @@ def leapfrog_back(F: Callable, G: Callable, r: Any, s: Any, theta: Any, tau: Any
 
 
 def _check(n_steps):
-    if not isinstance(n_steps, int) or isinstance(n_steps, bool) or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps!r}")
+    checks.whole("n_steps", n_steps)
 
 
 def _step(F, G, r, s, theta, tau, k):

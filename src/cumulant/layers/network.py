@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.layers.activations import activation
 from cumulant.optim.problems.base import array, is_concrete, problem_type, static
 from cumulant.optim.protocol import Problem
@@ -92,8 +93,7 @@ class OneHiddenLayer(_Network):
 
         The gradient in ``W`` is then zero at the very first step, by design.
         """
-        if not isinstance(units, int) or isinstance(units, bool) or units < 1:
-            raise ValueError(f"units must be a whole number of at least 1; got {units!r}")
+        checks.whole("units", units)
         W = generator(rng).normal(size=(units, self.A.shape[1]))
         W *= scale / np.linalg.norm(W, axis=1, keepdims=True)
         return np.concatenate([W, np.zeros((units, 1))], axis=1)

@@ -7,8 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cumulant.layers._implicit import as_floats, finite, same_shapes
+from cumulant import checks
+from cumulant.layers._implicit import finite, same_shapes
 from cumulant.layers.recurrent import recurrent
+from cumulant.optim.problems.trees import as_floats
 from cumulant.precision import precise
 
 METHODS = ("rk4", "euler")
@@ -44,12 +46,9 @@ def neural_ode(
     >>> print(neural_ode(decay, 1.5, 0.7, 2.0, 100).round(9))           # 1.5 exp(-1.4)
     0.369895446
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
-    if gradient not in GRADIENTS:
-        raise ValueError(f"gradient must be one of {', '.join(GRADIENTS)}; got {gradient!r}")
-    if not isinstance(n_steps, int) or isinstance(n_steps, bool) or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps!r}")
+    checks.choice("method", method, METHODS)
+    checks.choice("gradient", gradient, GRADIENTS)
+    checks.whole("n_steps", n_steps)
     return finite(_flow(field, x0, theta, horizon, n_steps, method, gradient), "the flow")
 
 

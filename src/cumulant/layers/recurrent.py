@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cumulant.layers._implicit import as_floats, finite, same_shapes
+from cumulant.layers._implicit import finite, same_shapes
 from cumulant.layers.checkpoints import BACK, schedule
+from cumulant.optim.problems.trees import as_floats
 from cumulant.precision import precise
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.scipy.special import logsumexp
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import DomainError, NotConvergedError
 from cumulant.layers.transport_bounds import TransportProblem, certify_entropic_transport, certify_transport
@@ -105,10 +106,9 @@ def sinkhorn(cost: Any, a: Any, b: Any, epsilon: Any, *, tol: float | None = Non
     >>> print(found.value.round(9))
     -0.713986133
     """
-    if tol is not None and not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be positive and finite, or None; got {tol}")
-    if not isinstance(max_steps, int) or isinstance(max_steps, bool) or max_steps < 1:
-        raise ValueError(f"max_steps must be a whole number of at least 1; got {max_steps!r}")
+    if tol is not None:
+        checks.positive("tol", tol)
+    checks.whole("max_steps", max_steps)
     _shapes(cost, a, b)
     if not any_tracer(cost, a, b, epsilon):
         _values(cost, a, b, epsilon, tol)
@@ -122,6 +122,9 @@ def sinkhorn(cost: Any, a: Any, b: Any, epsilon: Any, *, tol: float | None = Non
 
 
 def _shapes(cost, a, b):
+    for name, each in (("cost", cost), ("a", a), ("b", b)):
+        if not isinstance(each, jax.Array):
+            checks.real_array(name, each, finite=False)
     shapes = [np.shape(each) for each in (cost, a, b)]
     if len(shapes[0]) < 2 or len(shapes[1]) < 1 or len(shapes[2]) < 1:
         raise ValueError(f"cost needs two axes, a and b one each; got shapes {', '.join(map(str, shapes))}")
@@ -134,7 +137,8 @@ def _shapes(cost, a, b):
 
 def _values(cost, a, b, epsilon, tol):
     single = isinstance(cost, jax.Array) and cost.dtype != jnp.float64
-    cost, a, b, epsilon = (np.asarray(each, dtype=np.float64) for each in (cost, a, b, epsilon))
+    epsilon = checks.real_array("epsilon", epsilon, finite=False)
+    cost, a, b = (np.asarray(each, dtype=np.float64) for each in (cost, a, b))
     if not np.all(np.isfinite(cost)):
         raise ValueError("cost must be finite; it holds NaN or infinity")
     for name, value in (("a", a), ("b", b)):

@@ -45,6 +45,7 @@ from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
 from cumulant.optim.problems.multinomial import MultinomialLogistic
 from cumulant.optim.problems.objective import Objective
 from cumulant.optim.problems.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, NonNegative, Simplex
+from cumulant.optim.problems.proximal_map import ProximalMap
 from cumulant.optim.problems.quadratic import Quadratic
 from cumulant.optim.protocol import Problem, Solver
 from cumulant.optim.schedules import Constant, InverseCount, InverseSqrt, InverseTime
@@ -53,7 +54,7 @@ from cumulant.optim.solvers.conjugate_gradient import ConjugateGradient
 from cumulant.optim.solvers.gradient_descent import GradientDescent
 from cumulant.optim.solvers.heavy_ball import HeavyBall
 from cumulant.optim.solvers.lbfgs import LBFGS
-from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch
+from cumulant.optim.solvers.line_search import Armijo, Backtracking, ExactLineSearch
 from cumulant.optim.solvers.mirror_descent import MirrorDescent
 from cumulant.optim.solvers.newton import Newton
 from cumulant.optim.solvers.preconditioned_gradient import PreconditionedGradient
@@ -72,6 +73,7 @@ __all__ = [
     "AcceleratedGradient",
     "AcceleratedProximalGradient",
     "Armijo",
+    "Backtracking",
     "BlockSampler",
     "Box",
     "Checkpoint",
@@ -112,6 +114,7 @@ __all__ = [
     "PrincipalAxes",
     "Problem",
     "ProximalGradient",
+    "ProximalMap",
     "Quadratic",
     "RateComparison",
     "ResidualSampler",

@@ -42,6 +42,7 @@ import jax
 import numpy as np
 
 from cumulant.certificates import Certificate, Subject
+from cumulant.optim.problems.trees import as_floats
 from cumulant.precision import precise
 
 
@@ -112,7 +113,7 @@ class Problem:
     @precise
     def value_and_gradient(self, x: Any) -> Any:
         """``f(x)`` and ``grad f(x)``, in one pass."""
-        return jax.value_and_grad(self.value)(x)
+        return jax.value_and_grad(self.value)(as_floats(x))
 
     @precise
     def hessian_apply(self, x: Any, v: Any) -> Any:

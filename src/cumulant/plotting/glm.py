@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.plotting.style import COLOURS, GRID, INK, figure, legend, style
 
 
@@ -28,7 +29,8 @@ def coefficient_path(
     -------
     matplotlib.axes.Axes
     """
-    penalties, coefficients = (np.asarray(values, dtype=float) for values in (penalties, coefficients))
+    penalties = checks.real_array("penalties", penalties, finite=False)
+    coefficients = checks.real_array("coefficients", coefficients, finite=False)
     if penalties.ndim != 1 or penalties.size == 0 or not (np.isfinite(penalties) & (penalties > 0)).all():
         raise ValueError(f"penalties must be a vector of positive numbers; got {penalties}")
     if coefficients.ndim != 2 or len(coefficients) != penalties.size or not np.isfinite(coefficients).all():
@@ -64,7 +66,8 @@ def gap_and_truth(steps: Any, bound: Any, truth: Any, *, ax: Any = None, xlabel:
 
     Records at which a curve is not positive are left out: the axis is logarithmic. Returns the axes.
     """
-    steps, bound, truth = (np.asarray(values, dtype=float) for values in (steps, bound, truth))
+    given = {"steps": steps, "bound": bound, "truth": truth}
+    steps, bound, truth = (checks.real_array(name, values, finite=False) for name, values in given.items())
     if steps.ndim != 1 or steps.size == 0 or not steps.shape == bound.shape == truth.shape:
         raise ValueError(
             f"steps, bound and truth must be vectors of one length; got shapes {steps.shape}, {bound.shape}, "

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Interval
 from cumulant.plotting.style import COLOURS, GRID, INK, figure, legend, style
 
@@ -143,7 +144,7 @@ def chains(values: Any, *, ax: Any = None, title: str | None = None, label: str 
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
+    values = checks.real_array(name, values, finite=False)
     if values.ndim != 2 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"{name} must be a matrix of finite numbers, not empty; got shape {values.shape}")
     return values

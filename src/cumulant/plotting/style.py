@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cumulant import checks
 from cumulant.files import write_atomically
 
 # Told apart by every kind of colour vision (Okabe and Ito 2008), the darkest first.
@@ -100,11 +101,11 @@ def figure(
     True
     """
     for name, count in (("rows", rows), ("columns", columns)):
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {count!r}")
+        checks.whole(name, count)
+    for name, inches in (("width", width), ("height", height)):
+        if inches is not None:
+            checks.positive(f"{name}, in inches,", inches)
     size = (width or (0.6 + 4.6 * columns), height or (0.2 + 3.2 * rows))
-    if not all(length > 0 for length in size):
-        raise ValueError(f"width and height must be positive numbers of inches; got {width!r} and {height!r}")
     with style():
         from matplotlib.figure import Figure
 

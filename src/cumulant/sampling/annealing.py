@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaincinv
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.precision import float64
 from cumulant.pytrees import pytree
 from cumulant.sampling.chains import require_counts
@@ -78,9 +78,10 @@ def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     >>> next_temperature(np.array([0.0, 0.1]), 0.0, 0.5), next_temperature(np.array([0.0, 50.0]), 0.0, 0.9) < 0.1
     (1.0, True)
     """
-    if not 0 < share < 1:
-        raise ValueError(f"share must be strictly between 0 and 1; got {share}")
-    ratio = np.asarray(log_ratio, dtype=np.float64)
+    checks.fraction("share", share)
+    ratio = checks.real_array("log_ratio", log_ratio, ndim=1)
+    if not (ratio.size and 0 <= checks.number("t", t) <= 1):
+        raise ValueError(f"log_ratio must not be empty, and t between 0 and 1; got {ratio.size} entries, t = {t}")
     enough = share * ratio.size
     if weighted_sample_size((1.0 - t) * ratio) >= enough:
         return 1.0
@@ -193,7 +194,10 @@ def lower_from_estimates(estimates: Any, delta: float) -> float:
     >>> lower_from_estimates(np.zeros(100), 0.01) > -0.2
     True
     """
-    ordered = np.sort(np.asarray(estimates, dtype=np.float64))
+    checks.fraction("delta", delta)
+    ordered = np.sort(checks.real_array("estimates", estimates, ndim=1, finite=False))
+    if not ordered.size or np.any(np.isnan(ordered)):
+        raise ValueError(f"estimates must be at least one number, without NaN; got {ordered.size}")
     ranks = [2**i for i in range(ordered.size.bit_length()) if 2 ** (i + 1) <= ordered.size] or [1]
     share = delta / len(ranks)
     limits = [np.log(betaincinv(ordered.size - k + 1, k, share)) + ordered[k - 1] for k in ranks]

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.precision import float64
 from cumulant.sampling.draws import Draws
 
@@ -58,9 +58,12 @@ def sample(
     >>> draws.values.shape, bool(draws.r_hat().max() < 1.02)
     ((4, 500, 2), True)
     """
+    for name, value, method in (("sampler", sampler, "init"), ("target", target, "starts")):
+        if isinstance(value, type) or not hasattr(value, method):
+            raise TypeError(f"{name} must be a {name}, such as HMC(0.5) or Target(log_density, 2); got {value!r:.60}")
     require_counts(n=(n, 0), chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit}")
+    if time_limit is not None:
+        checks.positive("time_limit, in seconds,", time_limit, finite=False)
     seed = randomness.seed(rng)
     settings: dict[str, Any] = {"seed": seed, "burn_in": burn_in, "thin": thin}
     begun = time.perf_counter()

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
+from cumulant import checks
+
 
 def split_r_hat(draws: Any, *, rank: bool = False) -> Any:
     """``sqrt(var_plus / W)``: how much wider all draws together are than the halves of each chain on their own.
@@ -78,7 +80,7 @@ def normalised(log_weights: Any) -> np.ndarray:
     >>> normalised([0.0, np.log(3.0), -np.inf])
     array([0.25, 0.75, 0.  ])
     """
-    logs = np.asarray(log_weights, dtype=np.float64)
+    logs = checks.real_array("log_weights", log_weights, finite=False)
     top = logs.max(initial=-np.inf)
     if not np.isfinite(top):
         raise ValueError(f"log_weights must have a finite largest entry; it is {top}")
@@ -113,7 +115,7 @@ def log_mean_exp(log_weights: Any) -> tuple[float, float]:
 
 
 def _checked(draws: Any) -> np.ndarray:
-    array = np.asarray(draws, dtype=np.float64)
+    array = checks.real_array("draws", draws, finite=False)
     if array.ndim < 2 or array.shape[0] < 1 or array.shape[1] < 4:
         raise ValueError(f"draws must have shape (chains, draws, ...) with at least 4 draws; got {array.shape}")
     if not np.isfinite(array).all():

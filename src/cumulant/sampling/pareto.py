@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant import checks
+
 
 class ParetoFit(NamedTuple):
     """The shape ``k`` of the tail, and log-weights whose tail was replaced by quantiles of the fitted distribution."""
@@ -24,7 +26,7 @@ def pareto_shape(log_weights: Any) -> ParetoFit:
     >>> round(pareto_shape(0.5 * rng.exponential(size=100_000)).shape, 1)     # weights with a tail of index 2
     0.5
     """
-    logs = np.asarray(log_weights, dtype=np.float64)
+    logs = checks.real_array("log_weights", log_weights, finite=False)
     if logs.ndim != 1 or np.any(np.isnan(logs)):
         raise ValueError(f"log_weights must be a vector of numbers; got shape {logs.shape}")
     if logs.size < 25 or np.any(logs == np.inf) or not np.any(np.isfinite(logs)):

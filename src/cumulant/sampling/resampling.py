@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.randomness import generator
 from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import normalised
@@ -35,8 +36,7 @@ def resample(log_weights: Any, n: int | None = None, *, method: str = "systemati
     weights = normalised(log_weights)
     if weights.ndim != 1:
         raise ValueError(f"log_weights must be a vector; got shape {weights.shape}")
-    if method not in RESAMPLING:
-        raise ValueError(f"method must be one of {', '.join(map(repr, RESAMPLING))}; got {method!r}")
+    checks.choice("method", method, RESAMPLING)
     n = weights.size if n is None else n
     require_counts(n=(n, 0))
     return RESAMPLING[method](weights, int(n), generator(rng))

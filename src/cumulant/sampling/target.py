@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim import Objective
 from cumulant.precision import precise
 from cumulant.pytrees import pytree
@@ -61,16 +62,20 @@ class Target:
             raise TypeError(f"function must be a function of x or of (x, data); got {type(self.function).__name__}")
         given = self.variables
         if isinstance(given, Mapping):
-            shapes = tuple((str(name), tuple(int(size) for size in shape)) for name, shape in given.items())
+            try:
+                shapes = tuple((str(name), tuple(int(size) for size in shape)) for name, shape in given.items())
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"variables must map each name to its shape, as in {{'x': (3,)}}; got {given}"
+                ) from None
             object.__setattr__(self, "variables", shapes)
         elif isinstance(given, bool) or not isinstance(given, int | np.integer | tuple):
             raise TypeError(f"variables must be a number of coordinates or a mapping of names to shapes; got {given!r}")
         if self.dim < 1:
-            raise ValueError(f"a target needs at least one coordinate; got {self.dim}")
-        if not (math.isfinite(self.strong_convexity) and self.strong_convexity >= 0):
-            raise ValueError(f"strong_convexity must be finite and not negative; got {self.strong_convexity}")
-        if self.smoothness is not None and not (math.isfinite(self.smoothness) and self.smoothness > 0):
-            raise ValueError(f"smoothness must be positive and finite, or None; got {self.smoothness}")
+            raise ValueError(f"variables: a target needs at least one coordinate; got {self.dim}")
+        checks.not_negative("strong_convexity", self.strong_convexity)
+        if self.smoothness is not None:
+            checks.positive("smoothness", self.smoothness)
         if self.smoothness is not None and self.smoothness < self.strong_convexity:
             raise ValueError(
                 f"smoothness must not be below strong_convexity; got {self.smoothness} and {self.strong_convexity}"

@@ -144,12 +144,12 @@ def test_the_certificate_of_a_quadratic_is_exact():
 
 
 def test_refusals():
-    with pytest.raises(CertificateError, match=r"A\* is self-concordant does not hold") as caught:
+    with pytest.raises(CertificateError, match=r"not shown that A\* is self-concordant") as caught:
         risk.certify_local_quadratic(risk.LocalQuadratic(Bernoulli(), [0.5]), [0.5001])
     assert caught.value.assumption == "A* is self-concordant"
-    with pytest.raises(CertificateError, match=r"mu\|_F < 0\.5 does not hold"):
+    with pytest.raises(CertificateError, match=r"mu\|_F < 0\.5"):
         risk.certify_local_quadratic(risk.LocalQuadratic(Exponential(), [1.0]), [1.6])
-    with pytest.raises(CertificateError, match=r"< 0\.2153 does not hold"):
+    with pytest.raises(CertificateError, match=r"< 0\.2153"):
         risk.certify_local_quadratic(risk.LocalQuadratic(Exponential(), [1.0], "square"), [1.3])
     with pytest.raises(CertificateError, match="no self-concordance constant is known for Gamma"):
         risk.self_concordance_constant(Gamma())

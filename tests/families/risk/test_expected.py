@@ -90,9 +90,10 @@ def test_a_certificate_is_issued_where_it_is_a_theorem():
     certificate = found.certificate
     assert isinstance(certificate, Certificate)
     assert certificate.kind == "in expectation"
-    assert certificate.bound == found.value
+    assert (certificate.bound.lower, certificate.bound.upper) == (found.value, found.value)
+    assert str(certificate).startswith(f"E KL(p_theta* || p_theta_n) = {found.value:.6g}  [")
     assert [a.text for a in certificate.assumptions if a.status == "assumed"] == ["the data are i.i.d. from the family"]
-    assert certificate.verify(found.subject).bound == found.value
+    assert certificate.verify(found.subject).bound.upper == found.value
     assert str(found) == str(certificate)
     prior = ConjugatePrior([2.0], 1.0)
     found = risk.expected_kl(NormalKnownMean(), [-0.5], 10, prior)

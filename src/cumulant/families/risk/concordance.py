@@ -138,7 +138,7 @@ def certify_local_quadratic(given: LocalQuadratic, answer: Any) -> Certificate:
     >>> certify_local_quadratic(LocalQuadratic(Bernoulli(), [0.01]), [1e-12])
     Traceback (most recent call last):
     ...
-    cumulant.errors.CertificateError: no certificate: A* is self-concordant does not hold (Bernoulli()...)
+    cumulant.errors.CertificateError: no certificate: it was not shown that A* is self-concordant (Bernoulli()...)
     """
     family, mu_star, form = given
     if form not in ("sharp", "square"):

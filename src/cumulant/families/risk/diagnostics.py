@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli
@@ -148,8 +149,7 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     theta_star = natural_parameter(family, theta_star)
     if kind == "gap":
         return gap_constant(family, theta_star)
-    if not 0 < gamma < 1:
-        raise ValueError(f"gamma must be strictly between 0 and 1; got {gamma}")
+    checks.fraction("gamma", gamma)
     mu = np.asarray(mu, dtype=np.float64)
     family.to_natural(mu)  # refuses what is not a mean of the family
     return _at_iterate(family, theta_star, kind, mu, float(gamma))

@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cumulant.certificates import Assumption, Certificate, Subject, assume, by_construction, check, issuer
+from cumulant import checks
+from cumulant.certificates import Assumption, Certificate, Interval, Subject, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.risk._arguments import natural_parameter
@@ -92,8 +93,7 @@ def expected_kl(
     >>> expected_kl(NormalKnownMean(), [-0.5], [1, 10], ConjugatePrior([2.0], strength=1.0)).value.round(6)
     array([0.044418, 0.036106])
     """
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
+    checks.choice("method", method, _METHODS)
     theta_star = natural_parameter(family, theta_star)
     if strength_of(prior) == 0:
         prior = None
@@ -160,7 +160,7 @@ def certify_risk(given: RiskProblem, answer: Any) -> Certificate:
     )
     return Certificate(
         quantity="E KL(p_theta* || p_theta_n)",
-        bound=float(value),
+        bound=Interval(value, value, value) if kind == "exact" else float(value),
         theorem=theorem.text,
         assumptions=(assume("the data are i.i.d. from the family"), truth),
         kind="in expectation",

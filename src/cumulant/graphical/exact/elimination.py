@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import rounding
 from cumulant.errors import TooWide
 from cumulant.graphical.exact import orders
@@ -72,10 +73,11 @@ class Elimination:
         order: Any = "best",
         max_memory: int = MAX_MEMORY,
         n_jobs: int | None = None,
+        **unknown: Any,
     ) -> "Elimination":
         """With the order of this kind, or the given order of the variables; orders are found once for a structure."""
-        if isinstance(max_memory, bool) or not max_memory > 0:
-            raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
+        checks.keywords("exact inference", unknown, ("order", "max_memory", "n_jobs"))
+        checks.positive("max_memory", max_memory, finite=False)
         return cls(structure, theta, _order(structure, order), max_memory, n_jobs)
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from cumulant import checks
 from cumulant.errors import NoEstimateError
 from cumulant.graphical.pairwise import Ising, PairwiseMRF
 
@@ -42,8 +43,7 @@ def chow_liu(
     x = np.asarray(data)
     if x.ndim != 2 or not x.size or x.dtype.kind not in "iubf" or not np.array_equal(x, x.astype(np.int64)):
         raise ValueError(f"data must be whole numbers of shape (observations, variables); got shape {x.shape}")
-    if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing must be finite and not negative; got {smoothing}")
+    checks.not_negative("smoothing", smoothing)
     x = x.astype(np.int64)
     spins = cardinalities is None and bool((x == -1).any()) if spins is None else spins
     if spins:

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cumulant import checks
 from cumulant.graphical.mixing.certificates import Mixing, open_unit
 from cumulant.sampling.chains import require_counts
 
@@ -287,8 +288,7 @@ def lower_bound_work_strongly_convex(
     this (Domke 2015, theorem 7).
     """
     _positive(a=a, b=b, c=c, eps=eps)
-    if not 0.0 < contraction < 1.0:
-        raise ValueError(f"contraction must be strictly between 0 and 1; got {contraction}")
+    checks.fraction("contraction", contraction)
     rate = -math.log(contraction)
     steps = math.log(a / eps) / rate
     if steps <= 0 or c <= eps:

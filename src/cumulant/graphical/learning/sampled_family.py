@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, assume, check
 from cumulant.errors import CertificateError
 from cumulant.families.finite import SampledFamily
@@ -112,8 +113,7 @@ class SampledFamilyProblem(RegularisedLikelihood):
 
 def sampled_family_problem(data: Any, family: SampledFamily, l2: float) -> SampledFamilyProblem:
     """From observations, or from their mean statistic; observations that contradict the radius are refused."""
-    if not (np.isfinite(l2) and l2 >= 0):
-        raise ValueError(f"l2 must be finite and not negative; got {l2}")
+    checks.not_negative("l2", l2)
     x = np.asarray(data)
     if x.ndim == 1 and x.shape == (family.dim,) and x.dtype.kind in "iuf":
         mean = x.astype(np.float64)

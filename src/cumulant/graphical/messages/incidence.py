@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.graphical.messages.incidence_kernels import places_of_scopes
 from cumulant.graphical.structure import Structure
@@ -100,6 +101,7 @@ def is_forest(structure: Structure) -> bool:
 
 def tables_of(model: Any) -> tuple[Structure, np.ndarray, np.ndarray]:
     """The free variables of a model with their tables, as kernels take them, and their numbers in the model."""
+    require_model(model)
     structure, theta, free = model.restricted()
     require_addable(theta)
     return structure, np.array(theta), free  # a copy: kernels are compiled once more for arrays that are read-only
@@ -115,15 +117,20 @@ def require_addable(theta: np.ndarray) -> None:
         )
 
 
+def require_model(model: Any) -> None:
+    """Refuse what is not a discrete model."""
+    if isinstance(model, type) or not hasattr(model, "restricted"):
+        raise TypeError(f"model must be a discrete model, such as Ising(edges, couplings); got {model!r:.60}")
+
+
 def check_settings(**settings: Any) -> None:
     """Refuse settings of an iteration that make no sense: dampings, numbers of nats or tolerances, and else counts."""
     for name, value in settings.items():
         if name == "damping":
-            if not 0.0 <= value < 1.0:
+            if not 0.0 <= checks.number(name, value) < 1.0:
                 raise ValueError(f"damping must be at least 0 and below 1; got {value!r}")
         elif name.endswith(("tol", "gap")):
-            if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative; got {value!r}")
+            checks.not_negative(name, value)
         else:
             require_counts(**{name: (value, 0 if name == "max_trees" else 1)})
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, by_construction, check, issuer, rounding
 from cumulant.errors import DomainError
 from cumulant.graphical.exact.elimination import slack_of_elimination
@@ -206,8 +207,7 @@ def certify_max_product(model: Any, result: MaxProduct) -> Certificate:
 
 
 def _run(layout: Incidence, theta, maximise, schedule, damping, max_sweeps, tol, start=None):
-    if schedule not in _SCHEDULES:
-        raise ValueError(f"schedule must be one of {', '.join(map(repr, _SCHEDULES))}; got {schedule!r}")
+    checks.choice("schedule", schedule, _SCHEDULES)
     check_settings(damping=damping, max_sweeps=max_sweeps, tol=tol)
     sizes = np.diff(layout.message_starts)
     messages = np.zeros(int(sizes.sum())) if maximise else -np.log(np.repeat(sizes, sizes))

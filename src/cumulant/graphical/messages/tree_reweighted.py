@@ -8,7 +8,7 @@ import numpy as np
 from cumulant.certificates import Certificate, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.messages.answers import Approximation
-from cumulant.graphical.messages.incidence import check_settings, normalise, require_addable
+from cumulant.graphical.messages.incidence import check_settings, normalise, require_addable, require_model
 from cumulant.graphical.messages.pairwise_tables import PairwiseTables
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.messages.spanning_tree_polytope import (
@@ -154,6 +154,7 @@ def tree_reweighted(
     True
     """
     check_settings(max_trees=max_trees, gap=gap, max_sweeps=max_sweeps, tol=tol, damping=damping)
+    require_model(model)
     structure, theta, _ = model.restricted()
     require_addable(theta)
     pairs = PairwiseTables.of(structure, theta)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from cumulant import checks
 from cumulant.certificates import Certificate, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.graphical.mixing.dependency import dependency_matrix
@@ -46,8 +47,7 @@ class Mixing:
     norm: str = ""
 
     def __post_init__(self):
-        if not (self.constant > 0 and math.isfinite(self.constant)):
-            raise ValueError(f"constant must be positive and finite; got {self.constant}")
+        checks.positive("constant", self.constant)
         if not (self.log_rate < 0 and math.isfinite(self.log_rate)):
             raise ValueError(f"log_rate must be negative and finite; got {self.log_rate}")
 
@@ -73,7 +73,7 @@ def mixing_from_tau(a: float, b: float) -> Mixing:
     >>> round(bound.constant, 6), round(bound.rate, 6)
     (7.389056, 0.951229)
     """
-    if not (math.isfinite(a) and math.isfinite(b) and b > 0):
+    if not (math.isfinite(checks.number("a", a)) and math.isfinite(checks.number("b", b)) and b > 0):
         raise ValueError(f"a must be finite and b positive and finite; got a = {a}, b = {b}")
     return Mixing(math.exp(a / b), -1.0 / b)
 
@@ -85,8 +85,7 @@ def dependency_norm(R: Any, norm: str = "spectral") -> float:
     row), or ``"degree"``: the largest entry times the largest number of entries in a row, which is never below
     ``"inf"`` and for spins with ``|J| <= b`` is the familiar ``degree * tanh b``.
     """
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}; got {norm!r}")
+    checks.choice("norm", norm, NORMS)
     R = csr_array(R)
     if R.ndim != 2 or R.shape[0] != R.shape[1]:
         raise ValueError(f"R must be a square matrix; got shape {R.shape}")
@@ -201,6 +200,4 @@ def _smallest(R: csr_array) -> str:
 
 def open_unit(value: float, name: str) -> float:
     """A number strictly between 0 and 1, or an error that names it."""
-    if isinstance(value, bool) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be strictly between 0 and 1; got {value}")
-    return float(value)
+    return float(checks.fraction(name, value))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from cumulant import checks
 from cumulant.errors import DomainError
 
 BOUNDS = ("oscillation", "tanh", "linear")
@@ -37,8 +38,7 @@ def dependency_matrix(model: Any, bound: str = "oscillation") -> csr_array:
     array([[0. , 0.5],
            [0.5, 0. ]])
     """
-    if bound not in BOUNDS:
-        raise ValueError(f"bound must be one of {', '.join(map(repr, BOUNDS))}; got {bound!r}")
+    checks.choice("bound", bound, BOUNDS)
     rows, columns, values = [], [], []
     for pairs, tables in pair_tables(model):
         for i, j, t in ((0, 1, tables), (1, 0, tables.transpose(0, 2, 1))):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import NotConvergedError
 from cumulant.graphical.mixing.certificates import Mixing, NotFastMixing, dependency_norm
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums
@@ -38,10 +39,8 @@ class FastMixing:
     norm: str = "spectral"
 
     def __post_init__(self):
-        if self.norm not in _NORMS:
-            raise ValueError(f"norm must be one of {', '.join(map(repr, _NORMS))}; got {self.norm!r}")
-        if isinstance(self.radius, bool) or not (math.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be positive and finite; got {self.radius}")
+        checks.choice("norm", self.norm, _NORMS)
+        checks.positive("radius", self.radius)
 
     def mixing(self, edges: np.ndarray, n: int, influence: float = 1.0) -> Mixing:
         """What holds for every member, `influence` being ``R_ij / |J_ij|``; `NotFastMixing` where nothing does."""

@@ -1,12 +1,12 @@
 """The nearest model that provably mixes fast: Euclidean projection of couplings and tables onto norm balls."""
 
-import math
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.mixing.certificates import dependency_norm
 from cumulant.graphical.mixing.dependency import dependency_matrix, pair_tables
@@ -248,12 +248,9 @@ def _fields_of(model: PairwiseMRF) -> list[np.ndarray]:
 
 
 def _radius(radius: float, name: str = "radius") -> float:
-    if isinstance(radius, bool) or not (math.isfinite(radius) and radius > 0):
-        raise ValueError(f"{name} must be positive and finite; got {radius}")
-    return float(radius)
+    return float(checks.positive(name, radius))
 
 
 def _norm(norm: str) -> str:
-    if norm not in _NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, _NORMS))}; got {norm!r}")
+    checks.choice("norm", norm, _NORMS)
     return norm

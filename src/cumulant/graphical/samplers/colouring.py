@@ -6,6 +6,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from cumulant import checks
 from cumulant.graphical.samplers.colouring_kernels import greedy, two_colours
 
 _STRATEGIES = ("auto", "dsatur", "greedy")
@@ -48,9 +49,12 @@ def colouring(n: int, edges: Any, strategy: str = "auto") -> np.ndarray:
     >>> int(colouring(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]).max()) + 1
     3
     """
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(map(repr, _STRATEGIES))}; got {strategy!r}")
-    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    checks.choice("strategy", strategy, _STRATEGIES)
+    checks.whole("n", n, 0)
+    pairs = checks.real_array("edges", edges)
+    if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2 or np.any(pairs != np.floor(pairs))):
+        raise ValueError(f"edges must be pairs of whole numbers; got shape {pairs.shape}")
+    pairs = pairs.astype(np.int64).reshape(-1, 2)
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any()):
         raise ValueError(f"edges must join different variables from 0 to {n - 1}")
     if n == 0:

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cumulant import checks
+from cumulant.errors import DomainError
 from cumulant.geometry.proximal import l1 as _prox_l1
 from cumulant.optim.driver.result import Result
 from cumulant.optim.driver.run import run
@@ -12,6 +14,7 @@ from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.penalties import L1
 from cumulant.optim.solvers.accelerated_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
+from cumulant.precision import any_tracer
 
 
 def soft_threshold(v: Any, amount: Any) -> Any:
@@ -22,6 +25,12 @@ def soft_threshold(v: Any, amount: Any) -> Any:
     >>> soft_threshold([3.0, -0.5, -2.0], 1.0)
     array([ 2.,  0., -1.])
     """
+    if not any_tracer(v, amount):
+        host = checks.real_array("amount", amount)
+        if np.any(host < 0):
+            raise DomainError(f"amount must not be negative; got {host.min()}")
+        if host.ndim and host.shape != np.shape(v)[-1:]:
+            raise ValueError(f"amount must be a number, or one for each entry of v; got shape {host.shape}")
     return _prox_l1(v, 1.0, amount)
 
 
@@ -68,6 +77,7 @@ def lasso(
     >>> result.status, result.x.round(6), result.certificate.upper < 1e-6
     ('converged', array([0.      , 0.482143]), True)
     """
+    checks.not_negative("lam", lam)
     return lasso_path(A, y, [lam], x0=x0, method=method, tol=tol, max_steps=max_steps, **settings)[0]
 
 
@@ -94,13 +104,10 @@ def lasso_path(
     >>> [result.x.round(4).tolist() for result in path]
     [[0.0, 0.0], [0.0, 0.3214], [0.0, 0.4821]]
     """
-    lams = np.asarray(lams, dtype=np.float64)
-    if lams.ndim != 1:
-        raise ValueError(f"lams must be a list of penalties; got shape {lams.shape}")
-    if not np.all(np.isfinite(lams) & (lams >= 0)):
-        raise ValueError(f"lam must be finite and not negative; got {lams[~(lams >= 0) | np.isinf(lams)][0]}")
-    if method not in ("fista", "ista"):
-        raise ValueError(f"method must be 'fista' or 'ista'; got {method!r}")
+    lams = checks.real_array("lams", lams, ndim=1)
+    if np.any(lams < 0):
+        raise ValueError(f"lams must not be negative; got {lams.min()}")
+    checks.choice("method", method, ("fista", "ista"))
     smooth = LeastSquares(A, y, reduction="sum")  # once: it keeps the singular values
     solver = AcceleratedProximalGradient(restart=True) if method == "fista" else ProximalGradient()
     x, found = np.zeros(smooth.shape) if x0 is None else x0, {}

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import linalg
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject
 from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.driver.run import run
@@ -62,11 +63,10 @@ def ridge(A: Any, y: Any, lam: float, *, method: Method = "auto", tol: float = 1
     >>> solution.x.round(8), solution.certificate.upper < 1e-14
     (array([0.18965517, 0.34482759]), True)
     """
-    lam = float(lam)
+    lam = float(checks.number("lam", lam))
     if not (np.isfinite(lam) and lam > 0):
         raise ValueError(f"lam must be positive and finite; got {lam}: for the limit at zero see pinv_solution")
-    if method not in ("auto", "primal", "dual", "cg", "svd"):
-        raise ValueError(f"method must be 'auto', 'primal', 'dual', 'cg' or 'svd'; got {method!r}")
+    checks.choice("method", method, ("auto", "primal", "dual", "cg", "svd"))
     problem = LeastSquares(A, y, l2=lam, reduction="sum")
     design, targets = host_matrix(problem.A), np.asarray(problem.y, dtype=np.float64)
     n, p = design.shape

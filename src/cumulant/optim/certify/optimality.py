@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, assume, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.self_concordance import certify_self_concordance
@@ -29,12 +30,14 @@ from cumulant.optim.certify.strong_convexity import (
     enclosed_gradient,
     refuse_estimates,
 )
-from cumulant.optim.problems.base import widen
+from cumulant.optim.problems.base import point, widen
 from cumulant.optim.problems.composite import parts
 from cumulant.optim.problems.enclosures import UNIT, Enclosure, dot, enclose
 from cumulant.optim.problems.margin_problems import Logistic, MarginLoss
-from cumulant.optim.problems.penalties import PENALTIES, NoPenalty, Penalty
+from cumulant.optim.problems.penalties import NoPenalty, Penalty
+from cumulant.optim.problems.proximal_map import is_known
 from cumulant.optim.problems.row_sums import RowSums
+from cumulant.optim.protocol import Problem
 
 __all__ = ["Knowledge", "certify_optimality", "knowledge", "running_bound"]
 
@@ -187,9 +190,10 @@ def _dual(smooth: Any, penalty: Any, scale_of: Any, x: np.ndarray) -> _Bound | N
 def _in_set(penalty: Any, x: np.ndarray) -> Assumption:
     """That ``x`` is in the set, up to the rounding of its own precision. The bounds hold for it as it is."""
     wide = x.astype(np.float64)
-    miss = float(np.max(np.abs(wide - np.asarray(penalty.prox(wide, 1.0))), initial=0.0))
+    nearest = np.asarray(penalty.feasible(wide))
+    miss = float(np.max(np.abs(wide - nearest), initial=0.0))
     eps = float(np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps)
-    size = max(float(np.max(np.abs(wide), initial=0.0)), float(np.max(np.abs(np.asarray(penalty.prox(wide, 1.0))))))
+    size = max(float(np.max(np.abs(wide), initial=0.0)), float(np.max(np.abs(nearest))))
     return check(miss <= 64 * eps * x.size * size, "x is in the set, up to rounding", f"off by {miss:.2g}")
 
 
@@ -206,13 +210,16 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
     >>> certify_optimality(problem, [1.0, 0.0]).bound                    # f(x) - f* = 1/2
     0.5
     """
+    checks.instance("problem", problem, Problem, "an optim.Problem")
+    check(np.all(np.isfinite(point(problem, x))), "x is finite")
+    given_x = np.asarray(x)
     if isinstance(parts(problem)[1], NoPenalty):
         return _certify_smooth(problem, x)
     refuse_estimates(problem)
     smooth, given = parts(widen(problem))
-    own = type(given) not in PENALTIES
+    own = not is_known(given)
     penalty = _OwnPenalty(given) if own else given
-    grounds = [_in_set(given, np.asarray(x))] if given.is_set else []
+    grounds = [_in_set(given, given_x)] if given.is_set else []
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         g = enclosed_gradient(smooth, x)
@@ -225,8 +232,8 @@ def certify_optimality(problem: Any, x: Any) -> Certificate:
     if not found:
         mu = certain_strong_convexity(smooth)
         raise CertificateError(
-            f"no certificate: the objective is strongly convex does not hold (mu = {mu:.6g}), and {given} gives no "
-            "finite dual bound here",
+            f"no certificate: it was not shown that the objective is strongly convex (mu = {mu:.6g}), and {given} "
+            "gives no finite dual bound here",
             assumption="the objective is strongly convex",
         )
     best = min(found, key=lambda each: float(each.gap.upper))

@@ -97,8 +97,8 @@ def certify_self_concordance(problem: Any, x: Any) -> Certificate:
     if not np.isfinite(upper):
         if float(wide.l2) == 0 and wide.A.size <= _SMALL and separating_direction(wide.A, wide.y) is not None:
             raise CertificateError(
-                "no certificate: a minimiser exists does not hold (the classes can be separated, so the loss decreases "
-                "for ever along a direction: add l2)",
+                "no certificate: it was not shown that a minimiser exists (the classes can be separated, so the loss "
+                "decreases for ever along a direction: add l2)",
                 assumption="a minimiser exists",
             )
         check(

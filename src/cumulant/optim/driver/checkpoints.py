@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import files
+from cumulant import checks, files
 from cumulant.errors import FileFormatError
 
 _KIND = "optimisation run"
@@ -41,8 +41,7 @@ class Checkpoint:
     seconds: float = 60.0
 
     def __post_init__(self):
-        if not self.seconds >= 0:
-            raise ValueError(f"seconds, the time between two saves, must not be negative; got {self.seconds}")
+        checks.not_negative("seconds, the time between two saves,", self.seconds)
 
     @property
     def file(self) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.driver.result import Snapshot
 
 
@@ -33,8 +34,7 @@ class EarlyStopping:
     """
 
     def __init__(self, score: Callable[[Any], float], patience: int = 3):
-        if isinstance(patience, bool) or not isinstance(patience, int | np.integer) or patience < 1:
-            raise ValueError(f"patience must be a positive whole number; got {patience!r}")
+        checks.whole("patience", patience)
         self.score, self.patience = score, patience
         self.scores: list[float] = []
         self.best_x: Any = None

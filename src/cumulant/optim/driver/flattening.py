@@ -1,26 +1,17 @@
 """Unknowns in a pytree: solvers see one vector, the problem sees the tree."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.problems.base import problem_type, static
+from cumulant.optim.problems.composite import Composite
+from cumulant.optim.problems.proximal_map import for_vector
+from cumulant.optim.problems.trees import is_tree, unflatten, vector
 from cumulant.optim.protocol import DerivedProblem
-
-
-def is_tree(x: Any) -> bool:
-    """Whether ``x`` is a structure of arrays: neither an array nor a list of numbers, nor a plain tuple of them.
-
-    >>> is_tree([1.0, 2.0]), is_tree((1.0, 2.0)), is_tree({"w": [1.0]}), is_tree((np.ones(2), 1.0))
-    (False, False, True, True)
-    """
-    if isinstance(x, list) or (type(x) is tuple and all(np.ndim(item) == 0 for item in x)):
-        return False
-    return not jax.tree_util.all_leaves([x])
 
 
 @problem_type
@@ -33,10 +24,7 @@ class Flattened(DerivedProblem):
 
     def tree(self, x: Any) -> Any:
         """The tree whose leaves, one after the other, are the entries of ``x``."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        ends = np.cumsum(sizes)
-        leaves = [x[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, self.shapes, strict=True)]
-        return jax.tree.unflatten(self.structure, leaves)
+        return unflatten(self.structure, self.shapes, x)
 
     def value(self, x):
         """``f(tree(x))``."""
@@ -45,24 +33,24 @@ class Flattened(DerivedProblem):
     def value_and_gradient(self, x):
         """``f(tree(x))`` and its gradient, as a vector."""
         value, gradient = self.problem.value_and_gradient(self.tree(x))
-        return value, _vector(gradient)
+        return value, vector(gradient)
 
     def hessian_apply(self, x, v):
         """``hess f v``, as a vector."""
-        return _vector(self.problem.hessian_apply(self.tree(x), self.tree(v)))
+        return vector(self.problem.hessian_apply(self.tree(x), self.tree(v)))
 
 
 def flatten(problem: Any, x0: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
     """The problem of one vector, the vector ``x0``, and what turns an answer back; an array is left as it is."""
     if not is_tree(x0):
         return problem, x0, lambda x: x
-    x0 = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else np.asarray(leaf), x0)
+    x0 = jax.tree.map(
+        lambda leaf: leaf if isinstance(leaf, jax.Array) else checks.real_array("x0", leaf, finite=False), x0
+    )
     leaves, structure = jax.tree.flatten(x0)
-    flat = Flattened(problem, structure, tuple(np.shape(leaf) for leaf in leaves))
-    return flat, _vector(x0), flat.tree
-
-
-def _vector(tree: Any) -> Any:
-    leaves = jax.tree.leaves(tree)
-    numpy = jnp if any(isinstance(leaf, jax.Array) for leaf in leaves) else np
-    return numpy.concatenate([numpy.reshape(leaf, (-1,)) for leaf in leaves]) if leaves else np.zeros(0)
+    if not leaves:
+        raise TypeError(f"x0 must be an array or a tree of arrays; got {x0}")
+    smooth = problem.smooth if isinstance(problem, Composite) else problem
+    flat = Flattened(smooth, structure, tuple(np.shape(leaf) for leaf in leaves))
+    posed = Composite(flat, for_vector(problem.penalty, x0)) if isinstance(problem, Composite) else flat
+    return posed, vector(x0), flat.tree

@@ -9,9 +9,11 @@ from os import PathLike
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError
 from cumulant.optim.driver import checkpoints
@@ -41,6 +43,7 @@ def run(
     *,
     max_steps: int | None = None,
     tol: float | tuple[float, float] | None = 1e-6,
+    residual_tol: float | None = None,
     callback: Callable[[Snapshot], Any] | None = None,
     progress: bool | str | Console | None = None,
     time_limit: float | None = None,
@@ -72,6 +75,11 @@ def run(
         rounding, a line search finds no step, the solver says that it is stuck, or only the slack of the certificate
         is above `tol`), the run ends as ``"rounding"``, or as ``"stationary"`` where there is no certificate. None:
         the run takes all its steps.
+    residual_tol : float, optional
+        Also end, as ``"stationary"``, when the residual that the solver measures is at most this: ``|grad f(x)|``, or
+        ``|x - prox(x - tau grad f(x))| / tau`` where there is a penalty. It needs no constants, and so no certificate:
+        the rule for objectives of which nothing is known. The certificate is still attached where there is one, and
+        the run has ``"converged"`` where that is within `tol`.
     callback : callable, optional
         Called with a `Snapshot` at each record. Returning True ends the run as ``"stopped"``, and ``"max_steps"`` as
         that: a budget on something that the solver measures.
@@ -108,31 +116,34 @@ def run(
     >>> result.certificate.verify(result.subject).bound <= 1e-10 * result.scale
     True
     """
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit}")
+    if time_limit is not None:
+        checks.positive("time_limit, in seconds,", time_limit, finite=False)
     if max_steps is None and time_limit is None:
         max_steps = _DEFAULT_STEPS
-    budget = None if max_steps is None else _whole("max_steps", max_steps, least=0)
+    budget = None if max_steps is None else checks.whole("max_steps", max_steps, least=0)
     name = f"{type(solver).__name__} on {type(problem).__name__}"
     problem, x0, restore = flatten(problem, x0)
     engine = engine_for(solver, problem, x0)
     x0 = _starting_point(x0)
     if problem.shape is not None and x0.shape != problem.shape:
         raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
+    if isinstance(tol, tuple) and len(tol) != 2:
+        raise ValueError(f"tol must be a number, a pair (tol, scale) or None; got {tol}")
     tol, scale = tol if isinstance(tol, tuple) else (tol, None)
-    for what, number in (("tol", tol), ("the scale of tol", scale)):
-        if number is not None and not (math.isfinite(number) and number >= 0):
-            raise ValueError(f"{what} must be a finite number, not negative, or None; got {number}")
+    for what, number in (("tol", tol), ("the scale of tol", scale), ("residual_tol", residual_tol)):
+        if number is not None:
+            checks.not_negative(what, number)
     loop = _Loop(
         engine=engine,
         name=name,
         x0=x0,
         restore=restore,
         rng=rng,
-        every=_whole("every", every if every is not None else solver.every or 1),
+        every=checks.whole("every", every if every is not None else solver.every or 1),
         grows=_GROWS if every is None else 0,
         tol=tol,
         given_scale=scale,
+        residual_tol=residual_tol,
         budget=budget,
         time_limit=time_limit,
         callback=callback,
@@ -172,6 +183,7 @@ class _Loop:
     grows: int
     tol: float | None
     given_scale: float | None
+    residual_tol: float | None
     budget: int | None
     time_limit: float | None
     callback: Callable[[Snapshot], Any] | None
@@ -233,6 +245,8 @@ class _Loop:
                     f"the checkpoint is at step {self.steps} already, beyond the {self.budget} asked for: "
                     "ask for more steps, delete it or choose another path"
                 )
+        if self.residual_tol is not None and "residual" not in self.measures:
+            raise ValueError(f"residual_tol: {type(self.solver).__name__} measures no residual; use tol or a callback")
         if self.tol is not None:
             self.still = self._gradient_rounding() if position is None else position.still
         self.started = self.healthy = True
@@ -251,8 +265,8 @@ class _Loop:
             deadline = time.perf_counter() + min(_CALL, self._time_left())
             before = self.seconds
             self.before_call = (self.engine.state, self.engine.best)
-            window = Window(self.steps, 0, self.every, self._target(), self.scale, self.still, grows=self.grows)
-            window = window._replace(length=self._call_size(window))
+            window = Window(self.steps, 0, self.every, self._target(), self.scale, self.still, False, self.grows)
+            window = window._replace(length=self._call_size(window), small=self._small())
             out = self.engine.advance(window, lambda at=deadline: interruption.requested or time.perf_counter() > at)
             self._keep(out.rows, before, out.done)
             self._pace(out.done, self.seconds - before)
@@ -327,8 +341,14 @@ class _Loop:
         return self._target() >= 0 and bound <= self._target() * max(abs(value), self.scale)
 
     def _at_rest(self) -> bool:
-        """Whether the last record says that no further step makes progress."""
-        return bool(is_still(self.measures, self.still))
+        """Whether the last record says that the run may end before its target."""
+        return self._has_small_residual() or bool(is_still(self.measures, self.still))
+
+    def _small(self) -> float:
+        return -1.0 if self.residual_tol is None else self.residual_tol
+
+    def _has_small_residual(self) -> bool:
+        return self.measures.get("residual", math.inf) <= self._small()
 
     def _ended(self, reached: bool, still: bool) -> Status | None:
         """What the last record means for the run; None where it continues."""
@@ -363,9 +383,12 @@ class _Loop:
         return None
 
     def _at_an_end(self) -> Status | None:
-        """The status of a run that makes no further progress; None where the residual is not zero after all."""
+        """The status of a run that may end before its target; None where the residual is not zero after all."""
         stuck = self.measures.get("stuck", 0.0) != 0
-        if not stuck:
+        small = self._has_small_residual()
+        if small:
+            self.message = f"the residual, {self.measures['residual']:.2g}, is at most residual_tol"
+        elif not stuck:
             residual, rounding = self.measures["residual"], self._gradient_rounding()
             if residual > rounding:  # it was not: the rounding at x0 was larger
                 self.still = rounding
@@ -378,10 +401,10 @@ class _Loop:
         except CertificateError:
             return "stationary"
         self.certificate = certificate
-        if certificate.upper <= self._enough():
+        if self.tol is not None and certificate.upper <= self._enough():
             self.message = ""
             return "converged"
-        return "rounding"
+        return "stationary" if small else "rounding"
 
     def _gradient_rounding(self) -> float:
         """What rounding may have added to the residual at this iterate; 0 where none is measured."""
@@ -483,24 +506,15 @@ def engine_for(solver: Any, problem: Any, x0: Any) -> CompiledEngine | HostEngin
     return engines[solver.backend](solver, problem, x0)
 
 
-def _whole(name: str, value: Any, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
-    return int(value)
-
-
 def _starting_point(x0: Any) -> Any:
     if any_tracer(x0):
         raise TypeError("run has a loop of its own and cannot be traced: call solver.step inside jit instead")
     if isinstance(x0, jax.Array):
-        array = np.asarray(x0)
+        x0 = x0 if jnp.issubdtype(x0.dtype, jnp.floating) else x0.astype(float)
     else:
-        array = x0 = np.asarray(x0)
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"x0 must be an array of real numbers; got dtype {array.dtype}")
-        array = x0 = array.astype(np.float64)
-    if not np.all(np.isfinite(array)):
-        raise DomainError(f"x0 must be finite; got {_short(array)}")
+        x0 = checks.real_array("x0", x0, finite=False)
+    if not np.all(np.isfinite(np.asarray(x0))):
+        raise DomainError(f"x0 must be finite; got {_short(x0)}")
     return x0
 
 

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from cumulant import precision
+from cumulant import checks, precision
 from cumulant.optim.driver.flattening import flatten
 from cumulant.optim.driver.implicit import LINEAR_SOLVERS, root
 from cumulant.optim.driver.stepping import Program, healthy, join, measure, one_step, split, typed
@@ -36,6 +35,7 @@ def solve(
     *,
     max_steps: int = 1000,
     tol: float = 1e-6,
+    residual_tol: float | None = None,
     rng: Any = None,
     linear_solver: str = "auto",
 ) -> tuple[Any, SolveInfo]:
@@ -59,6 +59,8 @@ def solve(
         Ended when the bound that the solver measures is at most ``tol * max(|f(x)|, |f(x0)|)``; where it knows no
         bound, when the residual (the norm of the gradient) is at most ``tol`` times the larger of one and its value at
         `x0`. Also where no further step makes progress.
+    residual_tol : float, optional
+        Also ended when the residual is at most this; as for `run`.
     rng
         For solvers that draw.
     linear_solver : str
@@ -87,16 +89,19 @@ def solve(
         raise TypeError(f"solver must be a compiled solver (backend 'jax'); got {type(solver).__name__}")
     if not isinstance(problem, Problem) or not (problem.differentiable or isinstance(problem, Composite)):
         raise TypeError(f"problem must have a gradient or be a Composite; got {type(problem).__name__}")
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int | np.integer) or max_steps < 1:
-        raise ValueError(f"max_steps must be a whole number of at least 1; got {max_steps!r}")
-    if not precision.any_tracer(tol) and not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be a finite number, not negative; got {tol}")
-    if linear_solver not in LINEAR_SOLVERS:
-        raise ValueError(f"linear_solver must be one of {', '.join(LINEAR_SOLVERS)}; got {linear_solver!r}")
+    checks.whole("max_steps", max_steps)
+    checks.not_negative("tol", tol)
+    if residual_tol is not None:
+        checks.not_negative("residual_tol", residual_tol)
+    checks.choice("linear_solver", linear_solver, LINEAR_SOLVERS)
     problem, x0, restore = flatten(problem, x0)
+    x0 = x0 if isinstance(x0, jax.Array) else checks.real_array("x0", x0)
+    if problem.shape is not None and x0.shape != tuple(problem.shape):
+        raise ValueError(f"x0 must have shape {problem.shape} for this {type(problem).__name__}; got {x0.shape}")
     wide = not precision.any_jax(solver, problem, x0)
     with precision.float64() if wide else contextlib.nullcontext():
-        x, info = _solve(solver, problem, x0, int(max_steps), tol, rng, linear_solver)
+        limits = (tol, -1.0 if residual_tol is None else residual_tol)
+        x, info = _solve(solver, problem, x0, int(max_steps), limits, rng, linear_solver)
         if wide:
             x, info = precision.to_numpy(x), SolveInfo(*precision.to_numpy(tuple(info)))
     return restore(x), info
@@ -142,7 +147,7 @@ def _posed(problem: Any, constants: dict[str, Any]) -> Any:
     return known if isinstance(penalty, NoPenalty) else Composite(known, penalty)
 
 
-def _solve(solver, problem, x0, max_steps, tol, rng, linear_solver):
+def _solve(solver, problem, x0, max_steps, limits, rng, linear_solver):
     x0 = jnp.asarray(x0, dtype=jnp.result_type(x0, float))
     shape, outside = x0.shape, _known(problem)
     data, program = split(problem)
@@ -159,16 +164,16 @@ def _solve(solver, problem, x0, max_steps, tol, rng, linear_solver):
         return (x - penalty.prox(x - tau * gradient, tau)).reshape(-1)
 
     def search(data, start):
-        x0, settings, tol = start
+        x0, settings, limits = start
         given = join(program, data)
         posed = _posed(given, outside | _known(given))
         chosen = join(method, settings) if precision.any_tracer(solver) else solver
         state = typed(chosen.init(posed, x0.reshape(shape), rng))
         leaves, whole = split((join(method, settings), posed))
-        x, info = _iterate(whole, jax.tree.map(jnp.asarray, leaves), state, tol, max_steps)
+        x, info = _iterate(whole, jax.tree.map(jnp.asarray, leaves), state, limits, max_steps)
         return x.reshape(-1), info
 
-    start = (x0.reshape(-1), settings, jnp.asarray(tol, x0.dtype))
+    start = (x0.reshape(-1), settings, jnp.stack([jnp.asarray(limit, x0.dtype) for limit in limits]))
     symmetric = isinstance(parts(problem)[1], NoPenalty)
     x, found = root(equation, data, start, search, linear_solver, symmetric)
     steps, value, bound, residual, converged = found
@@ -176,10 +181,11 @@ def _solve(solver, problem, x0, max_steps, tol, rng, linear_solver):
 
 
 @functools.partial(jax.jit, static_argnames=("program", "max_steps"))
-def _iterate(program: Program, data: list, state: Any, tol: Any, max_steps: int):
+def _iterate(program: Program, data: list, state: Any, limits: Any, max_steps: int):
     """Steps until the target is reached, and the five numbers of `SolveInfo` as floats."""
     solver, problem = join(program, data)
     every = solver.every or 1
+    tol, small = limits
 
     def look(state):
         found = measure(solver, problem, state)
@@ -191,7 +197,8 @@ def _iterate(program: Program, data: list, state: Any, tol: Any, max_steps: int)
     def reached(found):
         bound, value = found["bound"], found["value"]
         by_bound = bound <= tol * jnp.maximum(jnp.abs(value), scale)
-        return jnp.where(jnp.isfinite(bound), by_bound, found["residual"] <= tol * least)
+        enough = jnp.where(jnp.isfinite(bound), by_bound, found["residual"] <= tol * least)
+        return enough | (found["residual"] <= small)
 
     def unfinished(carry):
         state, k, found = carry

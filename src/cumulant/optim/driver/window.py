@@ -15,9 +15,10 @@ class Window(NamedTuple):
 
     At most the steps ``first`` to ``first + length``, recording at multiples of ``every``; where ``grows`` is not 0, of
     twice as many steps each time that the number of steps has doubled, from ``2 * grows`` records on. The run has
-    reached its target when ``bound <= tol * max(|value|, scale)``; a negative ``tol`` is never reached. It makes no
-    further progress when the solver says so (``stuck``) or when the ``residual`` is at most ``still``, which is
-    negative where that is not to be looked at. ``fresh`` asks for the row of step 0.
+    reached its target when ``bound <= tol * max(|value|, scale)``; a negative ``tol`` is never reached. It ends before
+    that when the solver says that no further step makes progress (``stuck``), when the ``residual`` is at most
+    ``still``, where it may be zero within rounding, or at most ``small``, which the caller asked for; both are negative
+    where that is not to be looked at. ``fresh`` asks for the row of step 0.
     """
 
     first: int
@@ -28,6 +29,7 @@ class Window(NamedTuple):
     still: float = -1.0
     fresh: bool = False
     grows: int = 0
+    small: float = -1.0
 
     def interval(self, step: int) -> tuple[int, float]:
         """The steps between records after `step`, and for how many more steps they stay the same."""
@@ -53,11 +55,12 @@ class Advance(NamedTuple):
 
 
 def judge(row: Mapping[str, Any], window: Window) -> tuple[Any, Any, Any]:
-    """Whether a record is finite, reaches the target, and says that no further step makes progress; also if traced."""
+    """Whether a record is finite, reaches the target, and says that the run may end before it does; also if traced."""
     value, bound = row["value"], row["bound"]
     fine = (row["healthy"] > 0) & (value == value) & (bound == bound)
     enough = (bound <= window.tol * abs(value)) | (bound <= window.tol * window.scale)
-    return fine, (window.tol >= 0) & enough, is_still(row, window.still)
+    small = row.get("residual", np.inf) <= window.small
+    return fine, (window.tol >= 0) & enough, is_still(row, window.still) | small
 
 
 def is_still(row: Mapping[str, Any], still: float) -> Any:

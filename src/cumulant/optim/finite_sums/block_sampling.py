@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.finite_sums.sum_tree_kernels import (
     draw,
     max_tree_argmax,
@@ -100,8 +101,7 @@ class BlockSampler:
     nonuniformity: float = 0.8
 
     def __post_init__(self):
-        if self.sampling not in SAMPLINGS:
-            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
+        checks.choice("sampling", self.sampling, SAMPLINGS)
         if not 0 <= self.nonuniformity <= 1:
             raise ValueError(f"nonuniformity, the share of weighted draws, must be in [0, 1]; got {self.nonuniformity}")
         object.__setattr__(self, "weights", _positive(self.weights) if self.sampling in _WEIGHTED else None)
@@ -130,8 +130,7 @@ class BlockSampler:
 
     def init(self, n: int, rng: Any = None) -> SamplerState:
         """The state before the first draw, for `n` blocks; `rng` is an int, a `numpy.random.Generator` or None."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n, the number of blocks, must be a positive integer; got {n!r}")
+        checks.whole("n, the number of blocks,", n)
         if self.weights is not None and self.weights.size != n:
             raise ValueError(f"n, the number of blocks, must be {self.weights.size}, as many as weights; got {n}")
         return SamplerState(int(n), self.tree(np.full(n, _INITIAL_ESTIMATE)), seed(rng))

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Subject, issuer
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.finite_sums.block_sampling import SAMPLINGS, BlockSampler
@@ -114,10 +115,8 @@ class DualCoordinateAscent(Solver):
     backend: ClassVar[str] = "host"
 
     def __post_init__(self):
-        if self.sampling not in SAMPLINGS:
-            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
-        if self.step_rule not in _STEPS:
-            raise ValueError(f"step_rule must be one of {', '.join(_STEPS)}; got {self.step_rule!r}")
+        checks.choice("sampling", self.sampling, SAMPLINGS)
+        checks.choice("step_rule", self.step_rule, _STEPS)
         if not 0 <= self.nonuniformity <= 1:
             raise ValueError(f"nonuniformity, a share, must be in [0, 1]; got {self.nonuniformity}")
         if not 0 < self.epsilon <= 1:

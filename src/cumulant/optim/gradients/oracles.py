@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
@@ -96,8 +97,7 @@ class ByRows:
     def __post_init__(self):
         if self.order not in ("stream", "random"):
             raise ValueError(f"order must be 'stream' or 'random'; got {self.order!r}")
-        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
-            raise ValueError(f"batch must be a whole number, at least 1; got {self.batch!r}")
+        checks.whole("batch", self.batch)
 
     def __call__(self, loss: Any, w, step, key):
         """The gradient on the rows of this step."""

@@ -21,6 +21,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.precision import precise
 
@@ -138,8 +139,7 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
     >>> step.dx.round(6), step.dz[0].round(6)
     (array([-0.833333, -2.166667]), np.float64(0.333333))
     """
-    if method not in get_args(Route):
-        raise ValueError(f"method must be one of {', '.join(get_args(Route))}; got {method!r}")
+    checks.choice("method", method, get_args(Route))
     J = sparse.csr_array(J).astype(np.float64) if sparse.issparse(J) else np.asarray(J, dtype=np.float64)
     if J.ndim != 2:
         raise ValueError(f"J must be a matrix; got shape {J.shape}")
@@ -149,8 +149,7 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
         raise DomainError(f"c must be negative, at a strictly feasible point; got {c.max():g} at index {c.argmax()}")
     if np.any(z <= 0):
         raise DomainError(f"z must be positive; got {z.min():g} at index {z.argmin()}")
-    if not (np.isfinite(mu) and mu >= 0):
-        raise ValueError(f"mu must be finite and not negative; got {mu}")
+    checks.not_negative("mu", mu)
     W = sparse.csr_array(W).astype(np.float64) if sparse.issparse(W) else np.asarray(W, dtype=np.float64)
     if method == "auto":
         method = _choose(W, J)

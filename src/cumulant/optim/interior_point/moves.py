@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point.centring import MehrotraSigma, barrier_from_gap
 from cumulant.optim.interior_point.certify import certify_constrained, running_gap
@@ -30,8 +31,7 @@ class PrimalDual(Solver):
     def __post_init__(self):
         if not callable(self.centring):
             raise TypeError(f"centring must be ConstantSigma, PowerSigma or MehrotraSigma; got {self.centring!r}")
-        if self.route not in ROUTES:
-            raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {self.route!r}")
+        checks.choice("route", self.route, ROUTES)
 
     def _start(self, problem, x0):
         """The multipliers and the slacks at a strictly feasible ``x0``."""

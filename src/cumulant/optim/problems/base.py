@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from scipy import sparse
 
+from cumulant import checks
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.precision import any_tracer
 from cumulant.pytrees import pytree
@@ -48,17 +49,13 @@ def widen(tree: Any) -> Any:
 
 def is_concrete(*values: Any) -> bool:
     """Whether values can be looked at: a problem may also be made from tracers, inside `jit`."""
-    known = jax.Array | np.ndarray | np.generic | float | int | list | tuple | SparseMatrix
-    return all(isinstance(value, known) or sparse.issparse(value) for value in values) and not any_tracer(values)
+    return not any_tracer(values)
 
 
 def array(value: Any, name: str, ndim: int) -> Any:
     """An array of finite floats with `ndim` axes; NumPy in float64 unless it is a JAX array."""
     if not isinstance(value, jax.Array):
-        value = np.asarray(value)
-        if value.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must be an array of real numbers; got dtype {value.dtype}")
-        value = value.astype(np.float64)
+        value = np.array(checks.real_array(name, value, finite=False))
     if value.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'}; got shape {value.shape}")
     if not np.all(np.isfinite(np.asarray(value))):
@@ -86,8 +83,15 @@ def matrix(value: Any, name: str) -> Any:
 
 def not_negative(value: Any, name: str) -> None:
     """Refuse a negative or infinite constant."""
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and not negative; got {value}")
+    checks.not_negative(name, value)
+
+
+def point(problem: Any, x: Any) -> np.ndarray:
+    """`x` in float64, refused where it is not a point of the problem."""
+    x = checks.real_array("x", x, finite=False)
+    if problem.shape is not None and x.shape != tuple(problem.shape):
+        raise ValueError(f"x must have shape {tuple(problem.shape)} for this {type(problem).__name__}; got {x.shape}")
+    return x
 
 
 def ordered_constants(smoothness: Any, strong_convexity: Any, kind: str = "") -> None:

@@ -4,9 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.problems.base import problem_type, widen
 from cumulant.optim.problems.penalties import NoPenalty
-from cumulant.optim.protocol import DerivedProblem
+from cumulant.optim.problems.proximal_map import check_penalty, for_vector
+from cumulant.optim.problems.trees import is_tree, vector
+from cumulant.optim.protocol import DerivedProblem, Problem
 from cumulant.precision import precise
 
 
@@ -24,7 +27,9 @@ class Composite(DerivedProblem):
     smooth : problem
         `LeastSquares`, `Logistic`, `MarginLoss`, `MultinomialLogistic`, `Quadratic` or an `Objective`.
     penalty : object
-        `L1`, `ElasticNet`, `GroupLasso`, `Box`, `NonNegative`, `Simplex`, `L1Ball` or `L2Ball`.
+        `L1`, `ElasticNet`, `GroupLasso`, `Box`, `NonNegative`, `Simplex`, `L1Ball` or `L2Ball`; or a `ProximalMap` of
+        your own. Where the unknowns are a tree, it speaks of all its leaves in one vector; a tree of penalties, such as
+        ``{"weights": L1(0.1), "bias": None}``, has one for each part (None: no penalty).
 
     Examples
     --------
@@ -44,9 +49,8 @@ class Composite(DerivedProblem):
     def __post_init__(self):
         if isinstance(self.smooth, Composite):
             raise TypeError("smooth must be a problem with a gradient; got a Composite: add up the penalties instead")
-        for need in ("prox", "value"):
-            if not hasattr(self.penalty, need):
-                raise TypeError(f"penalty must have a method {need}, as L1(0.1) has; got {type(self.penalty).__name__}")
+        checks.instance("smooth", self.smooth, Problem, "a problem with a gradient, such as LeastSquares(A, y)")
+        check_penalty(self.penalty)
 
     @property
     def problem(self) -> Any:
@@ -65,6 +69,8 @@ class Composite(DerivedProblem):
     @precise
     def value(self, x):
         """``f(x) + R(x)``; infinite outside a set."""
+        if is_tree(x):
+            return self.smooth.value(x) + for_vector(self.penalty, x).value(vector(x))
         return self.smooth.value(x) + self.penalty.value(x)
 
 
@@ -83,5 +89,5 @@ def lambda_max(smooth: Any) -> float:
     >>> lambda_max(optim.LeastSquares(A, y, reduction="sum"))
     28.0
     """
-    smooth = widen(smooth)
+    smooth = widen(checks.instance("smooth", smooth, Problem, "a problem with a gradient, such as LeastSquares(A, y)"))
     return float(np.max(np.abs(smooth.gradient(np.zeros(smooth.shape)))))

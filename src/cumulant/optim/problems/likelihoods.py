@@ -369,7 +369,7 @@ def _estimate(family: Any, mean: np.ndarray) -> np.ndarray:
         return family.to_natural(mean)
     except DomainError as reason:
         text = "a finite maximum-likelihood estimate exists"
-        raise CertificateError(f"no certificate: {text} does not hold ({reason})", assumption=text) from None
+        raise CertificateError(f"no certificate: it was not shown that {text} ({reason})", assumption=text) from None
 
 
 def _certify_penalised(problem: Any, x: np.ndarray, inside: Any) -> Certificate:

@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import xlogy
 from scipy.special import entr
 
+from cumulant import checks
 from cumulant.optim.problems.base import problem_type, static
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.optim.problems.row_sums import RowSums
@@ -55,7 +56,7 @@ class MultinomialLogistic(RowSums):
         if y.dtype.kind not in "iu" or y.min() < 0:
             raise ValueError(f"y must hold class numbers, integers from 0 up; got dtype {y.dtype}, smallest {y.min()}")
         classes = int(y.max()) + 1 if self.n_classes is None else self.n_classes
-        if classes < max(2, int(y.max()) + 1):
+        if checks.whole("n_classes", classes, 2) < max(2, int(y.max()) + 1):
             raise ValueError(f"n_classes must be at least 2 and above every entry of y; got {classes}, y.max {y.max()}")
         object.__setattr__(self, "y", y.astype(np.int32))
         object.__setattr__(self, "n_classes", classes)

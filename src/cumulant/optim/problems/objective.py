@@ -3,9 +3,48 @@
 from collections.abc import Callable
 from typing import Any
 
-from cumulant.optim.problems.base import is_concrete, not_negative, ordered_constants, problem_type, static
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant import checks
+from cumulant.optim.problems.base import is_concrete, ordered_constants, problem_type, static
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
+
+
+def call_traced(name: str, function: Callable, x: Any, data: Any, at: str = "x and data") -> Any:
+    """``function(x, data)``, with a sentence where JAX cannot trace it, or not at these arguments."""
+    try:
+        return function(x, data)
+    except (
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+        jax.errors.ConcretizationTypeError,
+    ) as problem:
+        raise TypeError(
+            f"{name} must be a JAX function: write it with jax.numpy, and without NumPy functions, float() or a Python "
+            f"`if` on what it is given ({type(problem).__name__})"
+        ) from problem
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{name} cannot be computed at this {at}: {problem}") from problem
+
+
+def call_scalar(name: str, function: Callable, x: Any, data: Any, at: str = "x and data") -> Any:
+    """The same for a function that must return a number.
+
+    >>> call_scalar("function", lambda x, data: 2 * x, jnp.ones(3), ())
+    Traceback (most recent call last):
+    ...
+    ValueError: function must return a number; it returns an array of shape (3,)
+    """
+    value = call_traced(name, function, x, data, at)
+    if isinstance(value, jax.Array | float | int) or getattr(value, "dtype", np.dtype(object)).kind in "biuf":
+        value = jnp.asarray(value)
+        if value.shape != ():
+            raise ValueError(f"{name} must return a number; it returns an array of shape {value.shape}")
+        return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
+    raise TypeError(f"{name} must return a number; it returns {type(value).__name__}")
 
 
 @problem_type
@@ -52,12 +91,14 @@ class Objective(Problem):
     relative_strong_convexity: float = 0.0
 
     def __post_init__(self):
-        if not callable(self.function):
-            raise TypeError(f"function must be a function of (x, data); got {type(self.function).__name__}")
+        checks.takes("function", self.function, "x, data")
+        checks.instance("convex", self.convex, bool, "True or False")
+        for name in ("strong_convexity", "relative_strong_convexity"):
+            checks.number(name, getattr(self, name))
         for name in ("smoothness", "strong_convexity", "relative_smoothness", "relative_strong_convexity"):
             constant = getattr(self, name)
             if constant is not None and is_concrete(constant):
-                not_negative(constant, name)
+                checks.not_negative(name, constant)
         ordered_constants(self.smoothness, self.strong_convexity)
         ordered_constants(self.relative_smoothness, self.relative_strong_convexity, "relative_")
         if is_concrete(self.strong_convexity) and self.strong_convexity > 0:
@@ -68,4 +109,4 @@ class Objective(Problem):
     @precise
     def value(self, x):
         """``f(x)``."""
-        return self.function(x, self.data)
+        return call_scalar("function", self.function, x, self.data)

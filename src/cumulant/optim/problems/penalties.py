@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.geometry import projections, proximal
 from cumulant.optim.problems.enclosures import TINY, UNIT, Enclosure, enclose
 from cumulant.precision import any_tracer, precise
@@ -24,9 +25,9 @@ from cumulant.pytrees import pytree
 
 def _settings(name: str, *, positive: bool = False, **numbers: Any) -> None:
     for key, value in numbers.items():
-        if any_tracer(value) or not isinstance(value, int | float | np.ndarray | np.generic | list | tuple | jax.Array):
-            continue  # a placeholder that JAX puts in while it works
-        value = np.asarray(value, dtype=np.float64)
+        if any_tracer(value):
+            continue
+        value = checks.real_array(f"{key} of {name}", value, finite=False)
         if not np.all(np.isfinite(value) & ((value > 0) if positive else (value >= 0))):
             raise ValueError(f"{key} of {name} must be finite and {'positive' if positive else 'not negative'}")
 
@@ -41,6 +42,10 @@ class Penalty:
     """What the penalties and sets of this file share: by default a set, without a penalty, that is not bounded."""
 
     is_set: ClassVar[bool] = False
+
+    def feasible(self, x: Any) -> Any:
+        """The nearest point where ``R`` is finite; ``x`` itself unless this is a set."""
+        return x
 
     @precise
     def conjugate_point(self, u):
@@ -73,6 +78,10 @@ class ConvexSet(Penalty):
     def prox(self, v, step):
         """The nearest point."""
         raise NotImplementedError
+
+    def feasible(self, x: Any) -> Any:
+        """The nearest point of the set."""
+        return self.prox(x, 1.0)
 
     @precise
     def value(self, x):
@@ -138,6 +147,8 @@ class L1(Penalty):
 
     def __post_init__(self):
         _settings("L1", weight=self.weight)
+        if isinstance(self.weight, list | tuple):
+            object.__setattr__(self, "weight", np.asarray(self.weight, dtype=np.float64))
 
     @precise
     def value(self, x):
@@ -232,7 +243,8 @@ class GroupLasso(Penalty):
 
     def __post_init__(self):
         _settings("GroupLasso", weight=self.weight)
-        if isinstance(self.labels, list | tuple | np.ndarray):
+        if not any_tracer(self.labels):
+            checks.real_array("labels of GroupLasso", self.labels)
             labels = np.asarray(self.labels)
             if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.min(initial=0) < 0:
                 raise ValueError("labels of GroupLasso must be one whole number, 0 or more, for each coordinate")
@@ -311,11 +323,10 @@ class Box(ConvexSet):
     upper: Any = 1.0
 
     def __post_init__(self):
-        known = int | float | np.ndarray | np.generic | list | tuple | jax.Array
-        ends = (self.lower, self.upper)
-        if any_tracer(ends) or not all(isinstance(end, known) for end in ends):
+        if any_tracer(self.lower, self.upper):
             return
-        lower, upper = (np.asarray(end, dtype=np.float64) for end in ends)
+        ends = {"lower of Box": self.lower, "upper of Box": self.upper}
+        lower, upper = (checks.real_array(name, end, finite=False) for name, end in ends.items())
         if not np.all(lower <= upper):
             raise ValueError(f"lower of Box must not be above upper; got {self.lower} and {self.upper}")
         if np.any(lower == np.inf) or np.any(upper == -np.inf):

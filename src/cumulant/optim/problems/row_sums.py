@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant.optim.problems.base import array, is_concrete, matrix, not_negative, term_number
+from cumulant import checks
+from cumulant.optim.problems.base import array, is_concrete, matrix, not_negative, point, term_number
 from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
 from cumulant.optim.problems.sparse_matrix import SparseMatrix, host_matrix, row_squares, singular_values
 from cumulant.optim.protocol import Problem
@@ -34,8 +35,7 @@ class RowSums(Problem):
 
     def _checked(self) -> bool:
         """Put the matrix, the targets and the penalty in order; False for tracers, of which nothing can be asked."""
-        if self.reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum'; got {self.reduction!r}")
+        checks.choice("reduction", self.reduction, ("mean", "sum"))
         if not is_concrete(self.A, self.y, self.l2):
             return False
         A, y = matrix(self.A, "A"), array(self.y, "y", 1)
@@ -102,7 +102,7 @@ class RowSums(Problem):
         """``f(x)`` and its gradient: by NumPy and SciPy where the data and ``x`` are NumPy, else by JAX."""
         if self._on_host and not any_jax(x):
             with np.errstate(all="ignore"):  # as in JAX
-                return self._formula(self.host_A, np.asarray(x, dtype=np.float64))
+                return self._formula(self.host_A, point(self, x))
         return self._compiled(x)
 
     @precise

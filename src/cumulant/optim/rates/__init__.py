@@ -36,6 +36,7 @@ from cumulant.optim.rates.dual_ascent import (
 from cumulant.optim.rates.gradient_descent import (
     armijo_reductions,
     armijo_step,
+    backtracking_step,
     gd_contraction,
     gd_convex,
     gd_decrease,
@@ -89,6 +90,7 @@ __all__ = [
     "armijo_step",
     "ascent_lower_bound",
     "average_discount",
+    "backtracking_step",
     "block_conditions",
     "conjugate_gradient",
     "expected_ascent_lower_bound",

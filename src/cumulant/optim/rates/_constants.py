@@ -4,25 +4,27 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
+
 _MEANING = {"s": ", the step size,", "tau": ", the step size,", "smallest": ", a non-zero singular value,"}
+_UNUSED: Any = object()
 
 
-def constants(L: Any = None, mu: Any = None, **others: Any) -> None:
+def constants(L: Any = _UNUSED, mu: Any = _UNUSED, **others: Any) -> None:
     """Refuse constants that no function has: ``L <= 0``, ``mu`` outside ``[0, L]``, a negative or infinite quantity."""
-    if L is not None and not (np.isfinite(L) and L > 0):
-        raise ValueError(f"L, the smoothness constant, must be positive and finite; got {L}")
-    if mu is not None and not (mu >= 0 and (L is None or mu <= L)):
+    if L is not _UNUSED:
+        checks.positive("L, the smoothness constant,", L)
+    if mu is not _UNUSED and not (checks.number("mu", mu) >= 0 and (L is _UNUSED or mu <= L)):
         raise ValueError(f"mu, the strong convexity constant, must be between 0 and L; got mu = {mu}, L = {L}")
     for name, value in others.items():
-        if not np.all(np.isfinite(value) & (np.asarray(value) >= 0)):
+        if not np.all(checks.real_array(name, value) >= 0):
             raise ValueError(f"{name} must be finite and not negative; got {value}")
 
 
 def positive(**values: Any) -> None:
     """Refuse what is not positive and finite."""
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name}{_MEANING.get(name, '')} must be positive and finite; got {value}")
+        checks.positive(f"{name}{_MEANING.get(name, '')}", value)
 
 
 def ratio(top: Any, bottom: Any) -> Any:
@@ -33,7 +35,7 @@ def ratio(top: Any, bottom: Any) -> Any:
 
 def steps(k: Any) -> np.ndarray:
     """Step counts as floats."""
-    k = np.asarray(k, dtype=np.float64)
+    k = checks.real_array("k, the number of steps,", k, finite=False)
     if not np.all(k >= 0):
         raise ValueError(f"k, the number of steps, must not be negative; got {k}")
     return k

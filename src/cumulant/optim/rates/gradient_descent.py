@@ -62,7 +62,7 @@ def gd_convex(L: float, R2: float, k: Any) -> Any:
     0.0238095...
     """
     constants(L, R2=R2)
-    return (L * R2 / (4 * steps(k) + 2))[()]
+    return (L * np.asarray(R2) / (4 * steps(k) + 2))[()]
 
 
 def gd_strongly_convex(L: float, mu: float, k: Any, distance: float = 1.0, *, best_step: bool = False) -> Any:
@@ -113,6 +113,19 @@ def armijo_step(L: float, alpha: float, beta: float, initial: float) -> float:
     """
     constants(L)
     return min(initial, 2 * beta * (1 - alpha) / L)
+
+
+def backtracking_step(L: float, beta: float, initial: float) -> float:
+    """`Backtracking` accepts steps of at least ``min(initial, beta / (2 L))`` on an ``L``-smooth function.
+
+    ``beta / L`` until the values differ by no more than rounding (Beck and Teboulle 2009, remark 3.2). Put it in place
+    of ``tau`` in `ista` and `fista`: ``L`` is then assumed, where the method does without it.
+
+    >>> backtracking_step(10.0, 0.5, 1.0)
+    0.025
+    """
+    constants(L)
+    return min(initial, beta / (2 * L))
 
 
 def armijo_reductions(L: float, alpha: float, beta: float, initial: float) -> int:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.rates._constants import constants, steps
 
 
@@ -212,7 +213,6 @@ def _moment(moment: tuple[float, float]) -> tuple[float, float]:
 
 
 def _strongly(mu: float, step: float, limit: float) -> None:
-    if not (np.isfinite(mu) and mu > 0):
-        raise ValueError(f"mu must be positive and finite; got {mu}")
+    checks.positive("mu", mu)
     if not 0 < step <= limit * (1 + 1e-12):
         raise ValueError(f"step must be positive and at most {limit:.6g} for this rate; got {step}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant.optim.certify.optimality import Knowledge, knowledge
 from cumulant.optim.protocol import require_gradient
-from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_length
+from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_rule
 from cumulant.pytrees import pytree
 
 
@@ -23,6 +23,7 @@ class AcceleratedState(NamedTuple):
     step_size: Any
     momentum: Any  # where it is constant
     known: Knowledge
+    search: Any = None  # by which the step size is found, where it is not fixed
 
 
 @pytree
@@ -52,7 +53,7 @@ class AcceleratedProximalGradient(FirstOrder):
     ('converged', array([0.      , 0.482143]))
     """
 
-    step_size: Any = "1/L"
+    step_size: Any = None
     momentum: Any = "nesterov"
     restart: bool = dataclasses.field(default=False, metadata={"static": True})
 
@@ -70,24 +71,29 @@ class AcceleratedProximalGradient(FirstOrder):
 
     def init(self, problem, x0, rng):
         """The point ``x0``, moved into the set if there is one, and the momentum if it is constant."""
-        tau = step_length(problem, self.step_size, self)
         x0 = start(problem, x0)
+        tau, search = step_rule(problem, self.step_size, self, x0)
         constant = 0.0 if isinstance(self.momentum, str) else float(self.momentum)
         if isinstance(self.momentum, str) and self.momentum == "strongly convex":
             mu = float(problem.strong_convexity)
             if not mu > 0:
                 raise ValueError("momentum='strongly convex' needs a strong convexity above zero; use 'nesterov'")
+            if search is not None:
+                raise ValueError("momentum='strongly convex' needs the smoothness of the problem; use 'nesterov'")
             root = float(np.sqrt(min(tau * mu, 1.0)))
             constant = (1 - root) / (1 + root)
         dtype = x0.dtype
         value = problem.value(x0) if self.restart else jnp.zeros((), dtype)
-        return AcceleratedState(
-            x0, x0, value, 0, 0, jnp.asarray(tau, dtype), jnp.asarray(constant, dtype), knowledge(problem)
-        )
+        tau, constant = jnp.asarray(tau, dtype), jnp.asarray(constant, dtype)
+        return AcceleratedState(x0, x0, value, 0, 0, tau, constant, knowledge(problem), search)
 
     def step(self, problem, state):
         """A step from the extrapolated point, and the next extrapolation."""
-        x = forward_backward(problem, state.ahead, state.step_size)
+        tau, search = state.step_size, state.search
+        if search is None:
+            x = forward_backward(problem, state.ahead, tau)
+        else:
+            x, tau = search.search(problem, state.ahead, tau)
         count, restarts, value = state.count, state.restarts, state.value
         if self.restart:
             fresh = problem.value(x)
@@ -95,11 +101,13 @@ class AcceleratedProximalGradient(FirstOrder):
             worse = fresh > value + 4 * jnp.finfo(x.dtype).eps * jnp.abs(value)
             count, restarts = jnp.where(worse, -1, count), restarts + worse  # the next step is step 0 again
             x, value = jnp.where(worse, state.x, x), jnp.where(worse, value, fresh)
+            if search is not None:  # without momentum the proof begins again, and steps may grow
+                tau = jnp.where(worse, tau / search.beta, tau)
         beta = state.momentum
         if isinstance(self.momentum, str) and self.momentum == "nesterov":
             beta = count / (count + 3.0)
         ahead = x + beta * (x - state.x)
-        return state._replace(x=x, ahead=ahead, value=value, count=count + 1, restarts=restarts)
+        return state._replace(x=x, ahead=ahead, value=value, count=count + 1, restarts=restarts, step_size=tau)
 
     def measure(self, problem, state):
         """The value, the smallest bound, and how often the momentum was dropped."""
@@ -118,8 +126,9 @@ class AcceleratedGradient(AcceleratedProximalGradient):
 
     Parameters
     ----------
-    step_size : str or float
-        ``"1/L"``, or a number of at most that.
+    step_size : str, float, Backtracking or None
+        ``"1/L"``, a number of at most that, or `Backtracking()`. None: ``"1/L"`` where the problem knows ``L``, else
+        `Backtracking()`; the bounds then hold with the last accepted step in place of ``s``.
     momentum : str or float
         ``"nesterov"``, ``"strongly convex"``, or a constant in [0, 1). The gradient is taken at the extrapolated
         point; with the gradient at ``x_k`` instead it is `HeavyBall`.

@@ -4,11 +4,11 @@ import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
+from cumulant import checks
 from cumulant.optim.certify.strong_convexity import certify_strong_convexity
 from cumulant.optim.protocol import Solver, require_gradient
-from cumulant.optim.solvers.line_search import Armijo, ExactLineSearch, no_progress
+from cumulant.optim.solvers.line_search import Armijo, Backtracking, ExactLineSearch, no_progress
 from cumulant.pytrees import pytree
 
 
@@ -21,6 +21,7 @@ class GradientDescentState(NamedTuple):
     step_size: Any
     strong_convexity: Any
     stuck: Any  # whether the last line search decreased neither the value nor the gradient
+    search: Any = None  # by which the step size is found, where the problem does not know it
 
 
 class Descent(Solver):
@@ -35,8 +36,14 @@ class Descent(Solver):
         require_gradient(self, problem)
         value, gradient = problem.value_and_gradient(x0)
         mu = float(problem.strong_convexity)
-        step = jnp.asarray(self._first_step(problem, mu), dtype=value.dtype)
-        return GradientDescentState(x0, value, gradient, step, jnp.asarray(mu, dtype=value.dtype), jnp.asarray(False))
+        search = self._backtracking(problem)
+        step = self._first_step(problem, mu) if search is None else search.first(problem, x0)
+        step, mu = jnp.asarray(step, dtype=value.dtype), jnp.asarray(mu, dtype=value.dtype)
+        return GradientDescentState(x0, value, gradient, step, mu, jnp.asarray(False), search)
+
+    def _backtracking(self, problem: Any) -> Backtracking | None:
+        """What finds the steps, where it is neither a fixed step nor a line search along the direction."""
+        return None
 
     def _first_step(self, problem: Any, mu: float) -> Any:
         return self.step_size.initial if isinstance(self.step_size, Armijo) else self.step_size
@@ -48,6 +55,10 @@ class Descent(Solver):
         """One step along the direction."""
         size, following = state.step_size, state.step_size
         direction = self._direction(state.gradient)
+        if state.search is not None:
+            x, following = state.search.search(problem, state.x, state.step_size / state.search.beta)
+            value, gradient = problem.value_and_gradient(x)
+            return state._replace(x=x, value=value, gradient=gradient, step_size=following)
         if isinstance(self.step_size, ExactLineSearch):
             size, _ = self.step_size.search(problem, state.x, state.value, state.gradient, state.step_size)
         elif isinstance(self.step_size, Armijo):
@@ -82,9 +93,10 @@ class GradientDescent(Descent):
 
     Parameters
     ----------
-    step : str, float or line search
-        ``"1/L"``; ``"2/(L+mu)"``, the best fixed step for quadratics; a number; `ExactLineSearch()`; or
-        `Armijo(alpha, beta, initial)`.
+    step_size : str, float, line search or None
+        ``"1/L"``; ``"2/(L+mu)"``, the best fixed step for quadratics; a number; `ExactLineSearch()`;
+        `Armijo(alpha, beta, initial)`; or `Backtracking()`. None: ``"1/L"`` where the problem knows ``L``, else
+        `Backtracking()`.
 
     Examples
     --------
@@ -95,17 +107,25 @@ class GradientDescent(Descent):
     'converged'
     """
 
-    step_size: Any = "1/L"
+    step_size: Any = None
 
     def __post_init__(self):
         step = self.step_size
-        if isinstance(step, str) and step not in ("1/L", "2/(L+mu)"):
-            raise ValueError(f"step_size must be '1/L', '2/(L+mu)', a positive number or a line search; got {step!r}")
-        if isinstance(step, int | float) and not (np.isfinite(step) and step > 0):
-            raise ValueError(f"step_size must be positive and finite; got {step}")
+        if isinstance(step, str):
+            if step not in ("1/L", "2/(L+mu)"):
+                raise ValueError(
+                    f"step_size must be '1/L', '2/(L+mu)', a positive number or a line search; got {step!r}"
+                )
+        elif step is not None and not isinstance(step, ExactLineSearch | Armijo | Backtracking):
+            checks.positive("step_size", step)
+
+    def _backtracking(self, problem):
+        if self.step_size is None and problem.smoothness is None:
+            return Backtracking()
+        return self.step_size if isinstance(self.step_size, Backtracking) else None
 
     def _first_step(self, problem, mu: float):
-        if not isinstance(self.step_size, str | ExactLineSearch):
+        if not isinstance(self.step_size, str | ExactLineSearch | None):
             return super()._first_step(problem, mu)
         smoothness = problem.smoothness
         if isinstance(self.step_size, ExactLineSearch):
@@ -113,11 +133,11 @@ class GradientDescent(Descent):
         if smoothness is None:
             raise ValueError(
                 f"step_size={self.step_size!r} needs the smoothness constant of the problem: give it, or use a number "
-                "or Armijo()"
+                "or Backtracking()"
             )
         if not smoothness > 0:
             return 1.0  # an affine function: any step
-        return 1.0 / float(smoothness) if self.step_size == "1/L" else 2.0 / (float(smoothness) + mu)
+        return 1.0 / float(smoothness) if self.step_size in (None, "1/L") else 2.0 / (float(smoothness) + mu)
 
     def certify(self, problem, state):
         """``f(x) - f* <= |grad f(x)|^2 / (2 mu)``."""

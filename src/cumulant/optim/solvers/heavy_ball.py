@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.certify.optimality import Knowledge, knowledge
 from cumulant.optim.protocol import require_gradient
 from cumulant.optim.solvers.first_order import FirstOrder
@@ -50,9 +51,9 @@ class HeavyBall(FirstOrder):
     momentum: Any = None
 
     def __post_init__(self):
-        if isinstance(self.step_size, int | float) and not (np.isfinite(self.step_size) and self.step_size > 0):
-            raise ValueError(f"step_size must be positive and finite; got {self.step_size}")
-        if isinstance(self.momentum, int | float) and not 0 <= self.momentum < 1:
+        if self.step_size is not None:
+            checks.positive("step_size", self.step_size)
+        if self.momentum is not None and not 0 <= checks.number("momentum", self.momentum) < 1:
             raise ValueError(f"momentum must be at least 0 and below 1; got {self.momentum}")
 
     def init(self, problem, x0, rng):

@@ -1,13 +1,16 @@
-"""How far to go along a direction: the exact minimiser, or Armijo's backtracking."""
+"""How far to go: the exact minimiser along a direction, Armijo's rule, or backtracking to a quadratic upper bound."""
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
 
+from cumulant import checks
+from cumulant.optim.problems.composite import parts
 from cumulant.pytrees import pytree
 
 _MOST = 1000  # reductions before a search gives up
+_GROWTHS = 40  # enlargements of a first step: a linear function would take any
 
 
 @pytree
@@ -95,11 +98,10 @@ class Armijo:
 
     def __post_init__(self):
         for name, top in (("alpha", 0.5), ("beta", 1.0)):
-            number = getattr(self, name)
+            number = checks.number(f"{name} of Armijo", getattr(self, name))
             if isinstance(number, int | float) and not 0 < number < top:
                 raise ValueError(f"{name} of Armijo must be strictly between 0 and {top:g}; got {number}")
-        if isinstance(self.initial, int | float) and not self.initial > 0:
-            raise ValueError(f"initial of Armijo, the first trial step, must be positive; got {self.initial}")
+        checks.positive("initial of Armijo, the first trial step,", self.initial)
 
     def search(self, problem, x, value, gradient, previous, direction=None):
         """The accepted step size, or 0, and the number of reductions; along ``-gradient`` by default."""
@@ -121,6 +123,94 @@ class Armijo:
     def first_trial(self, accepted):
         """Where the next search starts."""
         return accepted / self.beta if self.warm else jnp.full_like(accepted, self.initial)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Backtracking:
+    """Step sizes where the smoothness is unknown: shrink ``tau`` until a quadratic upper bound holds at the new point.
+
+    A step from ``y`` to ``x = prox_{tau R}(y - tau grad f(y))`` is accepted when
+
+        f(x) <= f(y) + <grad f(y), x - y> + |x - y|^2 / (2 tau)
+
+    (Beck and Teboulle 2009, sections 3 and 4), which holds whenever ``tau <= 1/L``. It is all that the proofs of the
+    rates use of ``L``: they hold with the accepted steps in place of ``1/L``, at least `rates.backtracking_step`. Where
+    the values differ by no more than rounding, the test is ``<grad f(x) - grad f(y), x - y> <= |x - y|^2 / (2 tau)``,
+    which for convex ``f`` implies it. A trial value that is not finite counts as a failure.
+
+    The first search also enlarges `initial` while the bound holds. Later steps of gradient descent are tried a little
+    larger than the last; those of accelerated methods never grow, as their proof needs, except at a restart.
+
+    Parameters
+    ----------
+    beta : float
+        The factor of each reduction, strictly between 0 and 1.
+    initial : float
+        The first trial.
+
+    Examples
+    --------
+    >>> from cumulant import optim
+    >>> def bowl(x, data):
+    ...     return jnp.sum(jnp.cosh(x - data))
+    >>> result = optim.run(
+    ...     optim.ProximalGradient(Backtracking()), optim.Objective(bowl, 3.0), [0.0], tol=None, residual_tol=1e-8
+    ... )
+    >>> result.status, result.x.round(6)
+    ('stationary', array([3.]))
+    """
+
+    beta: float = 0.5
+    initial: float = 1.0
+
+    def __post_init__(self):
+        checks.fraction("beta of Backtracking", self.beta)
+        checks.positive("initial of Backtracking", self.initial)
+
+    def search(self, problem, y, tau):
+        """The new point and the accepted step, of at most `tau`."""
+        trial, beta = self._trial(problem, y), jnp.asarray(self.beta, y.dtype)
+
+        def refused(carry):
+            _, _, fine, reductions = carry
+            return ~fine & (reductions < _MOST)
+
+        def shrink(carry):
+            tau, _, _, reductions = carry
+            return beta * tau, *trial(beta * tau), reductions + 1
+
+        tau = jnp.asarray(tau, y.dtype)
+        tau, x, _, _ = jax.lax.while_loop(refused, shrink, (tau, *trial(tau), 0))
+        return x, tau
+
+    def first(self, problem, y):
+        """A step beyond which the bound fails at `y`, for the first search."""
+        trial = self._trial(problem, y)
+
+        def holds(carry):
+            tau, growths = carry
+            return trial(tau)[1] & (growths < _GROWTHS)
+
+        beta = jnp.asarray(self.beta, y.dtype)
+        start = (jnp.asarray(self.initial, y.dtype), 0)
+        return jax.lax.while_loop(holds, lambda c: (c[0] / beta, c[1] + 1), start)[0]
+
+    def _trial(self, problem, y):
+        smooth, penalty = parts(problem)
+        value, gradient = smooth.value_and_gradient(y)
+
+        def trial(tau):
+            x = penalty.prox(y - tau * gradient, tau)
+            there, slope = smooth.value_and_gradient(x)
+            move = x - y
+            allowed = jnp.vdot(move, move) / (2 * tau)
+            by_values = there - value - jnp.vdot(gradient, move) <= allowed
+            by_slopes = jnp.vdot(slope - gradient, move) <= allowed
+            resolved = allowed > 2**10 * jnp.finfo(y.dtype).eps * jnp.maximum(jnp.abs(value), jnp.abs(there))
+            return x, jnp.isfinite(there) & jnp.where(resolved, by_values, by_slopes)
+
+        return trial
 
 
 def no_progress(before, value, gradient):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Subject
 from cumulant.errors import DomainError
 from cumulant.geometry import Entropy, Shannon
@@ -89,8 +90,8 @@ class MirrorDescent(Solver):
                 )
             if self.constraint == "simplex" and self.implicit:
                 raise ValueError("implicit steps are for the unconstrained problem: leave constraint or implicit out")
-        if isinstance(self.radius, int | float) and not (np.isfinite(self.radius) and self.radius >= 0):
-            raise ValueError(f"radius, a bound on D(x*|x0), must be finite and not negative; got {self.radius}")
+        if self.radius is not None:
+            checks.not_negative("radius, a bound on D(x*|x0),", self.radius)
         if isinstance(self.step_size, int | float):
             as_schedule(self.step_size)
 

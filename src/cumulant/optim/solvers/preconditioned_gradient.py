@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.solvers.gradient_descent import Descent
 from cumulant.optim.solvers.line_search import Armijo
@@ -49,8 +50,8 @@ class PreconditionedGradient(Descent):
             if not (np.all(np.isfinite(H)) and positive):
                 raise ValueError("preconditioner must be positive definite, or else a step may go up")
             object.__setattr__(self, "preconditioner", H)
-        if isinstance(self.step_size, int | float) and not (np.isfinite(self.step_size) and self.step_size > 0):
-            raise ValueError(f"step_size must be positive and finite; got {self.step_size}")
+        if not isinstance(self.step_size, Armijo):
+            checks.positive("step_size", self.step_size)
 
     def _direction(self, gradient):
         H = jnp.asarray(self.preconditioner)

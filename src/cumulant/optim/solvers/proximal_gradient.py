@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from cumulant.optim.certify.optimality import Knowledge, knowledge
-from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_length
+from cumulant.optim.solvers.first_order import FirstOrder, check_step_size, forward_backward, start, step_rule
 from cumulant.pytrees import pytree
 
 
@@ -16,6 +16,7 @@ class ProximalGradientState(NamedTuple):
     x: Any
     step_size: Any
     known: Knowledge
+    search: Any = None  # by which the step size is found, where it is not fixed
 
 
 @pytree
@@ -32,8 +33,9 @@ class ProximalGradient(FirstOrder):
 
     Parameters
     ----------
-    step_size : str or float
-        ``"1/L"``, or a number below ``2/L``.
+    step_size : str, float, Backtracking or None
+        ``"1/L"``, a number below ``2/L``, or `Backtracking()`. None: ``"1/L"`` where the problem knows ``L``, else
+        `Backtracking()`, with whose steps ``F(x_k) - F* <= |x_0 - x*|^2 / (2 sum tau_i)`` and ``F`` never increases.
 
     Examples
     --------
@@ -44,7 +46,7 @@ class ProximalGradient(FirstOrder):
     array([0.21247402, 0.31254233])
     """
 
-    step_size: Any = "1/L"
+    step_size: Any = None
 
     every: ClassVar[int] = 10  # a bound costs as much as a step
 
@@ -53,10 +55,13 @@ class ProximalGradient(FirstOrder):
 
     def init(self, problem, x0, rng):
         """The point ``x0``, moved into the set if there is one."""
-        tau = step_length(problem, self.step_size, self, most=2.0)
         x0 = start(problem, x0)
-        return ProximalGradientState(x0, jnp.asarray(tau, dtype=x0.dtype), knowledge(problem))
+        tau, search = step_rule(problem, self.step_size, self, x0, most=2.0)
+        return ProximalGradientState(x0, jnp.asarray(tau, dtype=x0.dtype), knowledge(problem), search)
 
     def step(self, problem, state):
         """One gradient step on ``f`` and one proximal step on ``R``."""
-        return state._replace(x=forward_backward(problem, state.x, state.step_size))
+        if state.search is None:
+            return state._replace(x=forward_backward(problem, state.x, state.step_size))
+        x, tau = state.search.search(problem, state.x, state.step_size / state.search.beta)
+        return state._replace(x=x, step_size=tau)
