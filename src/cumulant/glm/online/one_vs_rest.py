@@ -79,7 +79,8 @@ def certify_one_vs_rest(problem: OneVsRest, x: Any) -> Certificate:
     True
     """
     gaps = [certify_glm_gap(part, own) for part, own in zip(problem.parts, np.asarray(x), strict=True)]
-    bounds, slacks = [float(gap.bound) for gap in gaps], [gap.slack for gap in gaps]
+    bounds: Any = [gap.bound for gap in gaps]  # numbers, not intervals
+    slacks = [gap.slack for gap in gaps]
     return replace(
         gaps[0],
         bound=sum(bounds),

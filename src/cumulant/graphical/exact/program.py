@@ -34,8 +34,8 @@ class Program:
         sizes, n, scopes = structure.cardinalities, structure.n_variables, structure.scopes
         steps = 2 * n + structure.n_factors + 1  # at most
         tables = structure.n_factors + steps
-        room, used, n_steps = scopes.size + 32 * n + 64, -1, 0
-        while used < 0:
+        room = scopes.size + 32 * n + 64
+        while True:
             pool = np.empty(room, np.int64)
             pool[: scopes.size] = scopes
             summed, term_starts, terms, cliques = (
@@ -46,6 +46,8 @@ class Program:
                 order, sizes, structure.scope_starts, summed, begins, ends, pool, term_starts, terms, lengths, cliques,
                 *np.empty((4, n), np.int64), *np.empty((3, tables), np.int64),
             )  # fmt: skip
+            if used >= 0:
+                break
             room *= 2
         n_tables = structure.n_factors + n_steps
         return cls(

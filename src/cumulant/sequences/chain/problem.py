@@ -189,7 +189,8 @@ class ChainProblem(Regularised):
         nodes = sparse.csr_matrix((np.ones(n), self.labels, np.arange(n + 1)), shape=(n, k))
         indptr, indices, _ = self.by_attribute
         out = np.zeros(self.shape)
-        out[:a] = (sparse.csr_matrix((values, indices, indptr), shape=(a, n)) @ nodes).toarray()
+        counts: Any = sparse.csr_matrix((values, indices, indptr), shape=(a, n)) @ nodes
+        out[:a] = counts.toarray()
         if self.bias:
             firsts, lasts = self.data.offsets[:-1], self.data.offsets[1:] - 1
             for b, those in enumerate((slice(None), firsts, lasts)):

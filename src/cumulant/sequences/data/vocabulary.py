@@ -77,7 +77,7 @@ class Vocabulary:
             if len(sequence) == 0:
                 continue
             try:
-                array = np.asarray(sequence)
+                array: Any = np.asarray(sequence)
             except ValueError:  # rows of several lengths
                 array = np.empty(0)
             if array.ndim != 2 or array.shape[1] != self.size or array.dtype.kind not in "biuf":
