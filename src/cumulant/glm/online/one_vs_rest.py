@@ -79,11 +79,10 @@ def certify_one_vs_rest(problem: OneVsRest, x: Any) -> Certificate:
     True
     """
     gaps = [certify_glm_gap(part, own) for part, own in zip(problem.parts, np.asarray(x), strict=True)]
-    bounds: Any = [gap.bound for gap in gaps]  # numbers, not intervals
-    slacks = [gap.slack for gap in gaps]
+    bounds, slacks = np.array([gap.bound for gap in gaps], dtype=np.float64), [gap.slack for gap in gaps]
     return replace(
         gaps[0],
-        bound=sum(bounds),
+        bound=float(bounds.sum()),
         slack=sum(slacks) * (1 + 1e-12) + rounding(bounds, terms=len(gaps)),
         details={"largest of a class": max(gap.upper for gap in gaps)},
         recipe="",

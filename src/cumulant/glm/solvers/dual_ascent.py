@@ -118,8 +118,11 @@ class GLMDualAscent(Solver):
         state = state._replace(epochs=state.epochs + 1, lower=lower)
         if value <= state.value:
             return state._replace(x=x, value=value, intercept=intercept)
-        # An intercept that is fitted to worse weights leads further away where the loss is exponential: keep the best.
-        return state._replace(intercept=float(state.x[-1]) if has_intercept else 0.0)
+        # An intercept that is fitted to worse weights leads further away where the loss is exponential: keep the best,
+        # as that of the centred features.
+        return state._replace(
+            intercept=float(state.x[-1] + (state.x[:-1] - w) @ state.centre) if has_intercept else 0.0
+        )
 
     def measure(self, problem: GLMProblem, state: AscentState) -> dict[str, float]:
         """The objective and the duality gap."""
