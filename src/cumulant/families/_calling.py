@@ -53,6 +53,10 @@ def public_method(method: Callable, *, checks: bool = True) -> Callable:
             bound = signature.bind(self, *args, **kwargs).arguments
         except TypeError as problem:
             raise TypeError(f"{type(self).__name__}.{method.__name__}: {problem}") from None
+        for name, value in bound.items():
+            missing = value is None and signature.parameters[name].default is not None
+            if missing or isinstance(value, dict):
+                raise TypeError(f"{name} of {type(self).__name__}.{method.__name__} must be numbers; got {value!r:.60}")
         arguments = {name: _prepared(self, name, value) for name, value in bound.items() if name != "self"}
         if any_tracer(arguments, self):
             return method(self, **jax.tree.map(jnp.asarray, arguments))

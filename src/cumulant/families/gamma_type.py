@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma import gamma_entropy, gamma_log_density
 from cumulant.families.inverses import digamma, log_gamma
@@ -67,8 +68,7 @@ def _exponential(key, theta, shape):
 
 
 def _positive(name, value):
-    if not 0 < value < np.inf:
-        raise ValueError(f"{name} must be positive and finite; got {value}")
+    checks.positive(name, value)
 
 
 @family

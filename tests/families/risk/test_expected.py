@@ -174,7 +174,7 @@ def test_bad_arguments_are_named():
         risk.expected_kl(Exponential(), [-1.0], 5, method="guess")
     with pytest.raises(DomainError, match="mean parameter of Exponential"):
         risk.expected_kl(Exponential(), [-1.0], 5, ConjugatePrior([-1.0], 1.0))
-    with pytest.raises(DomainError, match="theta must be one natural parameter"):
+    with pytest.raises(DomainError, match="theta_star must be one natural parameter"):
         risk.expected_kl(Exponential(), [-1.0, -2.0], 5)
 
 

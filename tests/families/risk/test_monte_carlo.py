@@ -195,7 +195,7 @@ def test_bad_arguments_are_named():
         risk.monte_carlo_risk(Exponential(), [-1.0], 1, trials=0)
     with pytest.raises(ValueError, match="levels must be strictly between 0 and 1"):
         risk.monte_carlo_risk(Exponential(), [-1.0], 1, trials=10, levels=[0.5, 1.0])
-    with pytest.raises(ValueError, match="theta must be one natural parameter"):
+    with pytest.raises(ValueError, match="theta_star must be one natural parameter"):
         risk.monte_carlo_risk(Exponential(), [[-1.0]], 1, trials=10)
     with pytest.raises(ValueError, match="theta < 0"):
         risk.monte_carlo_risk(Exponential(), [1.0], 1, trials=10)

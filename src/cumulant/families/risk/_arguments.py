@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
 
@@ -46,10 +47,12 @@ def whole(name: str, value: Any) -> int:
 
 def natural_parameter(family: ExponentialFamily, theta: Any) -> np.ndarray:
     """One natural parameter of `family`, checked."""
-    theta = np.asarray(theta, dtype=np.float64)
+    checks.instance("family", family, ExponentialFamily, "a family, such as Poisson()")
+    theta = checks.real_array("theta_star", theta, finite=False)
     if theta.shape != (family.dim,):
         raise DomainError(
-            f"theta must be one natural parameter of {family}, shape ({family.dim},); got shape {theta.shape}"
+            f"theta_star must be one natural parameter of {family}, shape ({family.dim},); got shape {theta.shape}"
         )
-    family._require_domain(theta)
+    if not np.all(family.in_domain(theta)):
+        raise DomainError(f"theta_star must be a natural parameter of {family}: {family.domain}; got {theta}")
     return theta

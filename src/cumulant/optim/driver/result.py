@@ -35,8 +35,8 @@ class Result:
     certificate : Certificate or None
         What is guaranteed. None where nothing can be: then `refusal` says which assumption failed.
     status : str
-        ``"converged"`` (the certified relative bound is at most `tol`), ``"stationary"`` (the gradient, or what the
-        solver measures in its place, is zero within rounding, and no certificate can be given), ``"rounding"`` (no
+        ``"converged"`` (the certified relative bound is at most `tol`), ``"stationary"`` (the residual is at
+        most `residual_tol`, or zero within rounding where no certificate can be given), ``"rounding"`` (no
         further step brings the certified bound down to `tol`), ``"max_steps"``, ``"time_limit"``,
         ``"stopped"`` (by the callback), ``"interrupted"`` (Ctrl-C) or ``"diverged"``.
     message : str

@@ -97,6 +97,9 @@ class Parts(Penalty):
     penalties: tuple
     sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})
 
+    def __str__(self):
+        return " and ".join(map(str, self.penalties))
+
     @property
     def is_set(self) -> bool:
         """Whether any part is confined to a set."""
