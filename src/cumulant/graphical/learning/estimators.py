@@ -269,7 +269,8 @@ class MarkovNetworkEstimator(PairwiseDensity):
 def _is_missing(X: np.ndarray) -> np.ndarray:
     """NaN, or None among objects."""
     if X.dtype.hasobject:
-        return np.equal(X, None) | (X != X)
+        nothing: Any = None
+        return np.equal(X, nothing) | (X != X)
     return np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, bool)
 
 
