@@ -17,7 +17,7 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform_pair
 
 
-@kernel
+@kernel(called_by="kernels")
 def _capacity(n):
     """The next power of two at or above n, and at least 1."""
     capacity = 1
