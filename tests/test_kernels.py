@@ -1,6 +1,7 @@
 """The decorator of compiled loops: who may call what, and what the terminal says while it compiles."""
 
 import ast
+import gc
 import importlib
 import inspect
 import io
@@ -65,40 +66,41 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def no_other_notice():
-    event.unregister("numba:compile", kernels._notice)
+def no_other_listener():
+    event.unregister("numba:compile", kernels._compiling)
     yield
-    event.register("numba:compile", kernels._notice)
+    event.register("numba:compile", kernels._compiling)
 
 
-def compile_something(notice):
+def compile_something(listener):
     def plus_one(x):
         return x + 1.0
 
     plus_one.__module__ = "cumulant.kernels"
-    with event.install_listener("numba:compile", notice):
+    with event.install_listener("numba:compile", listener):
         assert numba.njit(plus_one)(1.0) == 2.0
 
 
-@pytest.mark.usefixtures("no_other_notice")
+@pytest.mark.usefixtures("no_other_listener")
 def test_a_terminal_is_told_once_that_it_takes_long(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(kernels, "_PATIENCE", 0.0)
-    notice = kernels._Notice()
-    compile_something(notice)
+    listener = kernels._Compiling()
+    compile_something(listener)
+    assert gc.isenabled()
     deadline = time.monotonic() + 5.0
     while not screen.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert screen.getvalue().startswith("cumulant: compiling, ")
-    compile_something(notice)
+    compile_something(listener)
     assert screen.getvalue().count("compiling") == 1
 
 
-@pytest.mark.usefixtures("no_other_notice")
+@pytest.mark.usefixtures("no_other_listener")
 @pytest.mark.parametrize(("screen", "patience"), [(Terminal(), 60.0), (io.StringIO(), 0.0)])
 def test_nobody_is_told_where_it_is_quick_or_where_there_is_no_terminal(monkeypatch, screen, patience):
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(kernels, "_PATIENCE", patience)
-    compile_something(kernels._Notice())
+    compile_something(kernels._Compiling())
     assert screen.getvalue() == ""

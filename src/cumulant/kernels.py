@@ -11,6 +11,7 @@ parts is better an argument that may be None: Numba compiles only the part that 
 """
 
 import functools
+import gc
 import sys
 import threading
 import time
@@ -29,16 +30,16 @@ _PATIENCE = 1.0  # seconds of compiling before the terminal says so
 def kernel(
     function: Callable | None = None,
     *,
-    called_by: Literal["python", "kernels", "both"] | None = None,
+    called_by: Literal["python", "kernels", "both"] = "both",
     inline: bool = False,
     fastmath: bool | set[str] = False,
 ) -> Any:
     """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` (all of
     it, or the named freedoms of LLVM) is asked for.
 
-    `called_by` says who calls it: a kernel that only kernels call (the default for names with a leading underscore)
-    cannot be called from Python, and one that only Python calls is compiled once instead of twice. With `inline` its
-    source is put into its callers, whose `fastmath` then holds for it too: for what is called at one or two places.
+    `called_by` says who calls it. A kernel that only kernels call has no wrapper: calling it from Python ends the
+    process. One that only Python calls is compiled once instead of twice. With `inline` its source is put into its
+    callers, whose `fastmath` then holds for it too: for a few lines that are called at one or two places.
 
     >>> @kernel
     ... def total(values):
@@ -52,8 +53,6 @@ def kernel(
     """
     if function is None:
         return functools.partial(kernel, called_by=called_by, inline=inline, fastmath=fastmath)
-    if called_by is None:
-        called_by = "kernels" if function.__name__.startswith("_") and not inline else "both"
     # NumPy's rule for division by zero: Python's would put a test for an exception into every loop, and keep it scalar.
     # What a kernel calls is put into it (LLVM's alwaysinline). Else each caller has a copy, optimised its own way, the
     # first that a process loads serves all of them, and the last bits depend on what the process did before. A kernel
@@ -79,29 +78,39 @@ def cache_folder(compiled: Any) -> Path | None:
     return None if path is None else Path(path)
 
 
-class _Notice(event.Listener):
-    """Says once in a process, on a terminal, that compiling has taken a second."""
+class _Compiling(event.Listener):
+    """What happens while kernels are compiled: a terminal is told once that it has taken a second, and the garbage
+    collector waits, as it would look through millions of new objects again and again, a tenth of the time.
+    """
 
     def __init__(self):
         self._depth, self._spent, self._began = 0, 0.0, 0.0
         self._timer: threading.Timer | None = None
-        self._told = False
+        self._told = self._collects = False
 
     def on_start(self, event):
         """Compiling begins, of a kernel or of what it calls."""
         self._depth += 1
-        if self._depth == 1 and not self._told and sys.stderr is not None and sys.stderr.isatty():
-            compiled = event.data["dispatcher"]
-            if compiled.__module__.split(".")[0] == __name__.split(".")[0]:
-                self._began = time.perf_counter()
-                self._timer = threading.Timer(max(_PATIENCE - self._spent, 0.0), self._tell, (compiled,))
-                self._timer.daemon = True
-                self._timer.start()
+        if self._depth > 1:
+            return
+        self._collects = gc.isenabled()
+        gc.disable()
+        compiled = event.data["dispatcher"]
+        ours = compiled.__module__.split(".")[0] == __name__.split(".")[0]
+        if ours and not self._told and sys.stderr is not None and sys.stderr.isatty():
+            self._began = time.perf_counter()
+            self._timer = threading.Timer(max(_PATIENCE - self._spent, 0.0), self._tell, (compiled,))
+            self._timer.daemon = True
+            self._timer.start()
 
     def on_end(self, event):
         """It ends."""
         self._depth -= 1
-        if self._depth == 0 and self._timer is not None:
+        if self._depth > 0:
+            return
+        if self._collects:
+            gc.enable()
+        if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             self._spent += time.perf_counter() - self._began
@@ -112,5 +121,5 @@ class _Notice(event.Listener):
         print(f"cumulant: compiling, {kept}", file=sys.stderr, flush=True)
 
 
-_notice = _Notice()
-event.register("numba:compile", _notice)
+_compiling = _Compiling()
+event.register("numba:compile", _compiling)

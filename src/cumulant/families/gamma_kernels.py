@@ -14,7 +14,7 @@ _LEAST = np.float64(2.0**-250).view(np.int64)
 _MOST = np.float64(2.0**250).view(np.int64)
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract"})
 def _block(x, first, last, scale):
     """The sums of ``y - 1`` and of the exponents of ``y = x scale``, the product of its significands, and whether
     every ``y`` is positive, finite and a factor of two from the ends of the floating-point range.
@@ -38,7 +38,7 @@ def _outside(y):
     return (bits - _LEAST) | (_MOST - bits)
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract"})
 def _moderate_block(x, first, scale):
     """`_block` for a whole block, four numbers at a time, if all of them lie between ``2^-250`` and ``2^250``."""
     excess, product, exponents, signs = 0.0, 1.0, np.int64(0), np.int64(0)

@@ -5,7 +5,7 @@ from cumulant.kernels import kernel
 _FAST = {"contract", "nsz", "reassoc"}
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _dot(indices, values, start, stop, v):
     total = 0.0
     for e in range(start, stop):
@@ -13,7 +13,7 @@ def _dot(indices, values, start, stop, v):
     return total
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _block(a, b, start, stop):
     total = 0.0
     for i in range(start, stop):

@@ -15,7 +15,7 @@ _FAST = {"contract", "nsz"}
 _LARGEST = 700.0  # the exponential of anything larger counts as infinite
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _successes(scale, eta, y):
     e = fast_exp(-abs(eta))
     share = 1.0 / (1.0 + e)  # of the likelier side
@@ -28,19 +28,19 @@ def _successes(scale, eta, y):
     return (side - y) * eta + scale * tail, slope, scale * share * small
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _poisson(eta, y):
     mean = fast_exp(min(eta, _LARGEST))
     return mean - y * eta, mean - y, mean
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _normal(scale, eta, y):
     residual = scale * eta - y
     return 0.5 * residual * residual / scale, residual, scale
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _gamma(eta, y):
     ratio = y * fast_exp(min(-eta, _LARGEST))
     return eta + ratio, 1.0 - ratio, ratio
@@ -77,19 +77,19 @@ def terms(code, scale, eta, y, constant, value, slope, curvature):
             value[i] = own + constant[i]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _x_log_x(x):
     return x * fast_log(x) if x > 0.0 else 0.0
 
 
-@kernel
+@kernel(called_by="kernels")
 def _failures(scale, slope, y):
     """``scale - y - slope``, the mean number of failures, to a few units in its own last place."""
     most = scale - y
     return (most - slope) + ((scale - most) - y)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _entropy_of_successes(scale, slope, y):
     """``m log(m / scale) + f log(f / scale)`` of the means ``m`` of successes and ``f`` of failures."""
     few = min(max(slope + y, 0.0), max(_failures(scale, slope, y), 0.0)) / scale
@@ -119,7 +119,7 @@ def conjugates(code, scale, slope, y, constant, out):
         out[i] = row_conjugate(code, scale, slope[i], y[i]) - constant[i]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _excess(mean, image, d):
     """``mean (e^d - 1 - d)`` and its derivative ``mean (e^d - 1)``, with ``image = mean e^d``."""
     if abs(d) <= 1.0:

@@ -62,7 +62,7 @@ def largest_step(a, s0, s1, z0, z1, d0, d1, e0, e1):
     return a
 
 
-@kernel
+@kernel(called_by="kernels")
 def _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1):
     """A step `t` of feature `j`; returns its part of the gap."""
     s0[j] = max(s0[j] + t * d0, _FLOOR)
@@ -72,7 +72,7 @@ def _move(j, t, d0, d1, e0, e1, s0, s1, z0, z1):
     return s0[j] * z0[j] + s1[j] * z1[j]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _deferred(history, last, position):
     """The step, the barrier parameter and what is left of the curvature, composed over the rows after `last`."""
     kept = history[0, position] / history[0, last]
@@ -81,7 +81,7 @@ def _deferred(history, last, position):
     return a, mu, history[2, position] / history[2, last]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _curvature_while_absent(curvature, h, faded):
     """Of an absent feature: 1 for the identity, 0 for the row's own diagonal, the average half way else."""
     if curvature == 0:
@@ -89,7 +89,7 @@ def _curvature_while_absent(curvature, h, faded):
     return 0.0 if curvature == 1 else h * np.sqrt(faded)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _catch_up(j, a, mu, faded, form, curvature, s0, s1, z0, z1, h, l1):
     """Take the deferred steps of feature `j` as one, without a gradient; 1 where it would have left the inside."""
     c = _curvature_while_absent(curvature, h[j], faded)
@@ -101,7 +101,7 @@ def _catch_up(j, a, mu, faded, form, curvature, s0, s1, z0, z1, h, l1):
     return 1 if t < a else 0
 
 
-@kernel
+@kernel(called_by="kernels")
 def _sweep(form, curvature, s0, s1, z0, z1, h, last, history, l1, scalars, counters):
     """End a block: every feature takes its deferred steps, and the gap is added up afresh."""
     position = counters[POSITION]
@@ -122,7 +122,7 @@ def _sweep(form, curvature, s0, s1, z0, z1, h, last, history, l1, scalars, count
     counters[CLIPPED] += clipped
 
 
-@kernel
+@kernel(called_by="kernels")
 def _all_step(form, curvature, common, s0, s1, z0, z1, h, gradient, own, l1, mu, a):
     """Every feature steps at once; returns the new gap and the step that was taken (the smallest, if not in common)."""
     taken = a
@@ -139,7 +139,7 @@ def _all_step(form, curvature, common, s0, s1, z0, z1, h, gradient, own, l1, mu,
     return total, taken
 
 
-@kernel
+@kernel(called_by="kernels")
 def _weight_now(j, form, curvature, s0, s1, z0, z1, h, last, history, position, l1):
     """The weight of a feature with its deferred steps; nothing is changed."""
     share = 1.0 if form == 0 else 0.5
@@ -153,7 +153,7 @@ def _weight_now(j, form, curvature, s0, s1, z0, z1, h, last, history, position, 
     return share * difference
 
 
-@kernel
+@kernel(called_by="kernels")
 def _response(first, end, indices, values, form, curvature, bend, kept, a, s0, s1, z0, z1, h):
     """By how much the score of a row falls per unit of slope, in a full step along the directions of its features.
 

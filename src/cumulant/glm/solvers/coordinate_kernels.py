@@ -110,7 +110,7 @@ def descend_model(gram, slopes, w, l1, l2, energy, enough, wanted, spare, sweeps
     return made, gap, energy
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _product(dense, indptr, indices, values, j, weights, image):
     """``<column j, weights * image>``. Columns are `dense`, or sparse; what is None is left out by the compiler."""
     total = 0.0
@@ -124,7 +124,7 @@ def _product(dense, indptr, indices, values, j, weights, image):
     return total
 
 
-@kernel
+@kernel(called_by="kernels")
 def _add(dense, indptr, indices, values, j, amount, image):
     """Add ``amount`` times column ``j`` to `image`."""
     if dense is not None:

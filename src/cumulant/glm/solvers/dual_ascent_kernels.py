@@ -8,7 +8,7 @@ from cumulant.math_kernels import soft
 from cumulant.optim.finite_sums.sum_tree_kernels import draw, remember
 
 
-@kernel
+@kernel(called_by="kernels")
 def _solve(code, scale, y, eta, slope, c):
     """The root of ``t - eta + c (phi'(t) - slope)``: the score at which the dual of a row is largest.
 

@@ -34,7 +34,7 @@ def log_space() -> np.ndarray:
     return np.empty((3, _ROW))
 
 
-@kernel
+@kernel(called_by="kernels")
 def _arrange(n_axes, sizes, n_terms, strides, longest, out_sizes, out_strides):
     """Fuse axes up to `longest` entries; rows of `strides` are the terms and, last, the target.
 
@@ -73,7 +73,7 @@ def _arrange(n_axes, sizes, n_terms, strides, longest, out_sizes, out_strides):
     return n, row
 
 
-@kernel
+@kernel(called_by="kernels")
 def _advance(n, axes, turning, kind, n_tables, steps, digits, place):
     """The next entry of the axes whose `turning` is `kind`, the last fastest: moves the places in all tables; False
     after the last.
@@ -91,7 +91,7 @@ def _advance(n, axes, turning, kind, n_tables, steps, digits, place):
     return False
 
 
-@kernel
+@kernel(called_by="kernels")
 def _index(n, axes, n_terms, steps, turning, index, still, straight):
     """Where the entries of the block of axes that do not turn are in each table; which tables stand `still` there, and
     in which the entries follow one another (`straight`), so that they need no index.
@@ -135,7 +135,7 @@ def contract(values, n_axes, sizes, n_terms, bases, strides, target, space):
         _contract_rows(values, n, row, length, axes, n_terms, steps, place, digits, turning, moving, along)
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz"})
 def _contract_rows(values, n, row, length, axes, n_terms, steps, place, digits, turning, moving, along):
     """Row by row: rows that one or two tables move along have loops of their own."""
     n_moving, stride = 0, 0
@@ -201,7 +201,7 @@ def _contract_rows(values, n, row, length, axes, n_terms, steps, place, digits, 
             return
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"reassoc", "contract", "nsz"})
 def _contract_blocks(
     values, n, axes, n_terms, steps, place, digits, turning, moving, fixed, still, straight, index, buffer
 ):

@@ -29,7 +29,7 @@ def scratch(n_variables: int) -> tuple[np.ndarray, ...]:
     return axes, np.empty((MAX_TERMS + 1, MAX_AXES), np.int64), bases, tables, np.empty(n_variables, np.int64)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _lay_out(s, target, part, n_split, offsets, adjoints, layout, scratch):
     """One contraction of step `s`, into `scratch`: for its result where `target` is -1, the adjoint of its term
     `target`, or the marginal of its variable (`target` = -2, into the adjoint's place of the step).
@@ -84,7 +84,7 @@ def _lay_out(s, target, part, n_split, offsets, adjoints, layout, scratch):
     return n_axes, n_terms, to
 
 
-@kernel(fastmath={"nnan", "nsz"})
+@kernel(called_by="kernels", fastmath={"nnan", "nsz"})
 def _measure(values):
     """The smallest positive entry and the largest entry; by four of each, so that no comparison waits for the last."""
     low_0 = low_1 = low_2 = low_3 = np.inf
@@ -101,7 +101,7 @@ def _measure(values):
     return min(min(low_0, low_1), min(low_2, low_3)), max(max(high_0, high_1), max(high_2, high_3))
 
 
-@kernel
+@kernel(called_by="kernels")
 def _settle(values, begin, size, low, high):
     """Scale a table by a power of two where its largest entry went far from one; returns the power, `low`, `high`."""
     if high == 0.0 or (2.0**-64 <= high <= 2.0**64):
@@ -114,7 +114,7 @@ def _settle(values, begin, size, low, high):
     return power, low * first * second, high * first * second
 
 
-@kernel
+@kernel(called_by="kernels")
 def _safe(s, target, ranges, layout):
     """Whether no product of this contraction can leave the range of normal numbers."""
     low, high, low_adjoint, high_adjoint = ranges

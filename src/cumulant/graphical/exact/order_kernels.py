@@ -16,7 +16,7 @@ def random_ties(seed, ties):
         ties[v] = uniform(seed, 0, 0, v)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _ones(word):
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))

@@ -9,7 +9,7 @@ from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="kernels")
 def _build(f, multipliers, theta, tables, layout):
     """The log table of an outer region: its factors and the multipliers of its inner regions."""
     table_starts, first, _, _, _, _, _, message_starts, place_starts, places = layout
@@ -20,7 +20,7 @@ def _build(f, multipliers, theta, tables, layout):
         tables[table_starts[f] + e] = value
 
 
-@kernel
+@kernel(called_by="kernels")
 def _marginal(k, multipliers, tables, marginal, work, layout):
     """What its outer region says of an inner one without the multiplier of their link: ``log sum exp`` over the table.
 
@@ -44,7 +44,7 @@ def _marginal(k, multipliers, tables, marginal, work, layout):
             marginal[x] += np.log(work[x]) - multipliers[x]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _disagreement(own, begin, states, marginal, multipliers, work, q):
     """How far the belief of an outer region as it was, its multiplier still in it, is from the new ``q``."""
     for x in range(own, own + states):

@@ -11,7 +11,7 @@ from cumulant.graphical.messages.incidence_kernels import log_sum
 from cumulant.kernels import kernel
 
 
-@kernel
+@kernel(called_by="kernels")
 def _gather(messages, total, never, layout):
     """Sums of the finite messages to each state of each node, and how many say that it is impossible."""
     _, _, node, _, node_starts, _, _, message_starts, _, _ = layout
@@ -27,7 +27,7 @@ def _gather(messages, total, never, layout):
                 total[begin + x] += value
 
 
-@kernel
+@kernel(called_by="kernels")
 def _cavities(f, messages, total, never, cavity, layout):
     """What the nodes of a table tell it."""
     _, first, node, _, node_starts, _, _, message_starts, _, _ = layout
@@ -44,7 +44,7 @@ def _cavities(f, messages, total, never, cavity, layout):
             cavity[message_starts[k] + x] = rest if others == 0 else -np.inf
 
 
-@kernel
+@kernel(called_by="kernels")
 def _answer(f, theta, maximise, cavity, fresh, top, layout):
     """The messages of a table to all of its nodes, normalised."""
     table_starts, first, _, _, _, _, _, message_starts, place_starts, places = layout
@@ -70,7 +70,7 @@ def _answer(f, theta, maximise, cavity, fresh, top, layout):
         _normalise(fresh, begin, end, maximise)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _normalise(values, begin, end, maximise):
     """Logarithms whose exponentials sum to one, or of which the largest is zero; all -inf stays."""
     shift = -np.inf
@@ -84,7 +84,7 @@ def _normalise(values, begin, end, maximise):
             values[x] -= shift
 
 
-@kernel
+@kernel(called_by="kernels")
 def _apply(f, maximise, damping, messages, fresh, total, never, layout):
     """Put the new messages of a table into place, and into the sums of its nodes; returns the largest change of an
     exponential.
@@ -113,7 +113,7 @@ def _apply(f, maximise, damping, messages, fresh, total, never, layout):
     return change
 
 
-@kernel
+@kernel(called_by="kernels")
 def _distance(f, messages, fresh, layout):
     """How far the new messages of a table are from those in place."""
     _, first, _, _, _, _, _, message_starts, _, _ = layout
@@ -123,7 +123,7 @@ def _distance(f, messages, fresh, layout):
     return change
 
 
-@kernel
+@kernel(called_by="kernels")
 def _raise(tree, at, value):
     """Set a leaf of a tournament; each inner place holds the larger of the two below it."""
     at += tree.size // 2

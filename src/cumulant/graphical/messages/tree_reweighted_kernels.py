@@ -22,7 +22,7 @@ def sums_of_messages(messages, fields, orient, total, layout):
             total[begin + x] += share * messages[message_starts[h] + x]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _answer(h, messages, total, theta, orient, fresh, layout):
     """``F_h = log sum exp(theta / rho + H - u)`` over the states of the end that message ``h`` comes from."""
     ends, node_starts, table_starts, message_starts, _ = layout
@@ -43,7 +43,7 @@ def _answer(h, messages, total, theta, orient, fresh, layout):
         fresh[own + x] = top + np.log(summed)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _bound(messages, fresh, total, orient, root, work, layout):
     """``sum_i root_i log sum exp(H_i + sum_h orient_h (F_h - u_h) / root_i)``, over the messages ``h`` to ``i``, with
     the sizes of its terms added up.
@@ -117,7 +117,7 @@ def propagate(messages, best, theta, fields, orient, root, damping, max_sweeps, 
     return 0, lowest, lowest_size, disagreement
 
 
-@kernel
+@kernel(called_by="kernels")
 def _disagreement(messages, fresh, total, layout):
     """How far the marginals of edges, ``exp(H - u + F)``, are from those of nodes, ``exp(H)``."""
     ends, node_starts, _, message_starts, _ = layout

@@ -32,7 +32,7 @@ def forests(indptr, neighbours):
     return block
 
 
-@kernel
+@kernel(called_by="kernels")
 def _place(x, v, f, t, but):
     """Where the table of ``f`` has the state ``x``, with 0 for the variables `v` and `but`."""
     at = t.origin[f]

@@ -19,7 +19,7 @@ def root(above, i):
     return i
 
 
-@kernel
+@kernel(called_by="kernels")
 def _join(x, above, edges, bonds, positive, seed, chain, sweep):
     """Put the ends of each bond into one set; all sites are alone before.
 
@@ -34,7 +34,7 @@ def _join(x, above, edges, bonds, positive, seed, chain, sweep):
             above[root(above, i)] = root(above, j)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _grow(x, start, stack, stamp, indptr, neighbours, bonds, positive, seed, chain, sweep):
     """Put the cluster of `start` by the same bonds into `stack`; its size, and the number of the next random number.
 

@@ -28,7 +28,7 @@ def random_words(seed, chain, sweep, block, stream):
     return philox(b & _MASK, t & _MASK, c & _MASK, np.uint64(stream), s & _MASK, s >> _SHIFT)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _logistic(word):
     """``log(u / (1 - u)) / 2`` at ``u = (word + 1/2) / 2^32``."""
     u = (2.0 * np.float64(word) + 1.0) * _TO_UNIT

@@ -18,7 +18,7 @@ from cumulant.kernels import kernel
 _0, _1, _17, _19, _23, _32, _41, _45, _63 = (np.uint64(k) for k in (0, 1, 17, 19, 23, 32, 41, 45, 63))
 
 
-@kernel
+@kernel(called_by="kernels")
 def _next(a, b, c, d):
     """The next word of xoshiro256++ and the new state."""
     total = a + d
@@ -33,7 +33,7 @@ def _next(a, b, c, d):
     return word, a, b, c, d
 
 
-@kernel
+@kernel(called_by="kernels")
 def _begin(states, seed, chain, sweep):
     """A state for each stream, from the counter (word, sweep, chain)."""
     for w in range(states.shape[1]):
@@ -43,7 +43,7 @@ def _begin(states, seed, chain, sweep):
             states[2 * half + 1, w] = (c2 << _32) | c3
 
 
-@kernel
+@kernel(called_by="kernels")
 def _decisions(states, none, one, coin, none_digits, one_digits):
     """Words of Bernoulli bits: `none` and `one` with the probabilities of these 24 digits, `coin` with one half.
 
@@ -70,7 +70,7 @@ def _decisions(states, none, one, coin, none_digits, one_digits):
         none[w], one[w], coin[w] = p, q, word
 
 
-@kernel
+@kernel(called_by="kernels")
 def _half_sweep(mine, other, colour, states, scratch, none_digits, one_digits):
     """New spins for one colour given the other. The digits are those of the probability of +1 with no neighbour up and
     with one up; with four or three up it is one minus that, with two up one half.

@@ -22,17 +22,17 @@ def coins(seed, sweep, count):
     return pairs
 
 
-@kernel
+@kernel(called_by="kernels")
 def _log1pexp(z):
     return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
 
 
-@kernel
+@kernel(called_by="kernels")
 def _entropy_term(q):
     return q * math.log(q) if q > 0.0 else 0.0
 
 
-@kernel
+@kernel(called_by="kernels")
 def _laws(code, width, scores, target, slope, old, law, log_new, delta):
     """What the line search needs of a row: laws, logarithms and the direction; returns the gap of the row.
 
@@ -73,7 +73,7 @@ def _laws(code, width, scores, target, slope, old, law, log_new, delta):
     return max(loss - q + width * q * q / 2 + margin * q, 0.0)
 
 
-@kernel
+@kernel(called_by="kernels")
 def _line_search(code, width, scores, target, old, law, log_new, delta, c, kind, subprecision, limit):
     """The share of the way from the old slope to the new one at which the dual is largest."""
     if code == 0:
@@ -117,7 +117,7 @@ def _line_search(code, width, scores, target, old, law, log_new, delta, c, kind,
     return gamma
 
 
-@kernel
+@kernel(called_by="kernels")
 def _along(law, log_new, delta, size, bend, gamma):
     """The dual along the direction, up to a constant."""
     value = -0.5 * gamma * gamma * bend
@@ -126,7 +126,7 @@ def _along(law, log_new, delta, size, bend, gamma):
     return value
 
 
-@kernel
+@kernel(called_by="kernels")
 def _golden(law, log_new, delta, size, bend, subprecision):
     low, high = 0.0, 1.0
     a, b = 1.0 - _GOLDEN, _GOLDEN

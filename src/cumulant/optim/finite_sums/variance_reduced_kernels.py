@@ -8,7 +8,7 @@ from cumulant.optim.finite_sums.finite_sum_kernels import row_slope
 _SMALL = 1e-3  # the scale is multiplied into the weights before it gets below this: digits are lost in proportion
 
 
-@kernel
+@kernel(called_by="kernels")
 def _catch_up(x, total, last, cumulated, factor):
     """Make every coordinate what it is now, times `factor`."""
     for j in range(len(x)):
