@@ -109,6 +109,13 @@ def test_a_model_on_a_torus_finds_the_formula_by_itself():
     assert_allclose(model.log_prob(np.ones(4096)), 2 * 4096 * 0.44 - model.log_partition())
     with pytest.raises(TooWide, match="method='mcmc'"):
         model.sample(2)
+    draws = model.sample(200, rng=0, method="mcmc", burn_in=300)
+
+    def agreement(x):
+        return (x[:, model.edges[:, 0]] * x[:, model.edges[:, 1]]).mean(axis=1)
+
+    assert draws.method == "swendsen_wang"
+    assert abs(draws.mean(agreement) - slope / 8192) < 4 * draws.standard_error(agreement)
 
 
 def test_small_models_agree_with_elimination_in_every_answer():

@@ -186,8 +186,8 @@ def certify_sparse(problem: SparseProblem, theta: np.ndarray) -> Certificate:
 
     For a convex loss ``f`` with the gradient ``g`` and the penalty ``r``, ``F(theta) - min F <= <g, theta> + r(theta) +
     r*(-g)`` (Fenchel; Rockafellar 1970, section 31). It is a sum over fields, ``(g + l2 h)^2 / (2 l2)``, and pairs,
-    ``<g, W> + l1 c |W| + l2/2 |W|^2 + max(|g| - l1 c, 0)^2 / (2 l2)``, none
-    of them negative and all zero at the minimum alone. The slack bounds the rounding of ``g``, and of the sums.
+    ``<g, W> + l1 c |W| + l2/2 |W|^2 + max(|g| - l1 c, 0)^2 / (2 l2)``: no term is negative, and all are zero at the
+    minimum alone. The slack bounds the rounding of ``g``, and of the sums.
     """
     theta, l2 = np.asarray(theta, dtype=np.float64), problem.l2
     convex = check(l2 > 0, "the penalty is strongly convex", f"l2 = {l2:g}")
@@ -197,6 +197,8 @@ def certify_sparse(problem: SparseProblem, theta: np.ndarray) -> Certificate:
     gradient = problem.loss_gradient(slopes)
     n, sizes = len(slopes), np.abs(problem.features)
     moved = 2.0 * (theta.shape[0] + 8) * _UNIT * (np.abs(theta[0]) + sizes @ np.abs(theta[1:]))
+    if not problem.spins:  # a probability moves with the scores of all states of its variable
+        moved = 2.0 * np.maximum.reduceat(moved, problem.starts, axis=1)[:, problem._columns]
     error = (moved + 16.0 * _UNIT) / n + 2.0 * (n + 8) * _UNIT * np.abs(slopes)
     doubt = sizes.T @ error
     doubt = np.vstack([error.sum(axis=0), doubt + doubt.T])
