@@ -119,7 +119,7 @@ def test_barron_constants():
         (lambda: OneHiddenLayer(A, Y).start(0), "units must be a whole number"),
         (lambda: step_network(np.sin, 1.0, 0.0, 3, lipschitz=1.0), "start must be below end"),
         (lambda: step_network(np.sin, 0.0, 1.0, 3, lipschitz=1.0, activation="relu"), "rise from 0 to 1"),
-        (lambda: barron_bound(-1.0, 1.0, 3), "constant must not be negative"),
+        (lambda: barron_bound(-1.0, 1.0, 3), "constant must be finite and not negative"),
     ],
 )
 def test_refusals(call, message):

@@ -212,7 +212,7 @@ def test_the_steepest_direction_is_minus_the_gradient():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: optim.AcceleratedGradient("2/L"), ValueError, "step_size must be '1/L' or a positive number"),
+        (lambda: optim.AcceleratedGradient("2/L"), ValueError, "step_size must be '1/L', a positive number"),
         (lambda: optim.AcceleratedGradient(-1.0), ValueError, "step_size must be positive and finite"),
         (lambda: optim.AcceleratedGradient(momentum=1.0), ValueError, "momentum must be at least 0 and below 1"),
         (lambda: optim.AcceleratedGradient(momentum="fast"), ValueError, "momentum must be 'nesterov'"),

@@ -98,9 +98,9 @@ def test_from_lambda_max_on_the_solution_is_zero():
     ("call", "message"),
     [
         (lambda: optim.lasso(A, Y, -1.0), "lam must be finite and not negative"),
-        (lambda: optim.lasso(A, Y, 1.0, method="lars"), "method must be 'fista' or 'ista'"),
+        (lambda: optim.lasso(A, Y, 1.0, method="lars"), "method must be one of 'fista', 'ista'"),
         (lambda: optim.ridge(A, Y, 0.0), "lam must be positive and finite; got 0.0"),
-        (lambda: optim.ridge(A, Y, 1.0, method="qr"), "method must be 'auto'"),
+        (lambda: optim.ridge(A, Y, 1.0, method="qr"), "method must be one of 'auto'"),
         (lambda: optim.ridge_path(A, Y, [1.0, -1.0]), "lams must be positive; got -1"),
         (lambda: optim.ridge_path(A, Y[:2], [1.0]), "one row for each entry of y"),
         (lambda: optim.pinv_solution(A, Y[:2]), "one row for each entry of y"),

@@ -17,7 +17,7 @@ def constants(L: Any = _UNUSED, mu: Any = _UNUSED, **others: Any) -> None:
     if mu is not _UNUSED and not (checks.number("mu", mu) >= 0 and (L is _UNUSED or mu <= L)):
         raise ValueError(f"mu, the strong convexity constant, must be between 0 and L; got mu = {mu}, L = {L}")
     for name, value in others.items():
-        if not np.all(checks.real_array(name, value) >= 0):
+        if not np.all(np.isfinite(array := checks.real_array(name, value, finite=False)) & (array >= 0)):
             raise ValueError(f"{name} must be finite and not negative; got {value}")
 
 
