@@ -151,6 +151,11 @@ def test_the_room_can_be_set():
         ({"a": 1.0}, {}, "last axis"),
         ({"a": [0.5, 0.5]}, {"a": ["b"]}, "'b', which is not one of the variables"),
         ({"a": [0.5, 0.5]}, {"b": ["a"]}, "'b', which has no table"),
+        (
+            {"aa": [0.5, 0.5], "b": np.full((2, 2), 0.5)},
+            {"b": "aa"},
+            "the parents of 'b' must be a list of names; got 'aa'",
+        ),
         ({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"b": ["a"]}, r"shape \(2, 2\) for its parents"),
         ({"a": np.full((2, 2), 0.5), "b": np.full((2, 2), 0.5)}, {"a": ["b"], "b": ["a"]}, "cycle; it has"),
         ({"a": np.full((2, 2), 0.5)}, {"a": ["a"]}, "itself"),
@@ -179,6 +184,20 @@ def test_impossible_questions_are_refused(net):
         net.conditional("a", {"a": 0})
     with pytest.raises(ValueError, match="named once"):
         net.marginal(["a", "a"])
+    with pytest.raises(TypeError, match="given must be a mapping of variables to states; got 'b'"):
+        net.query("a", "b")
+    with pytest.raises(TypeError, match="evidence must be a mapping"):
+        net.given([("b", 1)])
+    with pytest.raises(TypeError, match="parents must be a mapping of variables to lists of their parents; got"):
+        BayesNet.fit({"a": [0, 1], "b": [0, 1]}, [("a", "b")])
+    with pytest.raises(DomainError, match="variable 'b' has no state 3"):
+        net.query("a", {"b": 3})
+    with pytest.raises(ValueError, match="'e' is not a variable of the network; there are 'd', 'b', 'a', 'c'"):
+        net.map("e")
+    with pytest.raises(
+        TypeError, match="there is no option 'max_mem': exact answers take order, max_memory and n_jobs"
+    ):
+        net.query("a", max_mem=3)
     with pytest.raises(ValueError, match="same variables"):
         net.kl(BayesNet({"a": [0.5, 0.5]}))
     with pytest.raises(TypeError, match="BayesNet"):

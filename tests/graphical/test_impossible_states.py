@@ -49,6 +49,31 @@ def test_propagation_removes_only_what_no_possible_state_has():
     assert proved > 50
 
 
+def test_models_answer_through_propagation_as_by_enumeration(monkeypatch):
+    """Wide models leave impossible states out first; here all of them do."""
+    monkeypatch.setattr("cumulant.graphical.discrete_model._WIDE", -1.0)
+    for seed in range(100):
+        model = hard_model(np.random.default_rng(seed))
+        scores = joint(model.cardinalities.tolist(), model.factors)
+        truth, p = distribution(scores)
+        if truth == -np.inf:
+            assert model.log_partition() == -np.inf
+            for question in (model.marginals, model.beliefs, model.map):
+                with pytest.raises(DomainError, match="every state is impossible"):
+                    question()
+            continue
+        assert_allclose(model.log_partition(), truth, atol=1e-11)
+        for v, ours in enumerate(model.marginals()):
+            assert_allclose(ours, marginal(p, (v,)), atol=1e-12)
+        for (scope, _), ours in zip(model.factors, model.beliefs(), strict=True):
+            assert_allclose(ours, marginal(p, scope), atol=1e-12)
+        state, score = model.map()
+        assert_allclose([score, scores[tuple(state)]], scores.max(), atol=1e-11)
+        best, score = model.marginal_map([0])
+        single = marginal(p, (0,))
+        assert_allclose([score - truth, np.log(single[best[0]])], np.log(single.max()), atol=1e-11)
+
+
 def test_elimination_on_possible_entries_is_elimination():
     for seed in range(300):
         model = hard_model(np.random.default_rng(seed))

@@ -66,6 +66,7 @@ def test_the_network_of_many_draws_is_learnt():
     ("data", "options", "words"),
     [
         (FRAME, {"parents": {"wet": ["hose"]}}, "'hose' is missing"),
+        (FRAME, {"parents": {"wet": "rain"}}, "the parents of 'wet' must be a list of names; got 'rain'"),
         (FRAME, {"prior": -1.0}, "prior must be finite numbers that are not negative"),
         (FRAME, {"prior": {"rain": 1.0}}, "prior has no entry for 'wet'"),
         (FRAME, {"prior": {"rain": [1.0, 2.0, 3.0], "wet": 1.0}}, r"prior of 'rain' .* shape \(2,\); got \(3,\)"),

@@ -86,7 +86,7 @@ class BayesNet:
         unknown = [name for name in self.parents if name not in self.tables]
         if unknown:
             raise ValueError(f"parents has an entry for {unknown[0]!r}, which has no table")
-        above = {name: tuple(self.parents.get(name, ())) for name in self.tables}
+        above = {name: _several(self.parents.get(name, ())) for name in self.tables}
         parents_to_graph(above)  # refuses unknown parents and cycles
         read = {name: _conditional_table(name, table) for name, table in self.tables.items()}
         for name, table in read.items():
@@ -128,7 +128,8 @@ class BayesNet:
 
     def given(self, evidence: Mapping[Any, Any]) -> Any:
         """The factor graph conditioned on states of some variables: what *seeing* them says."""
-        return self.model.given({self._number(name): state for name, state in evidence.items()})
+        named = _mapping(evidence, "evidence", "variables to states")
+        return self.model.given({self._number(name): state for name, state in named.items()})
 
     def log_prob(self, x: Any) -> np.ndarray:
         """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; ``-inf`` where ``p(x) = 0``."""
@@ -236,7 +237,7 @@ class BayesNet:
         """
         from cumulant.graphical.net_fit import fit_tables  # it makes networks, which this one is
 
-        return fit_tables(data, parents, states, prior)
+        return fit_tables(data, _mapping(parents, "parents", "variables to lists of their parents"), states, prior)
 
     def log_partition(self) -> float:
         """Zero: the tables are those of a distribution."""
@@ -329,7 +330,7 @@ class BayesNet:
         """The factor graph of some variables, of those given and of all above them, conditioned on what is given, and
         the numbers of its variables.
         """
-        fixed = self._names(list(given))
+        fixed = self._names(list(_mapping(given, "given", "variables to states")))
         both = [name for name in wanted if name in given]
         if both and not overlap:
             raise ValueError(f"{both[0]!r} is both asked for and given")
@@ -355,6 +356,16 @@ class BayesNet:
 
     def _number(self, name: Hashable) -> int:
         return self.variables.index(*self._names([name]))
+
+
+def _several(names: Any) -> Any:
+    return names if isinstance(names, str) else tuple(names)  # a single name is refused with the graph
+
+
+def _mapping(found: Any, name: str, what: str) -> Mapping:
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{name} must be a mapping of {what}; got {found!r:.60}")
+    return found
 
 
 class _Quantile:

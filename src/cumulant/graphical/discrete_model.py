@@ -315,6 +315,7 @@ class DiscreteModel:
         The others must be eliminated first, which can need far larger tables than either alone (Park and Darwiche
         2004). Values come in the order of `variables`.
         """
+        _check_options(options)
         wanted = [self._variable(v) for v in variables]
         if len(set(wanted)) < len(wanted):
             raise ValueError(f"variables must be different; got {list(variables)}")
@@ -381,6 +382,7 @@ class DiscreteModel:
                 return -np.inf, [], np.zeros(0)
             tables = self.family.log_tables(self.theta)
             return approximate(FactorView(self.structure, tables, self._evidence), method, options)
+        _check_options(options)
         solver = Elimination.of(structure, tables, **options)
         if "order" in options or solver.order.entries <= _WIDE or not np.isneginf(tables).any():
             return solver.answer(question)
@@ -445,6 +447,12 @@ class DiscreteModel:
     def _of_description(cls, settings: dict, arrays: dict) -> Self:
         """The inverse, from all settings and arrays; an error where they do not fit together."""
         raise TypeError(f"a {cls.__name__} is not read from files")
+
+
+def _check_options(options: dict) -> None:
+    unknown = options.keys() - {"order", "max_memory", "n_jobs"}
+    if unknown:
+        raise TypeError(f"there is no option {min(unknown)!r}: exact answers take order, max_memory and n_jobs")
 
 
 def _sums_first(structure: Structure, tables: np.ndarray, maximised: np.ndarray, options: dict) -> Elimination:

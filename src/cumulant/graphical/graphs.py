@@ -30,6 +30,8 @@ def parents_to_graph(parents: Mapping[Hashable, tuple[Hashable, ...]]) -> nx.DiG
     graph = nx.DiGraph()
     graph.add_nodes_from(parents)
     for child, above in parents.items():
+        if isinstance(above, str):
+            raise ValueError(f"the parents of {child!r} must be a list of names; got {above!r}")
         for parent in above:
             if parent not in parents:
                 raise ValueError(f"{child!r} has the parent {parent!r}, which is not one of the variables")

@@ -55,6 +55,8 @@ def fit_tables(data: Any, parents: Mapping[Hashable, Any], states: Mapping[Any, 
     columns = _columns(data)
     n_rows = len(next(iter(columns.values())))
     for name, above in parents.items():
+        if isinstance(above, str):
+            raise ValueError(f"the parents of {name!r} must be a list of names; got {above!r}")
         missing = [each for each in (name, *above) if each not in columns]
         if missing:
             raise ValueError(f"data must have a column for each variable; {missing[0]!r} is missing")

@@ -44,8 +44,9 @@ def bound_log_partition(
       where that can be done in about the time allowed.
     * *Impossible states* (entries of minus infinity) are left out first, as far as propagation finds them. Where it
       leaves a variable none, or a search has refuted every configuration, ``log Z = -inf``: both ends say so. Else the
-      lower end is finite as soon as one possible configuration is found. Where dense tables do not fit, elimination on
-      the possible entries alone is tried.
+      lower end is finite as soon as one possible configuration is found: it is the sum over all configurations that
+      agree with it on some variables. Where dense tables do not fit, elimination on the possible entries alone is
+      tried.
     * *Above*: ``log Z <= sum_k w_k log Z_k(z_k / w_k)`` (Hölder) over copies of the model cut into wide blocks, each
       at another place, or into clusters joined by trees; shares and weights are optimised (see `reweighted`).
     * *Below*: ``E_q <theta, T> + H(q)`` for independent blocks, each solved exactly (see `structured_mean_field`).
