@@ -48,7 +48,7 @@ def expectations(
         error = 8 * _UNIT * precision * np.maximum(np.abs(means) + np.abs(y), 1.0) + precision * doubt
         return Expectations((residual**2 + scales**2) * precision / 2, residual * precision, second, error)
     if likelihood == "poisson":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # where counts overflow the error is no number
             rate = np.exp(means + scales**2 / 2)
             moved = rate * np.expm1(doubt * (1 + scales + doubt))
         error = 8 * _UNIT * (rate * (1 + np.abs(means) + scales**2) + y) + moved

@@ -23,7 +23,7 @@ def staged_sgd(
     sqrt(a e))^2`` at the beginning of the stage; for steps so short that no bound grows: ``step^2 v <= (1 - r) e``.
 
     >>> staged_sgd(1.0, 2.0, (0.1, 0.01), [0.1, 0.05], [10, 20], 1.0).round(4)
-    array([0.2029, 0.0299])
+    array([0.1296, 0.0177])
     """
     _check(mu, L, noise, distance_squared)
     e, bounds = float(distance_squared), []
