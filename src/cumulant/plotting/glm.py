@@ -5,8 +5,12 @@ from typing import Any
 
 import numpy as np
 
+<<<<<<< HEAD
 from cumulant import checks
 from cumulant.plotting.style import COLOURS, GRID, INK, figure, legend, style
+=======
+from cumulant.plotting.style import COLOURS, GRID, figure, legend, style
+>>>>>>> regressions
 
 
 def coefficient_path(
@@ -95,7 +99,7 @@ def coefficient_intervals(table: Any, *, intercept: bool = False, ax: Any = None
     with style():
         if ax is None:
             _, ax = figure(height=max(2.0, 0.8 + 0.28 * len(shown)))
-        ax.axvline(0.0, color=INK, linewidth=0.8, zorder=1)
+        ax.axvline(0.0, color="0.3", linewidth=0.8, zorder=1)
         ax.hlines(places, table.lower[shown], table.upper[shown], color=COLOURS[0], linewidth=1.6)
         ax.plot(table.coef[shown], places, "o", color=COLOURS[0], markersize=4.5)
         ax.set(yticks=places, yticklabels=labels, xlabel=f"coefficient, {100 * table.level:g} % interval")
