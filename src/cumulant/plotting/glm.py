@@ -5,12 +5,8 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< HEAD
 from cumulant import checks
-from cumulant.plotting.style import COLOURS, GRID, INK, figure, legend, style
-=======
 from cumulant.plotting.style import COLOURS, GRID, figure, legend, style
->>>>>>> regressions
 
 
 def coefficient_path(
