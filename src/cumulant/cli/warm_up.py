@@ -2,10 +2,8 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import jax
-import numba.core.config
 import numpy as np
 from rich.console import Console
 
@@ -27,15 +25,11 @@ def show(console: Console | None = None) -> None:
         console.print(f"{name:36s} {time.perf_counter() - before:6.1f} s")
     console.print(f"{'together':36s} {time.perf_counter() - start:6.1f} s")
     console.print(f"kernels are kept in: {_kernels() or 'no folder, as none can be written: set NUMBA_CACHE_DIR'}")
-    settings: Any = jax.config
-    programs = settings.jax_compilation_cache_dir
+    programs = jax.config.values["jax_compilation_cache_dir"]
     console.print(f"JAX programs are kept in: {programs or 'no folder: set JAX_COMPILATION_CACHE_DIR'}")
 
 
 def _kernels() -> str | None:
-    settings: Any = numba.core.config
-    if settings.CACHE_DIR:
-        return str(settings.CACHE_DIR)
     folder, package = kernels.cache_folder(cost_of_order), Path(cumulant.__file__).parent
     if folder is None:
         return None

@@ -31,28 +31,27 @@ class Program:
     @classmethod
     def of(cls, structure: Structure, order: np.ndarray) -> "Program":
         """Build the steps."""
-        sizes, n, scopes = structure.cardinalities, structure.n_variables, structure.scopes
-        steps = 2 * n + structure.n_factors + 1  # at most
-        tables = structure.n_factors + steps
+        n, scopes, n_factors = structure.n_variables, structure.scopes, structure.n_factors
+        steps = 2 * n + n_factors + 1  # at most
+        summed, cliques = np.empty((2, steps), np.int64)
+        term_starts, terms = np.empty(steps + 1, np.int64), np.empty(2 * steps, np.int64)
+        begins, ends, lengths = np.empty((3, n_factors + steps), np.int64)
+        variables, tables = np.empty((4, n), np.int64), np.empty((3, n_factors + steps), np.int64)
         room = scopes.size + 32 * n + 64
         while True:
             pool = np.empty(room, np.int64)
             pool[: scopes.size] = scopes
-            summed, term_starts, terms, cliques = (
-                np.empty(size, np.int64) for size in (steps, steps + 1, 2 * steps, steps)
-            )
-            begins, ends, lengths = np.empty((3, tables), np.int64)
-            n_steps, used = build_steps(
-                order, sizes, structure.scope_starts, summed, begins, ends, pool, term_starts, terms, lengths, cliques,
-                *np.empty((4, n), np.int64), *np.empty((3, tables), np.int64),
+            made, used = build_steps(
+                order, structure.cardinalities, structure.scope_starts, summed, begins, ends, pool, term_starts, terms,
+                lengths, cliques, *variables, *tables,
             )  # fmt: skip
             if used >= 0:
                 break
             room *= 2
-        n_tables = structure.n_factors + n_steps
+        last = n_factors + made
         return cls(
-            structure, summed[:n_steps], begins[:n_tables], ends[:n_tables], pool[:used].copy(),
-            term_starts[: n_steps + 1], terms[: term_starts[n_steps]], lengths[:n_tables], cliques[:n_steps],
+            structure, summed[:made], begins[:last], ends[:last], pool[:used].copy(), term_starts[: made + 1],
+            terms[: term_starts[made]], lengths[:last], cliques[:made],
         )  # fmt: skip
 
     @property
