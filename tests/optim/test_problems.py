@@ -109,7 +109,11 @@ def test_problems_are_pytrees_whose_arrays_are_leaves():
         (lambda: optim.LeastSquares(A, Y, l2=-1.0), ValueError, "l2 must be finite and not negative; got -1.0"),
         (lambda: optim.LeastSquares(A * np.nan, Y), ValueError, "A must be finite"),
         (lambda: optim.LeastSquares(np.zeros((0, 2)), []), ValueError, "A must not be empty"),
-        (lambda: optim.LeastSquares(A, Y, reduction="max"), ValueError, "reduction must be one of 'mean', 'sum'; got 'max'"),
+        (
+            lambda: optim.LeastSquares(A, Y, reduction="max"),
+            ValueError,
+            "reduction must be one of 'mean', 'sum'; got 'max'",
+        ),
         (lambda: optim.LeastSquares(["a"], Y), TypeError, "A must be an array of real numbers"),
         (lambda: optim.Quadratic([[1.0, 2.0], [0.0, 1.0]], [0.0, 0.0]), ValueError, "C must be symmetric"),
         (lambda: optim.Quadratic(np.eye(3), [0.0, 0.0]), ValueError, "C must be square, of the size of b"),
