@@ -170,7 +170,7 @@ def test_estimates_know_their_risk():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="method must be one of auto, exact"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'exact'"):
         risk.expected_kl(Exponential(), [-1.0], 5, method="guess")
     with pytest.raises(DomainError, match="mean parameter of Exponential"):
         risk.expected_kl(Exponential(), [-1.0], 5, ConjugatePrior([-1.0], 1.0))
