@@ -102,7 +102,7 @@ def test_a_certificate_is_issued_where_it_is_a_theorem():
     bound = risk.expected_kl(NormalKnownMean(), [-0.5], 10, prior, "upper bound")
     assert bound.certificate.bound >= found.value
     assert bound.certificate.verify(bound.subject).bound == bound.value
-    with pytest.raises(CertificateError, match="does not hold"):
+    with pytest.raises(CertificateError, match=r"does not hold|not shown"):
         found.certificate.verify(Subject(risk.RiskProblem(NormalKnownMean(), 5, prior), [-0.5]))
 
 
