@@ -161,7 +161,7 @@ def test_weak_duality_for_logistic_regression_against_a_solver():
     assert certificate.verify(Subject(problem, (x, y))).bound <= certificate.upper
     restored = Certificate.from_json(certificate.to_json())
     assert restored.verify(Subject(problem, (x, y))).bound <= certificate.upper
-    with pytest.raises(CertificateError, match="does not hold"):
+    with pytest.raises(CertificateError, match=r"does not hold|not shown"):
         certificate.verify(Subject(problem, (x + 1.0, y)))
 
 

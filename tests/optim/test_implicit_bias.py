@@ -79,7 +79,7 @@ def test_the_certificate_bounds_the_excess_of_any_point():
         gap = certify_projection(bias.problem, x).bound
         assert excess <= gap + 1e-13
         assert gap <= 4 * excess  # and not absurdly loose
-        with pytest.raises(CertificateError, match="does not hold"):
+        with pytest.raises(CertificateError, match=r"does not hold|not shown"):
             bias.certificate.verify(Subject(bias.problem, x))
 
 

@@ -767,5 +767,5 @@ def test_certificates_verify_and_a_worse_answer_does_not():
     x = np.linalg.lstsq(A, y, rcond=None)[0]
     certificate = optim.certify_duality(problem, (x, problem.slopes(x)))
     certificate.verify(Subject(problem, (x, problem.slopes(x))))
-    with pytest.raises(CertificateError, match="does not hold"):
+    with pytest.raises(CertificateError, match=r"does not hold|not shown"):
         certificate.verify(Subject(problem, (x + 1, problem.slopes(x))))

@@ -133,7 +133,7 @@ def test_the_certificate():
     assert sharp.verify(subject).bound == sharp.bound
     assert square.verify(Subject(risk.LocalQuadratic(family, mu_star, "square"), mu)).bound == square.bound
     assert Certificate.from_json(sharp.to_json()).verify(subject).bound == sharp.bound
-    with pytest.raises(CertificateError, match="does not hold"):
+    with pytest.raises(CertificateError, match=r"does not hold|not shown"):
         sharp.verify(Subject(risk.LocalQuadratic(family, mu_star), np.array([0.3, 1.4])))
 
 

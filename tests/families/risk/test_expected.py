@@ -102,7 +102,7 @@ def test_a_certificate_is_issued_where_it_is_a_theorem():
     bound = risk.expected_kl(NormalKnownMean(), [-0.5], 10, prior, "upper bound")
     assert bound.certificate.bound >= found.value
     assert bound.certificate.verify(bound.subject).bound == bound.value
-    with pytest.raises(CertificateError, match="does not hold"):
+    with pytest.raises(CertificateError, match=r"does not hold|not shown"):
         found.certificate.verify(Subject(risk.RiskProblem(NormalKnownMean(), 5, prior), [-0.5]))
 
 
@@ -170,7 +170,7 @@ def test_estimates_know_their_risk():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="method must be one of auto, exact"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'exact'"):
         risk.expected_kl(Exponential(), [-1.0], 5, method="guess")
     with pytest.raises(DomainError, match="mean parameter of Exponential"):
         risk.expected_kl(Exponential(), [-1.0], 5, ConjugatePrior([-1.0], 1.0))

@@ -41,7 +41,8 @@ class Checkpoint:
     seconds: float = 60.0
 
     def __post_init__(self):
-        checks.not_negative("seconds, the time between two saves,", self.seconds)
+        if not checks.number("seconds", self.seconds) >= 0:
+            raise ValueError(f"seconds, the time between two saves, must not be negative; got {self.seconds}")
 
     @property
     def file(self) -> Path:
