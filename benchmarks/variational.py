@@ -23,7 +23,7 @@ from cumulant import variational as vi
 from cumulant.variational.regression import RegressionELBO
 
 SIZES = {"small": (2000, 30), "large": (20_000, 200)}
-RATES = (0.003, 0.01, 0.03, 0.1)
+RATES = (0.001, 0.003, 0.01, 0.03)
 PARTICLES = (1, 8, 32)
 MOST = 20_000  # steps of a peer
 GOALS = (0.1, 0.01)
