@@ -60,7 +60,7 @@ def chain_scores(weights, attributes, has_bias, indptr, indices, values, first, 
             scores[last - first - 1, k] += weights[attributes + 2, k]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _range_of(scores, length, transitions):
     labels = scores.shape[1]
     widest = 0.0
@@ -76,7 +76,7 @@ def _range_of(scores, length, transitions):
     return widest + high - low, high
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _scaled_forward(scores, length, transitions, top, moved, forward, ahead):
     """The forward pass on probabilities scaled at each node; returns the log-partition function.
 
@@ -120,7 +120,7 @@ def _scaled_forward(scores, length, transitions, top, moved, forward, ahead):
     return log_z
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unary):
     """Both passes: ``ahead[t]`` then counts the future after ``t`` too, and `unary` are the marginals.
 
@@ -144,7 +144,7 @@ def _scaled_passes(scores, length, transitions, top, moved, forward, ahead, unar
 # Plain loops, not array expressions: six kernels have all of this put into them, and expressions compile slowly.
 
 
-@kernel
+@kernel(called_by="kernels")
 def _normalise(row):
     """Takes the logarithm of the sum of exponentials off, and returns it."""
     highest, total = row[0], 0.0
@@ -158,7 +158,7 @@ def _normalise(row):
     return highest + total
 
 
-@kernel
+@kernel(called_by="kernels")
 def _log_forward(scores, length, transitions, moved, forward, ahead):
     """`_scaled_forward` on logarithms."""
     labels = scores.shape[1]
@@ -178,7 +178,7 @@ def _log_forward(scores, length, transitions, moved, forward, ahead):
     return log_z
 
 
-@kernel
+@kernel(called_by="kernels")
 def _log_passes(scores, length, transitions, moved, forward, ahead, unary):
     """The same on logarithms: ``k`` follows ``j`` with a probability proportional to ``exp(P[j, k] + ahead[k])``."""
     labels = scores.shape[1]
@@ -239,7 +239,7 @@ def chain_marginals(scores, length, transitions, moved, forward, ahead, unary, p
     return log_z
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def expected(scores, length, transitions, moved, forward, ahead, unary, counts, logs=True):
     """The marginals of all nodes and the expected transitions `counts` ``(K, K)``; returns the log-partition function.
 
@@ -276,7 +276,7 @@ def expected(scores, length, transitions, moved, forward, ahead, unary, counts, 
     return log_z
 
 
-@kernel
+@kernel(called_by="python")
 def expectations(
     weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, transitions, log_z, scores,
     forward, ahead, moved, counts, logs,
@@ -301,7 +301,7 @@ def expectations(
     return last
 
 
-@kernel
+@kernel(called_by="python")
 def all_marginals(
     weights, attributes, has_bias, indptr, indices, values, offsets, first, last, unary, pair, scores, forward, ahead,
     moved, found,
@@ -324,7 +324,7 @@ def all_marginals(
                     pair[start - i + t, j, k] = found[t, j, k]
 
 
-@kernel
+@kernel(called_by="python")
 def distinct_attributes(indptr, indices, offsets, starts, distinct, place, seen_by, seen_at):
     """Fills in the attributes of each sequence, each named once, in order of occurrence.
 
@@ -345,7 +345,7 @@ def distinct_attributes(indptr, indices, offsets, starts, distinct, place, seen_
     starts[n] = count
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, biases):
     """The features of one sequence, its nodes weighted by `nodes` and its transitions by `counts`; their squared norm.
 
@@ -383,7 +383,7 @@ def collect(indptr, values, local, first, last, has_bias, nodes, counts, rows, b
     return norm
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def inner(first, second):
     """The sum of products of two matrices, over the rows of the first."""
     total = 0.0
@@ -393,7 +393,7 @@ def inner(first, second):
     return total
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def gather(indptr, indices, values, rows, first, last, out):
     """``out[a]``: the sum of ``values[e] rows[indices[e]]`` over row ``a`` of a CSR matrix, rows ``first:last``.
 
@@ -411,7 +411,7 @@ def gather(indptr, indices, values, rows, first, last, out):
                 target[k] += value * source[k]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="python", fastmath=_FAST)
 def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, entropy):
     """A distribution over the labellings of each of the sequences ``first:last``, whatever numbers are given.
 
@@ -456,7 +456,7 @@ def chain_distribution(unary, pair, offsets, first, last, nodes, transitions, en
         entropy[i] = value
 
 
-@kernel
+@kernel(called_by="python")
 def subtract_gold(pair, offsets, labels, first, last, own, out):
     """Adds the transitions in the labels minus the expected ones of the sequences ``first:last`` to `out`.
 

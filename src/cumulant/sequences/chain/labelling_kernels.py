@@ -37,7 +37,7 @@ def best_labels(scores, length, transitions, value, origin, labels_out):
     return score
 
 
-@kernel
+@kernel(called_by="python")
 def decode(weights, attributes, has_bias, indptr, indices, values, offsets, first, last, out, scores, value, origin):
     """The best labels of the sequences ``first:last``. Work: `scores`, `origin` ``(T, K)``, `value` ``(2, K)``."""
     matrix = weights[weights.shape[0] - weights.shape[1] :]
@@ -47,7 +47,7 @@ def decode(weights, attributes, has_bias, indptr, indices, values, offsets, firs
         best_labels(scores, stop - start, matrix, value, origin, out[start:stop])
 
 
-@kernel
+@kernel(called_by="python")
 def label_scores(weights, attributes, has_bias, indptr, indices, values, offsets, labels, out):
     """``w . F(x_i, y_i)`` of every sequence."""
     first_transition = weights.shape[0] - weights.shape[1]
@@ -94,7 +94,7 @@ def sample_labels(forward_unary, pair, length, uniforms, labels_out):
         labels_out[t] = drawn
 
 
-@kernel
+@kernel(called_by="kernels")
 def _merge(scores, counts, added, value, label, rank):
     """The largest of several descending lists, merged: list ``j`` is ``scores[j, :counts[j]]``, raised by ``added[j]``.
 
@@ -118,7 +118,7 @@ def _merge(scores, counts, added, value, label, rank):
     return found
 
 
-@kernel
+@kernel(called_by="python")
 def best_lists(scores, transitions, step, size):
     """The `size` labellings of highest score, best first (list Viterbi); fewer if fewer are possible.
 
@@ -158,7 +158,7 @@ def best_lists(scores, transitions, step, size):
     return out, best[:total]
 
 
-@kernel
+@kernel(called_by="python")
 def sample_many(nodes, pairs, uniforms, out):
     """A labelling for each row of `uniforms`, drawn from the chain with these marginals."""
     for m in range(uniforms.shape[0]):

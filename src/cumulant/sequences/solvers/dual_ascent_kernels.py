@@ -15,7 +15,7 @@ from cumulant.sequences.chain.chain_kernels import chain_marginals, chain_scores
 _FAST = {"reassoc", "contract", "nsz"}
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def sums(mu, step, weights):
     """Sums of ``step log mu``, ``mu log mu``, ``mu weights``; `step` comes in as ``nu`` and leaves as ``nu - mu``."""
     cross, own, score = 0.0, 0.0, 0.0
@@ -30,7 +30,7 @@ def sums(mu, step, weights):
     return cross, own, score
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _slope_at(mu, step, gamma):
     """``sum step log m`` and ``sum step^2 / m`` at ``m = mu + gamma step``."""
     first, second = 0.0, 0.0
@@ -43,7 +43,7 @@ def _slope_at(mu, step, gamma):
     return first, second
 
 
-@kernel
+@kernel(called_by="kernels")
 def step_length(
     mu, step, other, other_step, sign, gain, slope, curvature, gap, subprecision, max_evaluations, straightness,
     counters,
@@ -74,7 +74,7 @@ def step_length(
     return gamma
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def advance(mu, step, gamma):
     """``mu + gamma step``, in place; what rounding makes negative is zero."""
     for e in range(len(mu)):
@@ -82,7 +82,7 @@ def advance(mu, step, gamma):
         mu[e] = value if value > 0.0 else 0.0
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _sum_of_pairs(pair_step, length, transitions):
     labels = transitions.shape[0]
     for j in range(labels):
@@ -105,7 +105,7 @@ def work_space(labels: int, longest: int, widest: int) -> tuple[np.ndarray, ...]
     )  # fmt: skip
 
 
-@kernel
+@kernel(called_by="python")
 def ascend(
     weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, flat_unary,
     flat_pair, members, gaps, tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations,

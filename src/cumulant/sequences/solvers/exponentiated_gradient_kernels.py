@@ -15,14 +15,14 @@ _FAST = {"reassoc", "contract", "nsz"}
 _MOST_TRIALS = 40
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _mix(first, second, share, length, out):
     for t in range(length):
         for k in range(out.shape[1]):
             out[t, k] = (1.0 - share) * first[t, k] + share * second[t, k]
 
 
-@kernel
+@kernel(called_by="python")
 def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropies):
     """The marginals, expected transitions and entropies of all blocks; `pairs` is filled if it is long enough."""
     n_labels = potentials.shape[1]
@@ -46,7 +46,7 @@ def lay_out(potentials, pair_potentials, offsets, nodes, pairs, counts, entropie
         entropies[i] = log_z - score
 
 
-@kernel
+@kernel(called_by="python")
 def exponentiated_epoch(
     w, has_bias, indptr, indices, values, offsets, row_starts, local, potentials, pair_potentials, nodes, counts,
     entropies, steps, scale, updates, seed, sweep, counters,

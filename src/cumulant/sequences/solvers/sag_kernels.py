@@ -19,7 +19,7 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
 from cumulant.sequences.chain.chain_kernels import collect, expected, log_partition
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def _search(
     constant, least, indptr, values, local, first, last, has_bias, labels, scores, matrix, log_z, gradient,
     gradient_counts, rows, biases, slopes, trial, trial_matrix, moved, forward, ahead,
@@ -66,7 +66,7 @@ def _search(
     return constant, trials
 
 
-@kernel
+@kernel(called_by="python")
 def sag_epoch(
     x, total, has_bias, indptr, indices, values, offsets, labels, row_starts, rows, local, nodes, counts, order, places,
     constants, streaks, waits, tree, peaks, status, nonuniform, search, port, fixed, l2, updates, seed, sweep, counters,

@@ -18,7 +18,7 @@ from cumulant.sequences.chain.chain_gradient_kernels import (
 from cumulant.sequences.chain.chain_kernels import expected
 
 
-@kernel
+@kernel(called_by="python")
 def saga_epoch(
     x, total, has_bias, indptr, indices, values, offsets, row_starts, rows, nodes, counts, remember, gamma, l2, updates,
     seed, sweep, counters,
@@ -60,7 +60,7 @@ def saga_epoch(
     multiply_out(x, total, late, passed, scale)
 
 
-@kernel
+@kernel(called_by="python")
 def refresh(x, has_bias, indptr, indices, values, offsets, labels, nodes, counts, total):
     """The gradients of all sequences at `x`: into the memory, and their sum into `total`."""
     n_labels = x.shape[1]
@@ -78,7 +78,7 @@ def refresh(x, has_bias, indptr, indices, values, offsets, labels, nodes, counts
         add_features(total, 1.0, indptr, indices, values, start, stop, attributes, has_bias, nu, found)
 
 
-@kernel
+@kernel(called_by="python")
 def sgd_epoch(
     x, running, mean, has_bias, indptr, indices, values, offsets, labels, first_step, decrease, l2, updates, seed,
     sweep, counters,
