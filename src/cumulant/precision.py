@@ -20,6 +20,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant.programs import kept_on_disk
+
 __all__ = ["any_jax", "any_tracer", "as_jax", "call_precisely", "float64", "precise", "to_jax", "to_numpy"]
 
 
@@ -27,11 +29,12 @@ __all__ = ["any_jax", "any_tracer", "as_jax", "call_precisely", "float64", "prec
 def float64() -> Iterator[None]:
     """A context in which JAX computes in float64, eagerly even where somebody else is tracing.
 
-    What is computed inside must be turned into NumPy (`to_numpy`) before the context ends.
+    What is computed inside must be turned into NumPy (`to_numpy`) before the context ends. Programs compiled inside are
+    kept on disk (`cumulant.programs`).
     """
     # Not `ensure_compile_time_eval`: it would also run each `zeros_like` of a program compiled inside while tracing it,
     # and freeze the answer into a constant.
-    with jax.enable_x64(True), jax.core.eval_context():
+    with jax.enable_x64(True), jax.core.eval_context(), kept_on_disk():
         yield
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Categorical, Multinomial
+from cumulant.families.compare import Candidate, Comparison, compare
 from cumulant.families.dirichlet import Beta, Dirichlet
 from cumulant.families.estimate import Estimate
 from cumulant.families.finite import FiniteFamily, SampledFamily
@@ -19,6 +20,7 @@ from cumulant.families.gamma_type import (
     Rayleigh,
     WeibullKnownShape,
 )
+from cumulant.families.goodness import Goodness, goodness_of_fit, probability_transform
 from cumulant.families.inverse_gaussian import InverseGaussian
 from cumulant.families.multivariate_normal import MultivariateNormal
 from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
@@ -29,7 +31,9 @@ from cumulant.families.multivariate_normal_known import (
 from cumulant.families.normal import LogNormal, Normal, NormalKnownMean, NormalKnownVariance
 from cumulant.families.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
 from cumulant.families.poisson import Poisson
+from cumulant.families.predictive import Predictive
 from cumulant.families.product import Product
+from cumulant.families.profile import Profile, profile
 from cumulant.families.protocol import BoundedFamily, Family
 from cumulant.families.statistics import ConjugatePrior, Statistics, StreamingMAP
 from cumulant.families.von_mises import VonMises, VonMisesFisher
@@ -43,7 +47,9 @@ __all__ = [
     "Beta",
     "Binomial",
     "BoundedFamily",
+    "Candidate",
     "Categorical",
+    "Comparison",
     "ConjugatePrior",
     "Dirichlet",
     "Estimate",
@@ -55,6 +61,7 @@ __all__ = [
     "GammaKnownShape",
     "GammaType",
     "Geometric",
+    "Goodness",
     "InverseGamma",
     "InverseGaussian",
     "InverseWishart",
@@ -74,7 +81,9 @@ __all__ = [
     "NormalKnownVariance",
     "ParetoKnownMinimum",
     "Poisson",
+    "Predictive",
     "Product",
+    "Profile",
     "Rayleigh",
     "SampledFamily",
     "Statistics",
@@ -84,6 +93,10 @@ __all__ = [
     "WeibullKnownShape",
     "Wishart",
     "all_families",
+    "compare",
+    "goodness_of_fit",
+    "probability_transform",
+    "profile",
     "risk",
 ]
 

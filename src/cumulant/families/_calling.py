@@ -8,7 +8,7 @@ A family's methods are written as plain JAX. `public_method` wraps each of them,
 * while something is being traced, the plain method runs.
 
 What an argument means is read off its name: `theta` and `other` are natural parameters, `mu` and `nu` are means, `x`
-is data.
+is data, `p` are probabilities.
 """
 
 import functools
@@ -22,7 +22,7 @@ import numpy as np
 from cumulant.errors import DomainError
 from cumulant.precision import any_jax, any_tracer, call_precisely, to_jax
 
-_NATURAL, _MEANS, _DATA = ("theta", "other"), ("mu", "nu"), ("x",)
+_NATURAL, _MEANS, _DATA, _PROBABILITIES = ("theta", "other"), ("mu", "nu"), ("x",), ("p",)
 
 
 def public_method(method: Callable, *, checks: bool = True) -> Callable:
@@ -38,6 +38,8 @@ def public_method(method: Callable, *, checks: bool = True) -> Callable:
             test = family.in_domain if name in _NATURAL else family.in_mean_domain if name in _MEANS else None
             if test is not None:
                 fine[name] = jnp.all(test(value))
+            elif name in _PROBABILITIES:
+                fine[name] = jnp.all((value >= 0) & (value <= 1))
             elif name in _DATA:
                 fine[name] = jnp.all(jnp.asarray([jnp.all(~jnp.isnan(leaf)) for leaf in jax.tree.leaves(value)]))
         if checks and makes_theta:
@@ -72,7 +74,8 @@ def public_method(method: Callable, *, checks: bool = True) -> Callable:
 
 def _prepared(family, name, value):
     """Array-likes as arrays of floats; parameters of the right length."""
-    value = observations(value, family.event_shape) if name in _DATA else to_jax(value, name)
+    shape = () if name in _PROBABILITIES else family.event_shape
+    value = observations(value, shape) if name in _DATA + _PROBABILITIES else to_jax(value, name)
     if name in _NATURAL or name in _MEANS:
         shape = np.shape(value)
         if len(shape) == 0 or shape[-1] != family.dim:

@@ -17,6 +17,7 @@ from cumulant import randomness
 from cumulant.errors import DomainError
 from cumulant.families._calling import public_method
 from cumulant.families.newton import solve_mean_equation
+from cumulant.families.quantiles import quantile, solve_tails
 from cumulant.precision import any_jax, any_tracer, as_jax, float64, to_numpy
 from cumulant.pytrees import pytree
 
@@ -24,7 +25,7 @@ from cumulant.pytrees import pytree
 _PUBLIC = (
     "statistics", "log_base", "log_partition", "natural", "usual", "to_mean", "to_natural", "conjugate",
     "expected_log_base", "log_prob", "entropy", "cross_entropy", "kl", "bregman", "bregman_conjugate", "symmetrised",
-    "fisher",
+    "fisher", "cdf", "survival", "log_cdf", "log_survival", "quantile", "upper_quantile",
 )  # fmt: skip
 _MEMBERSHIP = ("in_domain", "in_mean_domain", "in_support")
 
@@ -38,6 +39,17 @@ def constant() -> Any:
 def family(cls: type) -> type:
     """Class decorator: a frozen dataclass that JAX knows as a pytree; fields made by `constant()` are its leaves."""
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    build, signature = cls.__init__, inspect.signature(cls.__init__)
+
+    @functools.wraps(build)
+    def init(self, *args, **kwargs):
+        try:
+            signature.bind(self, *args, **kwargs)
+        except TypeError as problem:
+            raise TypeError(f"{cls.__name__}: {problem}{getattr(cls, 'fitting_advice', '')}") from None
+        build(self, *args, **kwargs)
+
+    cls.__init__ = init
     return pytree(cls, static=[f.name for f in dataclasses.fields(cls) if not f.metadata.get("array")])
 
 
@@ -121,6 +133,8 @@ class ExponentialFamily(Learnable):
         In words: where observations, natural, mean and usual parameters live. Used in error messages and tables.
     constant_log_base : float or None
         ``log h``, of a family whose base measure is constant; others define `log_base` and `expected_log_base`.
+    ends : tuple of float
+        Of a family of numbers: the smallest and the largest of its support.
     """
 
     dim: int = 0
@@ -131,6 +145,8 @@ class ExponentialFamily(Learnable):
     usual_domain: str = ""
     discrete: bool = False
     constant_log_base: float | None = None
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    fitting_advice = ""  # said where a known constant is not given
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -263,6 +279,62 @@ class ExponentialFamily(Learnable):
         flat = theta.reshape(-1, self.dim)
         return jax.vmap(hessian)(flat).reshape(*theta.shape, self.dim)
 
+    # The distribution function, of families of numbers ---------------------------------------------------------------
+
+    def cdf(self, x, theta):
+        """The distribution function ``P(X <= x)`` of a family of numbers; `x` is broadcast against the batch of
+        `theta`.
+        """
+        return jnp.exp(self._tails(x, theta)[0])
+
+    def survival(self, x, theta):
+        """``P(X > x) = 1 - cdf``, accurate relative to itself where it is small."""
+        return jnp.exp(self._tails(x, theta)[1])
+
+    def log_cdf(self, x, theta):
+        """``log P(X <= x)``: finite where the probability underflows."""
+        return self._tails(x, theta)[0]
+
+    def log_survival(self, x, theta):
+        """``log P(X > x)``: finite where the probability underflows."""
+        return self._tails(x, theta)[1]
+
+    def quantile(self, p, theta):
+        """The inverse of `cdf`; of a count, the smallest ``x`` with ``P(X <= x) >= p``."""
+        return quantile(self, p, theta, upper=False)
+
+    def upper_quantile(self, p, theta):
+        """The inverse of `survival`, for a small upper tail ``p``; of a count, the smallest ``x`` with ``P(X > x) <=
+        p``.
+        """
+        return quantile(self, p, theta, upper=True)
+
+    def _tails(self, x, theta):
+        """``log P(X <= x)`` and ``log P(X > x)``, inside the support and outside of it."""
+        x = jnp.floor(x) if self.discrete else x
+        low, high = self.ends
+        below, above = x < low if self.discrete else x <= low, x >= high
+        lower, upper = self._log_tails(jnp.where(below | above, jnp.asarray(self._example_point(), x.dtype), x), theta)
+        nothing = jnp.asarray(-jnp.inf, dtype=lower.dtype)
+        lower = jnp.where(below, nothing, jnp.where(above, 0.0, lower))
+        return lower, jnp.where(below, 0.0, jnp.where(above, nothing, upper))
+
+    def _log_tails(self, x, theta):
+        """`_tails` inside the support (of counts: below the largest). Both accurate relative to the probability."""
+        if self.event_shape:
+            raise TypeError(f"{self} has no distribution function: its observations have shape {self.event_shape}")
+        raise NotImplementedError(f"{type(self).__name__} must define _log_tails(x, theta)")
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        """The ``x`` of a continuous family with these two tails, by Newton's method unless there is a closed form."""
+        return solve_tails(self, log_lower, log_upper, theta)
+
+    def _point(self, y, theta):
+        """A point of a continuous family, and the log of its derivative, in a coordinate ``y`` of the whole line in
+        which the density is log-concave and zero is near the middle.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define _point(y, theta), or _inverse_tails")
+
     # Sampling --------------------------------------------------------------------------------------------------------
 
     def sample(self, theta, n: int | tuple[int, ...] = 1, *, rng: Any = None):
@@ -316,6 +388,14 @@ class ExponentialFamily(Learnable):
 
         return collect(self, x, weights)
 
+    def _log_conjugate_normaliser(self, total, count):
+        """``log int exp(<total, theta> - count A(theta)) dtheta``, where it has a closed form."""
+        raise NotImplementedError(f"{self} has no predictive distribution in closed form")
+
+    def _draw_conjugate(self, key, total, count, shape):
+        """Draws ``(*shape, dim)`` of ``theta`` from that density."""
+        raise NotImplementedError(f"{self} has no predictive distribution in closed form")
+
     def estimate(self, x, weights=None, prior=None):
         """An `Estimate`: the parameter with standard errors, intervals, and how far from the truth to expect it."""
         from cumulant.families.estimate import estimate
@@ -350,6 +430,9 @@ class ExponentialFamily(Learnable):
         """The error for an argument that failed its test."""
         if name == "x":
             return DomainError(f"x, data of {self}, has NaN entries: drop or impute them first")
+        if name == "p":
+            wrong = np.extract(~((np.asarray(value) >= 0) & (np.asarray(value) <= 1)), value)[0]
+            return DomainError(f"p, a probability, must be between 0 and 1; got {wrong}")
         value = np.asarray(value)
         if name in ("mu", "nu"):
             good, kind, rule = self.in_mean_domain(value), "mean parameter", self.mean_domain

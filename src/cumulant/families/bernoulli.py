@@ -8,8 +8,9 @@ from jax.scipy.special import gammaln, xlog1py, xlogy
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.categorical import divergence_of_classes, log_weights
 from cumulant.families.factorials import expected_log_factorial
-from cumulant.families.inverses import count_deviance, log_factorial_rest
+from cumulant.families.inverses import count_deviance, log_factorial_rest, log_gamma
 from cumulant.families.special import excess, expm1_excess
+from cumulant.families.tails import beta_log_tails, log_one_minus_exp
 
 
 class _Successes(ExponentialFamily):
@@ -17,7 +18,7 @@ class _Successes(ExponentialFamily):
     probability``.
     """
 
-    trials: int = 1
+    trials: int
     dim = 1
     domain = "theta finite (the log odds of a probability strictly between 0 and 1)"
     discrete = True
@@ -46,6 +47,24 @@ class _Successes(ExponentialFamily):
 
     def kl(self, theta, other):
         return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
+
+    @property
+    def ends(self):
+        return (0.0, float(self.trials))
+
+    def _log_tails(self, x, theta):
+        return -jax.nn.softplus(theta[..., 0]) + 0 * x, -jax.nn.softplus(-theta[..., 0]) + 0 * x
+
+    # The conjugate density of theta is that of the log odds of a beta probability.
+
+    def _log_conjugate_normaliser(self, total, count):
+        a, b = total[..., 0], self.trials * count - total[..., 0]
+        return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+
+    def _draw_conjugate(self, key, total, count, shape):
+        parameters = jnp.stack([total[..., 0], self.trials * count - total[..., 0]])
+        logs = jax.random.loggamma(key, parameters, (*shape, 2), dtype=total.dtype)
+        return logs[..., :1] - logs[..., 1:]
 
     def in_mean_domain(self, mu):
         return (mu[..., 0] > 0) & (mu[..., 0] < self.trials)
@@ -76,6 +95,7 @@ class Bernoulli(_Successes):
     np.float64(0.6931471805...)
     """
 
+    trials = 1
     support = "x in {0, 1}"
     constant_log_base = 0.0
     mean_domain = "0 < mu < 1"
@@ -122,6 +142,10 @@ class Binomial(_Successes):
         failures = count_deviance(n - x, jnp.log(n) - jax.nn.softplus(theta[..., 0])) + log_factorial_rest(n - x)
         return log_factorial_rest(n) - successes - failures
 
+    def _log_tails(self, x, theta):
+        success, failure = jax.nn.sigmoid(theta[..., 0]), jax.nn.sigmoid(-theta[..., 0])
+        return beta_log_tails(failure, success, self.trials - x, x + 1)
+
     def _draw(self, key, theta, shape):
         p = jax.nn.sigmoid(theta[..., 0])
         return jax.random.binomial(key, self.trials, p, (*shape, *p.shape), dtype=theta.dtype).astype(int)
@@ -130,18 +154,19 @@ class Binomial(_Successes):
 class _Waiting(ExponentialFamily):
     """``T(x) = x``, ``theta = log(1 - probability)``, ``A(theta) = -successes log(1 - exp theta)``."""
 
-    successes: float = 1.0
+    successes: float
     dim = 1
     support = "x in {0, 1, 2, ...}"
     domain = "theta < 0 (the log probability of a failure)"
     mean_domain = "mu > 0"
     discrete = True
+    ends = (0.0, np.inf)
 
     def statistics(self, x):
         return x[..., None]
 
     def log_partition(self, theta):
-        return -self.successes * _log_success(theta[..., 0])
+        return -self.successes * log_one_minus_exp(theta[..., 0])
 
     def natural(self, *, probability):
         return jnp.log1p(-probability)[..., None]
@@ -162,12 +187,23 @@ class _Waiting(ExponentialFamily):
         growth = w * jnp.expm1(jnp.minimum(step, 1.0))
         near = (jnp.abs(growth) < 0.5) & (step < 1)
         close = w * expm1_excess(jnp.minimum(step, 1.0)) + excess(jnp.where(near, -growth, 0.0))
-        far = _log_success(first) - _log_success(second) - w * step
+        far = log_one_minus_exp(first) - log_one_minus_exp(second) - w * step
         return self.successes * jnp.where(near, close, far)
 
     def conjugate(self, mu):
         m, r = mu[..., 0], self.successes
         return -m * jnp.log1p(r / m) - r * jnp.log1p(m / r)
+
+    # exp theta, the probability of a failure, is beta under the conjugate density.
+
+    def _log_conjugate_normaliser(self, total, count):
+        a, b = total[..., 0], self.successes * count + 1
+        return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+
+    def _draw_conjugate(self, key, total, count, shape):
+        parameters = jnp.stack([total[..., 0], self.successes * count + 1])
+        logs = jax.random.loggamma(key, parameters, (*shape, 2), dtype=total.dtype)
+        return jax.nn.log_sigmoid(logs[..., :1] - logs[..., 1:])
 
     def in_domain(self, theta):
         return jnp.isfinite(theta[..., 0]) & (theta[..., 0] < 0)
@@ -187,12 +223,6 @@ class _Waiting(ExponentialFamily):
         )
 
 
-def _log_success(theta):
-    """``log(1 - exp theta)`` for ``theta < 0``."""
-    near = theta > -0.7
-    return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, theta, -1.0))), jnp.log1p(-jnp.exp(theta)))
-
-
 @family
 class Geometric(_Waiting):
     """The number ``x`` in {0, 1, 2, ...} of failures before the first success, each trial with the given
@@ -208,7 +238,12 @@ class Geometric(_Waiting):
     array([3.])
     """
 
+    successes = 1.0
     constant_log_base = 0.0
+
+    def _log_tails(self, x, theta):
+        upper = theta[..., 0] * (x + 1)
+        return log_one_minus_exp(upper), upper
 
     def _draw(self, key, theta, shape):
         exponential = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
@@ -220,7 +255,8 @@ class NegativeBinomial(_Waiting):
     """The number ``x`` in {0, 1, 2, ...} of failures before a known number of ``successes`` (any positive number).
 
     ``T(x) = x``, ``theta = log(1 - probability)``, ``A(theta) = -r log(1 - exp theta)``, ``mu = r (1 - p) / p``,
-    base measure ``Gamma(x + r) / (x! Gamma(r))``.
+    base measure ``Gamma(x + r) / (x! Gamma(r))``. With ``r`` unknown this is no exponential family:
+    ``families.profile(NegativeBinomial, x)`` fits both.
 
     Examples
     --------
@@ -230,6 +266,8 @@ class NegativeBinomial(_Waiting):
     """
 
     successes: float
+
+    fitting_advice = "; to fit it from data, families.profile(NegativeBinomial, x)"
 
     def __post_init__(self):
         if not 0 < self.successes < np.inf:
@@ -250,8 +288,11 @@ class NegativeBinomial(_Waiting):
         r = jnp.asarray(self.successes, dtype=theta.dtype)
         total = x + r
         failures = count_deviance(x, jnp.log(total) + theta[..., 0]) + log_factorial_rest(x)
-        successes = count_deviance(r, jnp.log(total) + _log_success(theta[..., 0])) + log_factorial_rest(r)
+        successes = count_deviance(r, jnp.log(total) + log_one_minus_exp(theta[..., 0])) + log_factorial_rest(r)
         return jnp.log(r / total) + log_factorial_rest(total) - failures - successes
+
+    def _log_tails(self, x, theta):
+        return beta_log_tails(-jnp.expm1(theta[..., 0]), jnp.exp(theta[..., 0]), self.successes, x + 1)
 
     def _draw(self, key, theta, shape):
         first, second = jax.random.split(key)

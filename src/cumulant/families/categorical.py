@@ -7,8 +7,9 @@ from jax.scipy.special import gammaln, logsumexp, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.factorials import expected_log_factorial
-from cumulant.families.inverses import count_deviance, log_factorial_rest
+from cumulant.families.inverses import count_deviance, log_factorial_rest, log_gamma
 from cumulant.families.special import excess, expm1_excess
+from cumulant.families.tails import table_log_tails
 
 
 def log_weights(theta):
@@ -91,6 +92,20 @@ class _Classes(ExponentialFamily):
     def kl(self, theta, other):
         return self.trials * divergence_of_classes(log_weights(theta), log_weights(other))
 
+    # The probabilities are Dirichlet under the conjugate density.
+
+    def _concentrations(self, total, count):
+        return jnp.concatenate([total, self.trials * count - jnp.sum(total, axis=-1, keepdims=True)], axis=-1)
+
+    def _log_conjugate_normaliser(self, total, count):
+        each = self._concentrations(total, count)
+        return jnp.sum(log_gamma(each), axis=-1) - log_gamma(self.trials * count)
+
+    def _draw_conjugate(self, key, total, count, shape):
+        each = self._concentrations(total, count)
+        logs = jax.random.loggamma(key, each, (*shape, self.categories), dtype=total.dtype)
+        return logs[..., :-1] - logs[..., -1:]
+
     def in_mean_domain(self, mu):
         return jnp.all(mu > 0, axis=-1) & (jnp.sum(mu, axis=-1) < self.trials)
 
@@ -129,6 +144,13 @@ class Categorical(_Classes):
 
     def statistics(self, x):
         return jax.nn.one_hot(x.astype(int), self.categories - 1, dtype=x.dtype)
+
+    @property
+    def ends(self):
+        return (0.0, self.categories - 1.0)
+
+    def _log_tails(self, x, theta):
+        return table_log_tails(x, jax.nn.log_softmax(log_weights(theta), axis=-1))
 
     def in_support(self, x):
         return (x >= 0) & (x < self.categories) & (x == jnp.floor(x))

@@ -19,6 +19,7 @@ from cumulant.families.inverses import (
 from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import divergence, in_chunks
 from cumulant.families.special import phi_ratio
+from cumulant.families.tails import beta_log_density, beta_log_tails
 
 
 class _LogSimplex(ExponentialFamily):
@@ -26,7 +27,7 @@ class _LogSimplex(ExponentialFamily):
     concentrations.
     """
 
-    size: int = 2
+    size: int
     domain = "theta > 0 (the concentrations)"
     mean_domain = "sum(exp(mu)) < 1 (Jensen's inequality for E log x)"
 
@@ -248,7 +249,9 @@ class Beta(_LogSimplex):
     np.float64(0.770524801...)
     """
 
+    size = 2
     support = "0 < x < 1"
+    ends = (0.0, 1.0)
 
     def statistics(self, x):
         return jnp.stack([jnp.log(x), jnp.log1p(-x)], axis=-1)
@@ -261,6 +264,16 @@ class Beta(_LogSimplex):
 
     def usual(self, theta):
         return {"a": theta[..., 0], "b": theta[..., 1]}
+
+    def _log_density(self, x, theta):
+        return beta_log_density(x, 1 - x, theta[..., 0], theta[..., 1]) - jnp.log(x) - jnp.log1p(-x)
+
+    def _log_tails(self, x, theta):
+        return beta_log_tails(x, 1 - x, theta[..., 0], theta[..., 1])
+
+    def _point(self, y, theta):
+        x = theta[..., 0] / (theta[..., 0] + theta[..., 1] * jnp.exp(-y))
+        return x, jnp.log(x) + jnp.log1p(-x)
 
     def in_support(self, x):
         return (x > 0) & (x < 1)

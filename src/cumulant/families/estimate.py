@@ -31,6 +31,8 @@ class Estimate:
         Of the natural parameter, its square-rooted diagonal; `usual_standard_errors` by the delta method.
     log_likelihood : float
         Of the data, at `theta`.
+    chosen : tuple of str
+        Constants of the family that were chosen from the same data (see `profile`); `aic` and `bic` charge for them.
     """
 
     family: ExponentialFamily
@@ -40,7 +42,8 @@ class Estimate:
     covariance: Any
     usual: dict[str, Any]
     usual_standard_errors: dict[str, Any]
-    log_likelihood: float
+    log_likelihood: Any
+    chosen: tuple[str, ...] = ()
 
     @property
     def mu(self):
@@ -53,22 +56,38 @@ class Estimate:
         return self.statistics.count
 
     @property
+    def n_parameters(self) -> int:
+        """How many numbers were fitted: the natural parameters, and the constants that were `chosen`."""
+        return self.family.dim + len(self.chosen)
+
+    @property
+    def aic(self):
+        """Akaike's criterion ``2 k - 2 log likelihood`` for ``k`` fitted parameters: smaller is better."""
+        return 2 * self.n_parameters - 2 * self.log_likelihood
+
+    @property
+    def bic(self):
+        """Schwarz's criterion ``k log n - 2 log likelihood``: smaller is better."""
+        return self.n_parameters * np.log(self.count) - 2 * self.log_likelihood
+
+    @property
     def standard_errors(self):
         """Standard errors of the natural parameter."""
         return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
 
     def interval(self, level: float = 0.95):
         """Lower and upper ends for each natural parameter, shape ``(..., dim, 2)``, by the normal approximation."""
-        half = _quantile(level) * self.standard_errors
+        half = standard_deviations(level) * self.standard_errors
         return np.stack([self.theta - half, self.theta + half], axis=-1)
 
     def usual_interval(self, level: float = 0.95) -> dict[str, Any]:
         """Lower and upper ends for each usual parameter by name, by the delta method."""
-        z = _quantile(level)
-        ends = {name: z * error for name, error in self.usual_standard_errors.items()}
-        return {
-            name: np.stack([self.usual[name] - half, self.usual[name] + half], axis=-1) for name, half in ends.items()
-        }
+        z = standard_deviations(level)
+        return jax.tree.map(
+            lambda value, error: np.stack([value - z * error, value + z * error], axis=-1),
+            self.usual,
+            self.usual_standard_errors,
+        )
 
     @property
     def risk(self):
@@ -94,15 +113,33 @@ class Estimate:
             f"{self.family} from {float(np.max(self.count)):g} observations, "
             f"log likelihood {float(np.sum(self.log_likelihood)):.6g}"
         ]
-        intervals = self.usual_interval()
-        for name, value in self.usual.items():
-            if np.ndim(value) == 0:
-                low, high = intervals[name]
-                error = self.usual_standard_errors[name]
-                lines.append(f"  {name} = {value:.6g} ± {error:.2g}   95%: [{low:.6g}, {high:.6g}]")
-            else:
-                lines.append(f"  {name} =\n{np.array2string(np.asarray(value), precision=4, prefix='    ')}")
+        leaves = zip(
+            _named(self.usual),
+            *map(jax.tree.leaves, (self.usual_standard_errors, self.usual_interval())),
+            strict=True,
+        )
+        for (name, value), error, ends in leaves:
+            if value.size > _MOST_LINES:
+                for label, array in ((name, value), (f"standard errors of {name}", error)):
+                    lines.append(f"  {label} =\n    {np.array2string(array, precision=4, prefix='    ')}")
+                continue
+            labels = [f"{name}[{', '.join(map(str, index))}]" if index else name for index in np.ndindex(value.shape)]
+            width = max(map(len, labels), default=0)
+            for label, index in zip(labels, np.ndindex(value.shape), strict=True):
+                low, high = ends[index]
+                lines.append(
+                    f"  {label:{width}} = {value[index]:.6g} ± {error[index]:.2g}   95%: [{low:.6g}, {high:.6g}]"
+                )
         return "\n".join(lines)
+
+
+_MOST_LINES = 16
+
+
+def _named(usual) -> list[tuple[str, np.ndarray]]:
+    """The usual parameters in the order of JAX's leaves, named as Python would reach them."""
+    paths = jax.tree_util.tree_leaves_with_path(usual)
+    return [(jax.tree_util.keystr(path, simple=True, separator="."), np.asarray(value)) for path, value in paths]
 
 
 def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior | None = None) -> Estimate:
@@ -161,7 +198,8 @@ def _prior_of(prior, batch, index):
     return ConjugatePrior(np.broadcast_to(mean, (*batch, mean.shape[-1]))[index], strength)
 
 
-def _quantile(level: float) -> float:
+def standard_deviations(level: float) -> float:
+    """Half the width of a two-sided normal interval."""
     if not 0 < level < 1:
         raise ValueError(f"level must be strictly between 0 and 1; got {level}")
     return float(ndtri(0.5 + level / 2))

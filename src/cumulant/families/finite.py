@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from cumulant.families.base import ExponentialFamily, constant, family
 from cumulant.families.newton import solve_mean_equation
+from cumulant.families.tails import table_log_tails
 from cumulant.precision import any_jax
 
 
@@ -155,6 +156,13 @@ class FiniteFamily(ExponentialFamily):
 
     def in_mean_domain(self, mu):
         return jnp.all(jnp.isfinite(self.to_natural(mu)), axis=-1)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return (0.0, self.n_states - 1.0)
+
+    def _log_tails(self, x, theta):
+        return table_log_tails(x, jax.nn.log_softmax(self._scores(theta), axis=-1))
 
     def in_support(self, x):
         return (x >= 0) & (x < self.n_states) & (x == jnp.floor(x))

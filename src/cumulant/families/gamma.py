@@ -18,6 +18,7 @@ from cumulant.families.inverses import (
 from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import divergence
 from cumulant.families.special import phi, phi_ratio
+from cumulant.families.tails import gamma_log_tails
 
 
 def gamma_log_density(x, shape, rate):
@@ -80,6 +81,7 @@ class Gamma(ExponentialFamily):
     usual_domain = "a positive, finite shape and rate"
     domain = "theta[0] > 0 (the shape) and theta[1] < 0 (minus the rate)"
     mean_domain = "mu[1] > 0 and mu[0] < log(mu[1]) (Jensen's inequality for E log x)"
+    ends = (0.0, np.inf)
 
     def statistics(self, x):
         return jnp.stack([jnp.log(x), x], axis=-1)
@@ -117,6 +119,13 @@ class Gamma(ExponentialFamily):
 
     def in_domain(self, theta):
         return jnp.all(jnp.isfinite(theta), axis=-1) & (theta[..., 0] > 0) & (theta[..., 1] < 0)
+
+    def _log_tails(self, x, theta):
+        return gamma_log_tails(-theta[..., 1] * x, theta[..., 0])
+
+    def _point(self, y, theta):
+        x = theta[..., 0] / -theta[..., 1] * jnp.exp(y)
+        return x, jnp.log(x)
 
     def in_mean_domain(self, mu):
         positive = jnp.all(jnp.isfinite(mu), axis=-1) & (mu[..., 1] > 0)
@@ -211,6 +220,13 @@ class InverseGamma(Gamma):
 
     def _log_density(self, x, theta):
         return gamma_log_density(1 / x, theta[..., 0], -theta[..., 1]) - 2 * jnp.log(x)
+
+    def _log_tails(self, x, theta):
+        lower, upper = gamma_log_tails(-theta[..., 1] / x, theta[..., 0])
+        return upper, lower
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return 1 / Gamma()._inverse_tails(log_upper, log_lower, theta)
 
     def entropy(self, theta):
         shape, scale = theta[..., 0], -theta[..., 1]

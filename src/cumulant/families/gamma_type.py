@@ -13,7 +13,9 @@ from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma import gamma_entropy, gamma_log_density
 from cumulant.families.inverses import digamma, log_gamma
+from cumulant.families.quantiles import solve_tails
 from cumulant.families.special import phi_ratio
+from cumulant.families.tails import gamma_log_tails, log_one_minus_exp, order_tails
 
 
 class GammaType(ExponentialFamily):
@@ -28,6 +30,7 @@ class GammaType(ExponentialFamily):
     dim = 1
     domain = "theta < 0"
     mean_domain = "mu > 0"
+    ends = (0.0, np.inf)
 
     def log_partition(self, theta):
         return -self.alpha * jnp.log(-theta[..., 0]) + self.offset
@@ -53,6 +56,32 @@ class GammaType(ExponentialFamily):
     def in_support(self, x):
         return (x > 0) & jnp.isfinite(x)
 
+    # The rest holds where T is increasing and alpha is one, so that T is exponential; other families override it.
+
+    def _from_statistic(self, t):
+        """The inverse of the statistic."""
+        return t
+
+    def _log_tails(self, x, theta):
+        upper = theta[..., 0] * self.statistics(x)[..., 0]
+        return log_one_minus_exp(upper), upper
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return self._from_statistic(log_upper / theta[..., 0])
+
+    def _draw(self, key, theta, shape):
+        exponential = jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
+        return self._from_statistic(exponential / -theta[..., 0])
+
+    # -theta is gamma under the conjugate density.
+
+    def _log_conjugate_normaliser(self, total, count):
+        shape = self.alpha * count + 1
+        return log_gamma(shape) - shape * jnp.log(total[..., 0]) - count * self.offset
+
+    def _draw_conjugate(self, key, total, count, shape):
+        return -jax.random.gamma(key, self.alpha * count + 1, (*shape, 1), dtype=total.dtype) / total
+
     def _log_statistic(self, theta):
         """``E log T(x) = digamma(alpha) - log(-theta)``."""
         return digamma(jnp.asarray(self.alpha, dtype=theta.dtype)) - jnp.log(-theta[..., 0])
@@ -60,11 +89,6 @@ class GammaType(ExponentialFamily):
     def _obstacle(self, central, count):
         limit = "the likelihood keeps growing as the scale goes to 0"
         return f"the statistic is zero on all {count:g} observations, and {limit}"
-
-
-def _exponential(key, theta, shape):
-    """Draws of the statistic where ``alpha = 1``."""
-    return jax.random.exponential(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype) / -theta[..., 0]
 
 
 def _positive(name, value):
@@ -87,6 +111,7 @@ class GammaKnownShape(GammaType):
     shape: float
 
     support = "x > 0"
+    fitting_advice = "; Gamma() fits it too"
 
     def __post_init__(self):
         _positive("shape", self.shape)
@@ -115,6 +140,16 @@ class GammaKnownShape(GammaType):
 
     def _log_density(self, x, theta):
         return gamma_log_density(x, jnp.asarray(self.shape, dtype=theta.dtype), -theta[..., 0])
+
+    def _log_tails(self, x, theta):
+        return gamma_log_tails(-theta[..., 0] * x, jnp.asarray(self.shape, dtype=theta.dtype))
+
+    def _point(self, y, theta):
+        x = self.shape / -theta[..., 0] * jnp.exp(y)
+        return x, jnp.log(x)
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return solve_tails(self, log_lower, log_upper, theta)
 
     def _draw(self, key, theta, shape):
         rate = -theta[..., 0]
@@ -149,9 +184,6 @@ class Exponential(GammaType):
     def in_support(self, x):
         return (x >= 0) & jnp.isfinite(x)
 
-    def _draw(self, key, theta, shape):
-        return _exponential(key, theta, shape)
-
 
 @family
 class LaplaceKnownCentre(GammaType):
@@ -169,6 +201,7 @@ class LaplaceKnownCentre(GammaType):
     centre: float = 0.0
 
     support = "x real"
+    ends = (-np.inf, np.inf)
     constant_log_base = -float(np.log(2.0))
 
     def statistics(self, x):
@@ -183,6 +216,13 @@ class LaplaceKnownCentre(GammaType):
     def in_support(self, x):
         return jnp.isfinite(x)
 
+    def _log_tails(self, x, theta):
+        return order_tails(x < self.centre, theta[..., 0] * jnp.abs(x - self.centre) - np.log(2.0))
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        away = (jnp.minimum(log_lower, log_upper) + np.log(2.0)) / theta[..., 0]
+        return self.centre + jnp.where(log_lower < log_upper, -away, away)
+
     def _draw(self, key, theta, shape):
         standard = jax.random.laplace(key, (*shape, *theta.shape[:-1]), dtype=theta.dtype)
         return self.centre - standard / theta[..., 0]
@@ -193,7 +233,7 @@ class ParetoKnownMinimum(GammaType):
     """``x`` at least a known ``minimum``, with tail ``(minimum / x)^exponent``.
 
     ``T(x) = log(x / minimum)``, ``theta = -exponent``, ``A(theta) = -log(-theta)``, ``mu = 1 / exponent``,
-    base measure ``1 / x``.
+    base measure ``1 / x``. ``families.profile(ParetoKnownMinimum, x)`` fits the minimum too.
 
     Examples
     --------
@@ -224,14 +264,18 @@ class ParetoKnownMinimum(GammaType):
     def expected_log_base(self, theta):
         return 1 / theta[..., 0] - np.log(self.minimum)
 
+    @property
+    def ends(self):
+        return (self.minimum, np.inf)
+
     def in_support(self, x):
         return (x >= self.minimum) & jnp.isfinite(x)
 
     def _example_point(self):
         return np.asarray(2 * self.minimum)
 
-    def _draw(self, key, theta, shape):
-        return self.minimum * jnp.exp(_exponential(key, theta, shape))
+    def _from_statistic(self, t):
+        return self.minimum * jnp.exp(t)
 
 
 @family
@@ -239,6 +283,7 @@ class WeibullKnownShape(GammaType):
     """Positive ``x`` with known ``shape`` ``k`` and scale ``scale``.
 
     ``T(x) = x^k``, ``theta = -scale^-k``, ``A(theta) = -log(-theta)``, ``mu = scale^k``, base measure ``k x^(k - 1)``.
+    With ``k`` unknown this is no exponential family: ``families.profile(WeibullKnownShape, x)`` fits both.
 
     Examples
     --------
@@ -250,6 +295,7 @@ class WeibullKnownShape(GammaType):
     shape: float
 
     support = "x > 0"
+    fitting_advice = "; to fit it from data, families.profile(WeibullKnownShape, x)"
 
     def __post_init__(self):
         _positive("shape", self.shape)
@@ -270,8 +316,8 @@ class WeibullKnownShape(GammaType):
     def expected_log_base(self, theta):
         return np.log(self.shape) + (self.shape - 1) / self.shape * self._log_statistic(theta)
 
-    def _draw(self, key, theta, shape):
-        return _exponential(key, theta, shape) ** (1 / self.shape)
+    def _from_statistic(self, t):
+        return t ** (1 / self.shape)
 
 
 @family
@@ -304,5 +350,5 @@ class Rayleigh(GammaType):
     def expected_log_base(self, theta):
         return np.log(2.0) + 0.5 * self._log_statistic(theta)
 
-    def _draw(self, key, theta, shape):
-        return jnp.sqrt(_exponential(key, theta, shape))
+    def _from_statistic(self, t):
+        return jnp.sqrt(t)

@@ -7,6 +7,7 @@ from jax.scipy.special import exp1
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.special import phi_ratio
+from cumulant.families.tails import inverse_gaussian_log_tails
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -31,6 +32,7 @@ class InverseGaussian(ExponentialFamily):
     support = "x > 0"
     domain = "theta[0] < 0 and theta[1] < 0"
     mean_domain = "mu[0] > 0 and mu[1] > 1 / mu[0] (Jensen's inequality for E 1/x)"
+    ends = (0.0, np.inf)
 
     def statistics(self, x):
         return jnp.stack([x, 1 / x], axis=-1)
@@ -67,6 +69,15 @@ class InverseGaussian(ExponentialFamily):
     def _log_density(self, x, theta):
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
         return 0.5 * (jnp.log(shape) - _LOG_2PI - 3 * jnp.log(x) - shape / x * ((x - mean) / mean) ** 2)
+
+    def _log_tails(self, x, theta):
+        return inverse_gaussian_log_tails(x, jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1])
+
+    def _point(self, y, theta):
+        mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]
+        spread = 0.5 * mean / shape  # the mode of log x is log mean - asinh(spread)
+        x = mean / (spread + jnp.sqrt(1 + spread * spread)) * jnp.exp(y)
+        return x, jnp.log(x)
 
     def kl(self, theta, other):
         mean, shape = jnp.sqrt(theta[..., 1] / theta[..., 0]), -2 * theta[..., 1]

@@ -6,7 +6,9 @@ import numpy as np
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_type import GammaType
+from cumulant.families.inverses import log_gamma
 from cumulant.families.multivariate_normal_diagonal import IndependentNormal
+from cumulant.families.tails import normal_log_tails, normal_quantile
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -48,6 +50,31 @@ class Normal(IndependentNormal):
 
     def _draw(self, key, theta, shape):
         return super()._draw(key, theta, shape)[..., 0]
+
+    # Under the conjugate density the precision is gamma, and the mean normal given it.
+
+    def _precision(self, total, count):
+        """Shape and rate of the precision."""
+        return 0.5 * (count + 3), 0.5 * (total[..., 1] - total[..., 0] ** 2 / count)
+
+    def _log_conjugate_normaliser(self, total, count):
+        shape, rate = self._precision(total, count)
+        return log_gamma(shape) - shape * jnp.log(rate) + 0.5 * (_LOG_2PI - jnp.log(count)) - np.log(2.0)
+
+    def _draw_conjugate(self, key, total, count, shape):
+        first, second = jax.random.split(key)
+        half, rate = self._precision(total, count)
+        precision = jax.random.gamma(first, half, shape, dtype=total.dtype) / rate
+        mean = total[..., 0] / count + jax.random.normal(second, shape, total.dtype) / jnp.sqrt(count * precision)
+        return jnp.stack([mean * precision, -0.5 * precision], axis=-1)
+
+    def _log_tails(self, x, theta):
+        mean, variances = self._moments(theta)
+        return normal_log_tails(((self._coordinates(x) - mean) / jnp.sqrt(variances))[..., 0])
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        mean, variances = self._moments(theta)
+        return mean[..., 0] + jnp.sqrt(variances[..., 0]) * normal_quantile(log_lower, log_upper)
 
     def _coordinates(self, x):
         return x[..., None]
@@ -116,6 +143,20 @@ class NormalKnownVariance(ExponentialFamily):
     def kl(self, theta, other):
         return 0.5 * (np.sqrt(self.variance) * (theta[..., 0] - other[..., 0])) ** 2
 
+    def _log_conjugate_normaliser(self, total, count):
+        precision = count * self.variance
+        return 0.5 * (total[..., 0] ** 2 / precision + _LOG_2PI - jnp.log(precision))
+
+    def _draw_conjugate(self, key, total, count, shape):
+        precision = count * self.variance
+        return total / precision + jax.random.normal(key, (*shape, 1), total.dtype) / jnp.sqrt(precision)
+
+    def _log_tails(self, x, theta):
+        return normal_log_tails((x - theta[..., 0] * self.variance) / np.sqrt(self.variance))
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return theta[..., 0] * self.variance + np.sqrt(self.variance) * normal_quantile(log_lower, log_upper)
+
     def _draw(self, key, theta, shape):
         mean = theta[..., 0] * self.variance
         return mean + np.sqrt(self.variance) * jax.random.normal(key, (*shape, *mean.shape), dtype=theta.dtype)
@@ -141,6 +182,7 @@ class NormalKnownMean(GammaType):
     offset = -0.5 * float(np.log(2.0))
     constant_log_base = -0.5 * _LOG_2PI
     support = "x real"
+    ends = (-np.inf, np.inf)
 
     def statistics(self, x):
         return ((x - self.mean) ** 2)[..., None]
@@ -153,6 +195,12 @@ class NormalKnownMean(GammaType):
 
     def in_support(self, x):
         return jnp.isfinite(x)
+
+    def _log_tails(self, x, theta):
+        return normal_log_tails((x - self.mean) * jnp.sqrt(-2 * theta[..., 0]))
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return self.mean + jnp.sqrt(-0.5 / theta[..., 0]) * normal_quantile(log_lower, log_upper)
 
     def _draw(self, key, theta, shape):
         scale = jnp.sqrt(-0.5 / theta[..., 0])
@@ -173,6 +221,7 @@ class LogNormal(Normal):
     """
 
     support = "x > 0"
+    ends = (0.0, np.inf)
 
     def log_base(self, x):
         return -0.5 * _LOG_2PI - jnp.log(x)
@@ -198,6 +247,9 @@ class LogNormal(Normal):
 
     def _draw(self, key, theta, shape):
         return jnp.exp(super()._draw(key, theta, shape))
+
+    def _inverse_tails(self, log_lower, log_upper, theta):
+        return jnp.exp(super()._inverse_tails(log_lower, log_upper, theta))
 
     def _coordinates(self, x):
         return jnp.log(x)[..., None]

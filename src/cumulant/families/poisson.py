@@ -2,12 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, xlogy
 
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.factorials import expected_log_factorial
-from cumulant.families.inverses import count_deviance, log_factorial_rest
+from cumulant.families.inverses import count_deviance, log_factorial_rest, log_gamma
 from cumulant.families.special import expm1_excess
+from cumulant.families.tails import gamma_log_tails
 
 
 @family
@@ -30,6 +32,7 @@ class Poisson(ExponentialFamily):
     domain = "theta finite (the log of a positive rate)"
     mean_domain = "mu > 0"
     discrete = True
+    ends = (0.0, np.inf)
 
     def statistics(self, x):
         return x[..., None]
@@ -63,6 +66,18 @@ class Poisson(ExponentialFamily):
         step = second - first
         far = jnp.exp(second) - jnp.exp(first) * (1 + step)  # no overflow of exp(step) for a tiny rate
         return jnp.where(step > 1, far, jnp.exp(first) * expm1_excess(jnp.minimum(step, 1.0)))
+
+    def _log_tails(self, x, theta):
+        lower, upper = gamma_log_tails(jnp.exp(theta[..., 0]), x + 1)  # a count of x + 1 or more: the (x + 1)-th event
+        return upper, lower
+
+    # exp theta, the rate, is gamma under the conjugate density.
+
+    def _log_conjugate_normaliser(self, total, count):
+        return log_gamma(total[..., 0]) - total[..., 0] * jnp.log(count)
+
+    def _draw_conjugate(self, key, total, count, shape):
+        return jax.random.loggamma(key, total, (*shape, 1), dtype=total.dtype) - jnp.log(count)
 
     def expected_log_base(self, theta):
         rate = jnp.exp(theta[..., 0])

@@ -8,7 +8,7 @@ import functools
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from cumulant.families.base import ExponentialFamily, Learnable
 from cumulant.families.saving import describe, restore
 from cumulant.precision import any_jax, any_tracer, call_precisely, float64, to_jax, to_numpy
 from cumulant.pytrees import pytree
+
+if TYPE_CHECKING:
+    from cumulant.families.predictive import Predictive
 
 
 @pytree
@@ -65,7 +68,7 @@ class Statistics:
         """The maximum-likelihood estimate of the natural parameter; `NoEstimateError` where there is none."""
         if any_tracer(self):
             return self.family._central_to_natural(self.central)
-        theta, fine = _answer(_fit, self)
+        theta, fine = fit_where_possible(self)
         if not np.all(fine):
             self._refuse(np.asarray(fine))
         return theta
@@ -128,6 +131,11 @@ def _fit(statistics):
     safe = jax.lax.stop_gradient(jnp.where(fine[..., None], statistics.central, jnp.nan))
     theta = statistics.family._central_to_natural(safe)
     return theta, fine & statistics.family.in_domain(theta) & (statistics.count > 0)
+
+
+def fit_where_possible(statistics: Statistics):
+    """The maximum-likelihood estimates of a batch, and which of them exist."""
+    return _answer(_fit, statistics)
 
 
 def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
@@ -238,6 +246,12 @@ class ConjugatePrior:
         """The posterior after these observations, which is conjugate again."""
         both = self.as_statistics(statistics.family) + statistics
         return ConjugatePrior(both.mean, both.count)
+
+    def predictive(self, family: ExponentialFamily) -> "Predictive":
+        """The distribution of the next observation under this prior, or posterior: see `Predictive`."""
+        from cumulant.families.predictive import Predictive
+
+        return Predictive(family, self)
 
     def log_density(self, family: Learnable, theta):
         """``n0 (<mu0, theta> - A(theta))``: the log density of ``theta`` up to a constant."""

@@ -9,12 +9,13 @@ import numpy as np
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.bessel import inverse_mean_length, log_0f1, log_0f1_excess, mean_complement, mean_length
 from cumulant.families.inverses import implicit_inverse
+from cumulant.families.tails import von_mises_log_tails
 
 
 class _Directional(ExponentialFamily):
     """``A(theta) = log 0F1(; d/2; |theta|^2 / 4)`` with the uniform distribution on the sphere as the base."""
 
-    size: int = 2
+    size: int
     domain = "theta finite (concentration times direction)"
     mean_domain = "|mu| < 1"
 
@@ -172,6 +173,9 @@ class VonMises(_Directional):
     ``T(x) = (cos x, sin x)``, ``theta = kappa (cos direction, sin direction)``, ``A(theta) = log I_0(kappa)``,
     ``mu = (I_1(kappa) / I_0(kappa)) (cos direction, sin direction)``, base measure ``1 / (2 pi)`` on one turn.
 
+    The distribution function cuts the circle opposite to ``direction``: `cdf` is one half there, and `quantile` lies
+    within half a turn of it.
+
     Examples
     --------
     >>> fam = VonMises()
@@ -179,6 +183,7 @@ class VonMises(_Directional):
     np.float64(0.1008)
     """
 
+    size = 2
     support = "x real (an angle)"
     usual_domain = "a finite direction and a concentration that is not negative"
 
@@ -200,6 +205,14 @@ class VonMises(_Directional):
         s = jnp.sum(theta**2, axis=-1)
         angle = x - jnp.arctan2(theta[..., 1], theta[..., 0])
         return self.constant_log_base - 2 * jnp.sqrt(s) * jnp.sin(0.5 * angle) ** 2 - log_0f1_excess(0.0, s)
+
+    def _log_tails(self, x, theta):
+        turn = x - jnp.arctan2(theta[..., 1], theta[..., 0])
+        turn = turn - 2 * np.pi * jnp.round(turn / (2 * np.pi))
+        return von_mises_log_tails(turn, jnp.linalg.norm(theta, axis=-1))
+
+    def _point(self, y, theta):
+        return jnp.arctan2(theta[..., 1], theta[..., 0]) + 2 * jnp.arctan(y), np.log(2.0) - jnp.log1p(y * y)
 
     def _draw(self, key, theta, shape):
         first, second = jax.random.split(key)

@@ -4,7 +4,8 @@ matplotlib is loaded when the first picture is drawn. No global setting of it is
 the figures are plain `matplotlib.figure.Figure` objects, which a notebook shows and `save` writes.
 """
 
+from cumulant.plotting.goodness import goodness_of_fit
 from cumulant.plotting.shapes import band, density, interval
 from cumulant.plotting.style import COLOURS, figure, legend, save
 
-__all__ = ["COLOURS", "band", "density", "figure", "interval", "legend", "save"]
+__all__ = ["COLOURS", "band", "density", "figure", "goodness_of_fit", "interval", "legend", "save"]

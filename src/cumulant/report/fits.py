@@ -1,10 +1,11 @@
 """Tables of fitted families: parameters with their standard errors, and families compared by likelihood."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from cumulant.families import Comparison
 from cumulant.report.section import Table
 
 
@@ -35,18 +36,16 @@ def parameters(fit: Any) -> str:
     return ", ".join(words)
 
 
-def comparison(fits: Mapping[str, Any], extra: Mapping[str, int] | None = None) -> Table:
-    """Families fitted to the same data, best first, by Akaike's criterion ``2 k - 2 log likelihood``.
-
-    `extra` counts, by name, parameters that were chosen from the data before the fit (the shape of a Weibull, say).
-    """
-    scores = {
-        name: 2 * (fit.family.dim + (extra or {}).get(name, 0)) - 2 * float(fit.log_likelihood)
-        for name, fit in fits.items()
-    }
-    order = sorted(fits, key=scores.__getitem__)
+def comparison(fits: Comparison, caption: str = "") -> Table:
+    """The table of `families.compare`, with the estimates."""
     rows: Sequence[Sequence[str]] = [
-        (name, parameters(fits[name]), f"{fits[name].log_likelihood:.1f}", f"{scores[name] - scores[order[0]]:.1f}")
-        for name in order
+        (
+            each.name,
+            parameters(each.estimate),
+            f"{each.estimate.log_likelihood:.1f}",
+            f"{each.aic - fits[0].aic:.1f}",
+            "" if each.goodness is None else f"{each.goodness.distance:.2f}",
+        )
+        for each in fits
     ]
-    return Table(("family", "estimate ± s.e.", "log likelihood", "AIC − best"), rows)
+    return Table(("family", "estimate ± s.e.", "log likelihood", "AIC − best", "A² distance"), rows, caption)
