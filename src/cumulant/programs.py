@@ -12,6 +12,7 @@ killed one leaves behind, is a program compiled again. Where the folder cannot b
 
 import functools
 import hashlib
+import importlib.metadata
 import os
 import platform
 import sys
@@ -29,6 +30,7 @@ try:  # not public: where a version of JAX has moved them, programs are not kept
     _SHORTEST = config.persistent_cache_min_compile_time_secs
     _SUPPORTED = hasattr(compilation_cache, "_cache") and hasattr(compilation_cache, "_get_cache")
 except (ImportError, AttributeError):
+    compilation_cache: Any = None
     CacheInterface, _SUPPORTED = object, False
 
 __all__ = ["folder", "kept_on_disk"]
@@ -89,7 +91,8 @@ def folder() -> Path | None:
     >>> os.environ.get("JAX_COMPILATION_CACHE_DIR") is None or folder() is None
     True
     """
-    if not _SUPPORTED or jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    settings: Any = jax.config
+    if not _SUPPORTED or settings.jax_compilation_cache_dir or not settings.jax_enable_compilation_cache:
         return None
     cache = _cache(os.environ.get("CUMULANT_CACHE_DIR", ""))
     return None if cache is None else cache._path
@@ -118,9 +121,13 @@ def _user_cache() -> Path:
 
 def _machine() -> str:
     """A name for the versions of JAX and the instructions of the processor, for which programs are compiled."""
-    import jaxlib
-
-    words = [jax.__version__, jaxlib.__version__, sys.platform, platform.machine(), platform.processor()]
+    words = [
+        jax.__version__,
+        importlib.metadata.version("jaxlib"),
+        sys.platform,
+        platform.machine(),
+        platform.processor(),
+    ]
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             words += [line for line in file if line.startswith(("flags", "Features"))][:1]

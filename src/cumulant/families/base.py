@@ -319,7 +319,7 @@ class ExponentialFamily(Learnable):
         lower = jnp.where(below, nothing, jnp.where(above, 0.0, lower))
         return lower, jnp.where(below, 0.0, jnp.where(above, nothing, upper))
 
-    def _log_tails(self, x, theta):
+    def _log_tails(self, x, theta) -> Any:
         """`_tails` inside the support (of counts: below the largest). Both accurate relative to the probability."""
         if self.event_shape:
             raise TypeError(f"{self} has no distribution function: its observations have shape {self.event_shape}")

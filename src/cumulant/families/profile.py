@@ -182,7 +182,8 @@ def _only_root(score, guess):
         low /= 2
     while score(high) >= 0:
         high *= 2
-    return float(brentq(score, low, high, xtol=1e-300, rtol=1e-14))
+    root: Any = brentq(score, low, high, xtol=1e-300, rtol=np.float64(1e-14))
+    return float(root)
 
 
 def _positive_ends(log_likelihood, best, level):
@@ -202,6 +203,7 @@ def _ends(log_likelihood, level):
             inner, outer = outer, 2 * outer
             if outer > _FAR:
                 return sign * np.inf
-        return sign * float(brentq(lambda y: log_likelihood(sign * y) - threshold, inner, outer))
+        root: Any = brentq(lambda y: log_likelihood(sign * y) - threshold, inner, outer)
+        return sign * float(root)
 
     return end(-1), end(1)

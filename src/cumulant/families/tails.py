@@ -39,6 +39,7 @@ _ZETA_MINUS_ONE = (
 def _gauss_legendre(n):
     """Nodes and weights on ``[0, 1]``: NumPy's weights are good to 1e-13, and Newton's method makes them exact."""
     x = np.polynomial.legendre.leggauss(n)[0].astype(np.longdouble)
+    slope = np.ones_like(x)
     for _ in range(2):
         before, value = np.ones_like(x), x
         for k in range(2, n + 1):

@@ -231,10 +231,7 @@ def diabetes(output: Path) -> Section:
     for ax in (middle, right):
         ax.set_xticks([20, 50, 100, 200, 400], labels=["20", "50", "100", "200", "400"])
         ax.set_xticks([], minor=True)
-    fits = {
-        name: f.estimate(progression)
-        for name, f in (("Gamma", family), ("LogNormal", fam.LogNormal()), ("Normal", fam.Normal()))
-    }
+    fits = fam.compare(progression, [family, fam.LogNormal(), fam.Normal()])
     return Section(
         "Diabetes: an estimate that follows the data",
         [
