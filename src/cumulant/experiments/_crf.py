@@ -55,9 +55,9 @@ class Task:
         """The part of held-out tokens, and of held-out sequences, that the best labelling gets wrong."""
         data, k = self.test, self.problem.n_labels
         tokens, attributes, longest = *data.features.shape, int(data.lengths.max())
-        out, work = np.empty(tokens, dtype=np.int64), np.empty((longest + 2, k))
-        origin = np.zeros((longest, k), dtype=np.int32)
-        decode(w, attributes, self.problem.bias, *token_arrays(data), data.offsets, 0, len(data), out, work, origin)
+        out, origin = np.empty(tokens, dtype=np.int64), np.zeros((longest, k), dtype=np.int32)
+        room = np.empty((longest, k)), np.empty((2, k)), origin
+        decode(w, attributes, self.problem.bias, *token_arrays(data), data.offsets, 0, len(data), out, *room)
         wrong = out != data.labels
         return float(wrong.mean()), float(np.mean([part.any() for part in data.split(wrong)]))
 
