@@ -8,6 +8,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,8 @@ def real_array(name: str, value: Any, *, ndim: int | tuple[int, ...] | None = No
         array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be an array of numbers: its rows have different lengths") from None
+    if array.dtype == object and all(isinstance(each, Real) for each in array.flat):  # a column of a data frame
+        array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers; got {_short(value)}")
     wanted = (ndim,) if isinstance(ndim, int) else ndim

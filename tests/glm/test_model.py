@@ -389,6 +389,11 @@ def test_bad_data():
         GLM("normal").fit(X, y, exposure=np.ones(N))
     with pytest.raises(ValueError, match="positive for the gamma"):
         GLM("gamma").fit(X, y)
+    for family in ("bernoulli", "poisson"):
+        model = GLM(family).fit(X, y)
+        with pytest.raises(ValueError, match=f"y must have an entry for each of the {N} rows of X"):
+            model.score(X, y[:-1])
+        assert model.score(X, y.astype(object)) == model.score(X, y)  # a column of a data frame
 
 
 def test_a_family_on_a_half_line_needs_an_intercept():

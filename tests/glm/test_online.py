@@ -436,7 +436,7 @@ def test_saved_in_the_middle_of_a_stream(tmp_path):
     [
         (lambda X, y: OnlineL1Logistic().partial_fit(X, y), "classes must be given in the first call"),
         (lambda X, y: OnlineL1Logistic().fit(X, np.zeros(len(y))), "one class only, 0.0"),
-        (lambda X, y: OnlineL1Logistic().partial_fit(X, y, classes=[1]), "one class only"),
+        (lambda X, y: OnlineL1Logistic().partial_fit(X, y, classes=[1]), "classes must be at least two labels"),
         (lambda X, y: OnlineL1Logistic().partial_fit(X, y + 5, classes=[0, 1]), "label .* is not among classes"),
         (lambda X, y: OnlineL1Logistic().fit(X, y).partial_fit(X, y + 1), "label 2.0 is not among classes"),
         (lambda X, y: OnlineL1Logistic().fit(X, y).partial_fit(X[:, :3], y), "3 features"),

@@ -32,19 +32,6 @@ NOT_YET = {
     "BayesNet.do": ("values",),
     "BayesNet.given": ("evidence",),
     "Categorical": ("categories",),
-    "ChainCRF(l2)": ("l2",),
-    "ChainCRF(max_epochs)": ("max_epochs",),
-    "ChainCRF(solver)": ("solver",),
-    "ChainCRF(tol)": ("tol",),
-    "ChainCRF.fit": (
-        "X",
-        "y",
-    ),
-    "ChainCRF.predict": ("X",),
-    "ChainCRF.score": (
-        "X",
-        "y",
-    ),
     "ConjugatePrior": (
         "mean",
         "strength",
@@ -53,14 +40,6 @@ NOT_YET = {
     "FactorGraph.from_tables": (
         "cardinalities",
         "factors",
-    ),
-    "GLM(family)": ("family",),
-    "GLM(solver)": ("solver",),
-    "GLM.fit": ("y",),
-    "GLM.fit with exposure": ("exposure",),
-    "GLM.score": (
-        "X",
-        "y",
     ),
     "Gamma.kl": ("other",),
     "Gamma.mle": ("x",),
@@ -75,10 +54,6 @@ NOT_YET = {
     "IsingEstimator.fit": ("X",),
     "Normal.estimate": ("x",),
     "NormalKnownVariance": ("variance",),
-    "OnlineL1Logistic.partial_fit": (
-        "classes",
-        "y",
-    ),
     "Poisson.collect": ("x",),
     "Poisson.estimate": (
         "prior",
@@ -91,10 +66,6 @@ NOT_YET = {
     "Poisson.mle": (
         "weights",
         "x",
-    ),
-    "glm.loss_of": (
-        "family",
-        "y",
     ),
     "graphical.BayesNet": ("tables",),
     "graphical.Ising": (
@@ -142,27 +113,6 @@ NOT_YET = {
     "graphical.torus": (
         "columns",
         "rows",
-    ),
-    "sequences.chunk_scores": (
-        "y_pred",
-        "y_true",
-    ),
-    "sequences.chunks": (
-        "labels",
-        "scheme",
-    ),
-    "sequences.token_accuracy": (
-        "y_pred",
-        "y_true",
-    ),
-    "variational.fit": (
-        "accuracy",
-        "family",
-    ),
-    "variational.logistic_regression": (
-        "X",
-        "prior_scale",
-        "y",
     ),
 }
 

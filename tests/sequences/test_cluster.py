@@ -313,7 +313,7 @@ def test_limits_a_development_set_and_an_interruption(client):
 def test_what_cannot_be_done_is_refused(client, monkeypatch):
     data = data_of(0)
     for settings, message in [
-        ({"engine": "spark"}, "engine must be None"),
+        ({"engine": "spark"}, "engine must be one of None"),
         ({"engine": "dask", "solver": "lbfgs"}, "trains by dual ascent"),
         ({"engine": "dask", "n_blocks": 0}, "n_blocks"),
     ]:

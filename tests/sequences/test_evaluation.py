@@ -49,15 +49,16 @@ def test_special_cases(labels, scheme, expected):
 
 
 def test_labels_outside_the_scheme_are_refused():
-    with pytest.raises(ValueError, match="scheme must be one of IOB1, IOB2, IOE1, IOE2, IOBES; got 'BIO'"):
+    with pytest.raises(ValueError, match="scheme must be one of 'IOB1', 'IOB2', 'IOE1', 'IOE2', 'IOBES'; got 'BIO'"):
         chunks(["O"], "BIO")
     with pytest.raises(ValueError, match="scheme must be one of"):
         chunk_scores([["O"]], [["O"]], scheme="iob2")
     for label in ("NN", "E-NP", "", "-NP", "BI-NP", "O-NP"):
-        with pytest.raises(
-            ValueError, match=f"'{label}' is not a label of the scheme IOB2, which has O, B-type, I-type"
-        ):
+        message = f"must be of the scheme IOB2, which has O, B-type, I-type; got '{label}'"
+        with pytest.raises(ValueError, match=f"labels {message}"):
             chunks(["O", label])
+        with pytest.raises(ValueError, match=f"y_pred {message}"):
+            chunk_scores([["O"]], [[label]])
     with pytest.raises(TypeError, match="labels must be a sequence of labels; got the string 'B-NP'"):
         chunks("B-NP")
 

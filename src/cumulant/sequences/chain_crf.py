@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.sequences.chain import labelling_kernels as kernels
 from cumulant.sequences.chain.chain_kernels import chain_scores
 from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.problem import ChainProblem, expectations_of, token_arrays
 from cumulant.sequences.data.sequence_data import SequenceData, numbered
 from cumulant.sequences.data.vocabulary import Vocabulary, sequence_lengths
-from cumulant.sequences.estimator import CRF, check_whole
+from cumulant.sequences.estimator import CRF
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
@@ -139,9 +140,8 @@ class ChainCRF(CRF):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_whole("min_count", self.min_count, 0)
-        if self.engine not in (None, "dask"):
-            raise ValueError(f"engine must be None (this machine) or 'dask'; got {self.engine!r}")
+        checks.whole("min_count", self.min_count, least=0)
+        checks.choice("engine", self.engine, (None, "dask"))
         if self.engine == "dask" and self.checkpoint is not None:
             raise ValueError("engine='dask' keeps the dual variables on the workers: it takes no checkpoint")
         if self.engine == "dask" and self.solver not in ("auto", "sdca"):

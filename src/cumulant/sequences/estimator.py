@@ -4,14 +4,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from cumulant import files, optim
+from cumulant import checks, files, optim
 from cumulant.certificates import Certificate, Subject
 from cumulant.graphical import DiscreteModel
 from cumulant.sequences.certify import certify_weights
@@ -116,23 +115,17 @@ class CRF(Fitted, BaseEstimator):
         self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
 
     def _check_settings(self) -> None:
-        solvers = ("auto", "sdca", *self._others)
-        if self.solver not in solvers:
-            raise ValueError(f"solver must be one of {', '.join(solvers)}; got {self.solver!r}")
-        for name in ("tol", "l1", "nonuniformity", "l2", "time_limit"):
-            value = getattr(self, name)
-            optional = value is None and name in ("l2", "time_limit")
-            if not optional and (not isinstance(value, Real) or isinstance(value, bool)):
-                raise TypeError(f"{name} must be a number; got {value!r}")
-        if not (np.isfinite(self.tol) and self.tol > 0):
-            raise ValueError(f"tol must be positive; got {self.tol}")
-        check_whole("max_epochs", self.max_epochs, 1)
+        checks.choice("solver", self.solver, ("auto", "sdca", *self._others))
+        checks.choice("marginals", self.marginals, ("float64", "float32"))
+        checks.positive("tol", self.tol)
+        checks.whole("max_epochs", self.max_epochs)
         if self.n_blocks is not None:
-            check_whole("n_blocks", self.n_blocks, 1)
+            checks.whole("n_blocks", self.n_blocks)
+        for name in ("l1", "nonuniformity", "l2", "time_limit"):  # their ranges: by the problem, the solver and the run
+            if (value := getattr(self, name)) is not None or name in ("l1", "nonuniformity"):
+                checks.number(name, value)
         if not isinstance(self.bias, bool | np.bool_):
             raise TypeError(f"bias must be True or False; got {self.bias!r}")
-        if self.marginals not in ("float64", "float32"):
-            raise ValueError(f"marginals must be 'float64' or 'float32'; got {self.marginals!r}")
         if self.solver in self._others and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
 
@@ -197,7 +190,8 @@ class CRF(Fitted, BaseEstimator):
         numbers = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         known = self.classes_[numbers] == labels
         if not np.all(known):
-            raise ValueError(f"label {labels[np.argmin(known)].item()!r} did not occur in training")
+            unknown = labels[np.argmin(known)].item()
+            raise ValueError(f"y must hold labels that are known; label {unknown!r} did not occur in training")
         return numbers.astype(np.int64)
 
     def _each(self, answers: Callable[[Any], list], empty: Callable[[], Any], X: Any, y: Any = None) -> list:
@@ -333,14 +327,6 @@ def _one(x: Any) -> Any:
     if len(x) != 1:
         raise ValueError(f"x must be one sequence or graph, as one entry of what predict takes; got {len(x)}")
     return x
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
 
 
 def _memory(problem: Any, solver: Any) -> int:

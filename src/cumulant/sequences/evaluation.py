@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant import checks
+
 __all__ = ["Chunk", "ChunkCounts", "ChunkScores", "Confusion", "chunk_scores", "chunks", "confusion", "token_accuracy"]
 
 _PREFIXES = {"IOB1": "IB", "IOB2": "BI", "IOE1": "IE", "IOE2": "IE", "IOBES": "BIES"}
@@ -134,14 +136,19 @@ def chunks(labels: Iterable[str], scheme: str = "IOB2") -> list[Chunk]:
     >>> chunks(["I-NP", "E-NP", "I-NP", "E-NP"], scheme="IOE2")
     [Chunk(type='NP', start=0, end=2), Chunk(type='NP', start=2, end=4)]
     """
-    prefixes = _prefixes(scheme)
+    checks.choice("scheme", scheme, _PREFIXES)
     if isinstance(labels, str):
         raise TypeError(f"labels must be a sequence of labels; got the string {labels!r}")
+    return _chunks(checks.instance("labels", labels, Iterable, "a sequence of labels"), scheme, "labels")
+
+
+def _chunks(labels: Iterable[str], scheme: str, name: str) -> list[Chunk]:
+    """The chunks of the labels of an argument with this name."""
     found: list[Chunk] = []
     start, before, type_before = 0, "O", ""
     t = -1
     for t, label in enumerate(labels):
-        prefix, type_ = _parts(label, prefixes, scheme)
+        prefix, type_ = _parts(label, scheme, name)
         boundary = type_ != type_before or before in "ES" or prefix in "BS"
         if before != "O" and (prefix == "O" or boundary):
             found.append(Chunk(type_before, start, t))
@@ -171,13 +178,13 @@ def chunk_scores(y_true: Iterable[Iterable[str]], y_pred: Iterable[Iterable[str]
                    NP: precision:  50.00%; recall:  50.00%; FB1:  50.00  2
                    VP: precision:  50.00%; recall:  50.00%; FB1:  50.00  2
     """
-    _prefixes(scheme)
+    checks.choice("scheme", scheme, _PREFIXES)
     true, predicted, right = Counter(), Counter(), Counter()
     n_tokens = n_right = 0
     for labels, guesses in _pairs(y_true, y_pred):
         n_tokens += len(labels)
         n_right += sum([label == guess for label, guess in zip(labels, guesses, strict=True)])
-        there, said = chunks(labels, scheme), chunks(guesses, scheme)
+        there, said = _chunks(labels, scheme, "y_true"), _chunks(guesses, scheme, "y_pred")
         true.update([chunk.type for chunk in there])
         predicted.update([chunk.type for chunk in said])
         right.update([chunk.type for chunk in set(there).intersection(said)])
@@ -224,18 +231,15 @@ def confusion(y_true: Iterable[Iterable[str]], y_pred: Iterable[Iterable[str]]) 
     return Confusion(names, matrix)
 
 
-def _prefixes(scheme: str) -> str:
-    if scheme not in _PREFIXES:
-        raise ValueError(f"scheme must be one of {', '.join(_PREFIXES)}; got {scheme!r}")
-    return _PREFIXES[scheme]
-
-
-def _parts(label: Any, prefixes: str, scheme: str) -> tuple[str, str]:
+def _parts(label: Any, scheme: str, name: str) -> tuple[str, str]:
     """The prefix of a label and its type."""
+    if not isinstance(label, str):
+        raise TypeError(f"{name} must hold strings; got {label!r:.60}")
+    prefixes = _PREFIXES[scheme]
     prefix, _, type_ = label.partition("-")
     if len(prefix) != 1 or not (prefix in prefixes or label == "O"):
         wanted = ", ".join(f"{letter}-type" for letter in prefixes)
-        raise ValueError(f"{str(label)!r} is not a label of the scheme {scheme}, which has O, {wanted}")
+        raise ValueError(f"{name} must be of the scheme {scheme}, which has O, {wanted}; got {str(label)!r}")
     return prefix, type_
 
 
@@ -253,7 +257,7 @@ def _pairs(y_true: Iterable[Iterable[str]], y_pred: Iterable[Iterable[str]]) -> 
 
 
 def _sequences(y: Iterable[Iterable[str]], name: str) -> list[list[str]]:
-    y = list(y)
+    y = list(checks.instance(name, y, Iterable, "a list of sequences of labels"))
     for i, labels in enumerate(y):
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise TypeError(f"{name} must be a list of sequences of labels; sequence {i} is {labels!r}")

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.graphical import FactorGraph
 from cumulant.graphical.structure import Structure
 from cumulant.sequences.chain.model import labels_of
 from cumulant.sequences.data.graph_data import GraphData, listed_graphs
 from cumulant.sequences.data.sequence_data import numbered
-from cumulant.sequences.estimator import CRF, check_whole
+from cumulant.sequences.estimator import CRF
 from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProblem
 
 
@@ -92,7 +93,7 @@ class TreeCRF(CRF):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_whole("max_table", self.max_table, 1)
+        checks.whole("max_table", self.max_table)
 
     # Using ------------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.families import MultivariateNormalIsotropic
 from cumulant.sampling import HMC, Draws, GeometricPath, annealed_importance_sampling, lower_from_estimates
 from cumulant.variational.result import GaussianFit
@@ -91,8 +91,11 @@ def check_by_annealing(
     >>> check_by_annealing(posterior, 300, rng=0).agrees
     True
     """
-    if not isinstance(fit, GaussianFit):
-        raise TypeError(f"fit must be a GaussianFit, as vi.fit returns; got {type(fit).__name__}")
+    checks.instance("fit", fit, GaussianFit, "a GaussianFit, as vi.fit returns")
+    checks.whole("temperatures", temperatures)
+    checks.whole("leapfrog", leapfrog)
+    if step_size is not None:
+        checks.positive("step_size", step_size)
     d = len(fit.mean)
     family = MultivariateNormalIsotropic(d)
     theta = family.natural(mean=np.zeros(d), variance=1.0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, chisquare
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.sampling import Target
 from cumulant.variational.fit import fit
 
@@ -104,17 +104,16 @@ def calibrate(
     >>> calibrate(simulate, lambda y: vi.linear_regression(X, y), 100, rng=1).calibrated      # the fits are exact
     True
     """
-    for name, value, least in (("n", n, 10), ("draws", draws, 4)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
+    checks.takes("simulate", simulate, "generator")
+    checks.takes("target", target, "data")
+    checks.whole("n", n, least=10)
+    checks.whole("draws", draws, least=4)
     seed = randomness.seed(rng)
     ranks, verdicts, names = [], [], ()
     for k in range(n):
         generator = np.random.default_rng([seed, k])
         parameter, data = simulate(generator)
-        posterior = target(data)
-        if not isinstance(posterior, Target):
-            raise TypeError(f"target(data) must be a Target; got {type(posterior).__name__}")
+        posterior = checks.instance("target(data)", target(data), Target, "a Target")
         found = fit(posterior, rng=int(generator.integers(2**31)), **settings)
         sample = found.sample(draws, generator)
         truth = _vector(parameter, sample.variables, sample.flat.shape[1])
@@ -154,7 +153,7 @@ def _vector(parameter: Any, shapes: Any, size: int) -> np.ndarray:
         if missing:
             raise ValueError(f"simulate must return the variables {list(shapes)}; got {list(parameter)}")
         parameter = np.concatenate([np.ravel(np.asarray(parameter[name], dtype=np.float64)) for name in shapes])
-    vector = np.asarray(parameter, dtype=np.float64)
+    vector = checks.real_array("the parameter of simulate", parameter, finite=False)
     if vector.shape != (size,):
         raise ValueError(f"simulate must return a parameter of {size} numbers; got shape {vector.shape}")
     return vector

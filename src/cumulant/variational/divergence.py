@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.certificates import Assumption, Certificate, Subject, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
@@ -36,10 +36,8 @@ class DivergenceProblem:
     seed: int
 
     def __post_init__(self):
-        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 1:
-            raise ValueError(f"n must be a whole number, at least 1; got {self.n!r}")
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be strictly between 0 and 1; got {self.delta}")
+        checks.whole("n", self.n)
+        checks.fraction("delta", self.delta)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,8 +98,7 @@ def bound_divergence(fit: GaussianFit, *, n: int = 2000, delta: float = 0.01, rn
     >>> bound.certificate.kind, bool(0 < bound.certificate.upper < 0.05)
     ('with probability', True)
     """
-    if not isinstance(fit, GaussianFit):
-        raise TypeError(f"fit must be a GaussianFit, as vi.fit returns; got {type(fit).__name__}")
+    checks.instance("fit", fit, GaussianFit, "a GaussianFit, as vi.fit returns")
     problem = DivergenceProblem(fit.target, n, delta, randomness.seed(rng))
     answer = np.concatenate([fit.mean[:, None], fit.scale], axis=1)
     certificate = certify_divergence(problem, answer)

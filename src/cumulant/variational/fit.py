@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import optim, randomness
+from cumulant import checks, optim, randomness
 from cumulant.certificates import Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.sampling import Target
@@ -67,13 +67,13 @@ def fit(
     >>> posterior.verdict, posterior.mean.round(3), posterior.certificate.upper < 0.01
     ('trust', array([0.435]), True)
     """
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target, as Target(log_density, dim) makes; got {type(target).__name__}")
-    if not (math.isfinite(accuracy) and accuracy > 0):
-        raise ValueError(f"accuracy must be a positive number of nats; got {accuracy}")
+    checks.instance("target", target, Target, "a Target, as Target(log_density, dim) makes")
+    checks.positive("accuracy", accuracy)
+    if start is not None and checks.real_array("start", start).shape not in ((), (target.dim,)):
+        raise ValueError(f"start must have shape ({target.dim},); got {np.shape(start)}")
     gaussian = _family(family, target.dim)
     exact = isinstance(target, Regression) and isinstance(gaussian, FullRank)
-    if isinstance(method, str) and method not in _METHODS:
+    if not isinstance(method, optim.RobbinsMonro) and (not isinstance(method, str) or method not in _METHODS):
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a solver; got {method!r}")
     if method == "quadrature" and not exact:
         raise ValueError("method='quadrature' is for regressions (logistic_regression and so on) and family='full'")
@@ -178,14 +178,8 @@ def _certified(target: Target, gaussian: Gaussian, w: np.ndarray) -> tuple[Certi
             return certify_regression(*subject), subject, ""
         except CertificateError as refusal:
             return None, None, str(refusal)
-    return (
-        None,
-        None,
-        (
-            "no certificate: the gradient of the objective is known by sampling alone, and no bound on its error that "
-            "follows from smoothness is of a useful size; see diagnostics"
-        ),
-    )
+    known = "the gradient of the objective is known by sampling alone, and no certificate is computed for such fits"
+    return None, None, f"no certificate: {known}; see diagnostics"
 
 
 def _finished(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim import Composite, RobbinsMonro, rates, schedules
@@ -88,10 +89,9 @@ def plan(target: Target, accuracy: float = 0.1, method: str = "prox") -> Plan:
     >>> 100 < ahead.steps < 1000, ahead.promise.kind, ahead.promise.upper <= 0.5
     (True, 'in expectation', True)
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be 'prox' or 'proj'; got {method!r}")
-    if not (math.isfinite(accuracy) and accuracy > 0):
-        raise ValueError(f"accuracy must be a positive number of nats; got {accuracy}")
+    checks.instance("target", target, Target, "a Target, as Target(log_density, dim) makes")
+    checks.choice("method", method, METHODS)
+    checks.positive("accuracy", accuracy)
     _, M, mu = _constants(target)
     at_mode = laplace(target)
     floor = M**-0.5

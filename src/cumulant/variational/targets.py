@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
 
+from cumulant import checks
 from cumulant.certificates import check
 from cumulant.errors import DomainError
 from cumulant.optim.problems.enclosures import UNIT, smallest_eigenvalue
@@ -161,8 +162,7 @@ def linear_regression(X: Any, y: Any, noise_scale: float = 1.0, prior_scale: Any
     (3.0, 13.0)
     """
     X, y = _rows(X, y)
-    if not (np.isfinite(noise_scale) and noise_scale > 0):
-        raise ValueError(f"noise_scale must be positive and finite; got {noise_scale}")
+    checks.positive("noise_scale", noise_scale)
     curvature = 1 / noise_scale**2
     constant = -len(y) * np.log(noise_scale * np.sqrt(2 * np.pi))
     return _regression("normal", X, y, (curvature, curvature), prior_scale, constant, noise_scale)
@@ -339,7 +339,7 @@ def _ends(lower: np.ndarray, upper: np.ndarray, error: float) -> tuple[float, fl
 
 def _precision(scale: Any, d: int, name: str) -> tuple[np.ndarray, float]:
     """The inverse of a prior covariance, and how far it may be off in spectral norm."""
-    scale = np.asarray(scale, dtype=np.float64)
+    scale = checks.real_array(name, scale)
     if scale.ndim == 2:
         return _inverse(_covariance(scale, d, name))
     scales = _vector(np.broadcast_to(scale, (d,)) if scale.ndim == 0 else scale, name)
@@ -367,8 +367,8 @@ def _spectral(magnitudes: np.ndarray) -> float:
 
 
 def _covariance(value: Any, d: int, name: str) -> np.ndarray:
-    S = np.asarray(value, dtype=np.float64)
-    if S.shape != (d, d) or not np.all(np.isfinite(S)) or not np.array_equal(S, S.T):
+    S = checks.real_array(name, value)
+    if S.shape != (d, d) or not np.array_equal(S, S.T):
         raise ValueError(f"{name} must be a finite symmetric matrix of shape ({d}, {d}); got shape {S.shape}")
     if not smallest_eigenvalue(S) > 0:
         raise DomainError(f"{name} must be positive definite")
@@ -376,14 +376,14 @@ def _covariance(value: Any, d: int, name: str) -> np.ndarray:
 
 
 def _vector(value: Any, name: str) -> np.ndarray:
-    v = np.asarray(value, dtype=np.float64)
-    if v.ndim != 1 or v.size == 0 or not np.all(np.isfinite(v)):
-        raise ValueError(f"{name} must be a vector of finite numbers; got shape {v.shape}")
+    v = checks.real_array(name, value, ndim=1)
+    if v.size == 0:
+        raise ValueError(f"{name} must have at least one entry; it is empty")
     return v
 
 
 def _rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    X, y = checks.real_array("X", X, finite=False), checks.real_array("y", y, finite=False)
     if X.ndim != 2 or 0 in X.shape or not np.all(np.isfinite(X)):
         raise ValueError(f"X must be a finite matrix with at least one row and column; got shape {X.shape}")
     if y.shape != (len(X),) or not np.all(np.isfinite(y)):

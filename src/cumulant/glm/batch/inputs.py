@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from cumulant import families
+from cumulant import checks, families
 from cumulant.families import ExponentialFamily
 from cumulant.glm.objective.design import design_of
 from cumulant.glm.objective.losses import loss_of
@@ -59,8 +59,9 @@ class Inputs(BaseEstimator):
         return self.random_state
 
     def _check_settings(self: Any) -> None:
-        known = isinstance(self.family, ExponentialFamily) or self.family in _NAMES
-        if not known:
+        if not isinstance(self.family, ExponentialFamily) and (
+            not isinstance(self.family, str) or self.family not in _NAMES
+        ):
             raise ValueError(f"family must be one of {', '.join(_NAMES)} or a family object; got {self.family!r}")
         if self.family == "binomial":
             raise ValueError("family='binomial' needs the number of trials: use family=families.Binomial(trials)")
@@ -70,14 +71,12 @@ class Inputs(BaseEstimator):
                 raise ValueError(f"{name} must be a number, at least 0; got {value!r}")
         if not (isinstance(self.tol, Real) and 0 < float(self.tol) < np.inf):
             raise ValueError(f"tol must be positive; got {self.tol!r}")
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        checks.choice("solver", self.solver, _SOLVERS)
+        checks.choice("sampling", self.sampling, SAMPLINGS)
         if self.solver == "newton" and self.l1:
             raise ValueError("solver='newton' does not take an l1 penalty: use solver='prox-newton' or 'sdca'")
         if self.solver == "prox-newton" and not self.l1:
             raise ValueError("solver='prox-newton' is for l1 > 0: use solver='newton'")
-        if self.sampling not in SAMPLINGS:
-            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {self.sampling!r}")
         if self.max_iter is not None and (isinstance(self.max_iter, bool) or not self.max_iter >= 1):
             raise ValueError(f"max_iter must be a positive whole number or None; got {self.max_iter!r}")
 
@@ -99,8 +98,10 @@ class Inputs(BaseEstimator):
             only = self.classes_.tolist()[0]
             raise ValueError(f"y has one class only, {only!r}: a classifier needs at least two")
         if self._is_binary() and len(self.classes_) > 2:
-            kind = type_of_target(y, input_name="y")
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+            n = len(self.classes_)
+            raise ValueError(
+                f"Only binary classification is supported. y must have two classes for this family; got {n}"
+            )
         if isinstance(self.family, families.Categorical) and len(self.classes_) > self.family.categories:
             raise ValueError(
                 f"y has {len(self.classes_)} classes, more than the {self.family.categories} of the family"
@@ -115,18 +116,16 @@ class Inputs(BaseEstimator):
                 raise ValueError(f"exposure needs a log link (poisson or gamma); got family={self.family!r}")
             if offset is not None:
                 raise ValueError("give offset or exposure, not both")
-            exposure = np.asarray(exposure, dtype=np.float64)
-            if not np.all((exposure > 0) & np.isfinite(exposure)):
-                raise ValueError("exposure must be positive and finite")
+            exposure = checks.real_array("exposure", exposure)
+            if not np.all(exposure > 0):
+                raise ValueError(f"exposure must be positive; its least entry is {exposure.min()}")
             offset = np.log(exposure)
         shape = (n,) if outputs == 1 else (n, outputs)
         if offset is None:
             return np.zeros(shape)
-        offset = np.asarray(offset, dtype=np.float64)
+        offset = checks.real_array("offset", offset)
         if offset.shape != shape:
             raise ValueError(f"offset or exposure must have shape {shape}; got {offset.shape}")
-        if not np.all(np.isfinite(offset)):
-            raise ValueError("offset must be finite")
         return np.ascontiguousarray(offset)
 
     def _problem(self: Any, X, targets, sample_weight, offset, exposure) -> GLMProblem:
@@ -159,7 +158,7 @@ class Inputs(BaseEstimator):
         known = self.classes_[numbers] == y
         if not np.all(known):
             label = np.asarray(y)[np.argmin(known)].tolist()
-            raise ValueError(f"label {label!r} is not among classes {self.classes_.tolist()}")
+            raise ValueError(f"y must hold known labels; label {label!r} is not among classes {self.classes_.tolist()}")
         return numbers.astype(np.float64 if self._is_binary() else np.int64)
 
 
@@ -168,6 +167,19 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     if sample_weight is None:
         return np.ones(X.shape[0])
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def classes_of(classes: Any, before: np.ndarray | None = None) -> np.ndarray:
+    """The labels that may come, sorted: at least two, and the same as `before`."""
+    try:
+        found = np.unique(np.asarray(classes))
+    except (TypeError, ValueError):  # rows of several lengths, or labels that cannot be sorted
+        found = np.empty(0)
+    if len(found) < 2:
+        raise ValueError(f"classes must be at least two labels, all numbers or all strings; got {classes!r:.80}")
+    if before is not None and not np.array_equal(found, before):
+        raise ValueError(f"classes must be the same in every call: {before.tolist()}; got {found.tolist()}")
+    return found
 
 
 def _labels(y: np.ndarray) -> np.ndarray:

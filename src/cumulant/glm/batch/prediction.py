@@ -3,15 +3,24 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cumulant import checks
 from cumulant.certificates import Certificate
+from cumulant.glm.batch.inputs import weights_of
 from cumulant.glm.objective.losses import Loss, loss_of
 
 
 def _is_classifier(model: Any) -> bool:
     return model._is_classifier()
+
+
+def _one_each(y: np.ndarray, found: np.ndarray) -> np.ndarray:
+    if y.shape != found.shape[:1]:
+        raise ValueError(f"y must have an entry for each of the {len(found)} rows of X; got shape {y.shape}")
+    return y
 
 
 class Predictions:
@@ -77,14 +86,14 @@ class Predictions:
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """Accuracy for classifiers; else the share of deviance explained, ``1 - D(y, mean) / D(y, average)``."""
         if self._is_classifier():
-            right = self.predict(X, offset, exposure) == np.asarray(y)
-            return float(np.average(right, weights=sample_weight))
+            labels = self.predict(X, offset, exposure)
+            right = labels == _one_each(column_or_1d(y), labels)
+            return float(np.average(right, weights=weights_of(sample_weight, labels)))
         scores = self._scores(X, offset, exposure)
-        y = np.asarray(y, dtype=np.float64)
-        loss = loss_of(self.family, y)
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        loss = loss_of(self.family, _one_each(checks.real_array("y", y), scores))
+        weights = weights_of(sample_weight, scores)
         weights = weights / weights.sum()
-        average = np.full(len(y), loss.start(weights)[0])
+        average = np.full(len(scores), loss.start(weights)[0])
         residual, null = (float(weights @ loss.terms(eta)[0]) for eta in (scores, average))
         return 1.0 - residual / null if null > 0 else float(residual == 0)
 

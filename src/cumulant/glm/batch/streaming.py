@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.glm.batch.inputs import weights_of
+from cumulant.glm.batch.inputs import classes_of, weights_of
 from cumulant.glm.objective.design import Design, design_of
 from cumulant.glm.objective.losses import Loss, loss_of
 from cumulant.glm.objective.problem import GLMProblem
@@ -117,9 +117,9 @@ class PartialFits:
             classes = getattr(self, "classes_", None) if classes is None else classes
             if classes is None:
                 raise ValueError("classes must be given in the first call of partial_fit: all labels that may come")
-            self.classes_ = np.unique(classes)
-            if len(self.classes_) < 2 or (self._is_binary() and len(self.classes_) > 2):
-                raise ValueError(f"classes must have {'two' if self._is_binary() else 'at least two'} labels")
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError("classes must be the same in every call of partial_fit")
+            self.classes_ = classes_of(classes)
+            if self._is_binary() and len(self.classes_) > 2:
+                raise ValueError(f"classes must be two labels for this family; got {self.classes_.tolist()}")
+        elif classes is not None:
+            classes_of(classes, self.classes_)
         return self._numbers(y)

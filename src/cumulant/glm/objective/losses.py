@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from cumulant import families
+from cumulant import checks, families
 from cumulant.errors import DomainError
 from cumulant.families import ExponentialFamily
 from cumulant.glm.objective.design import dot
@@ -336,20 +336,21 @@ def loss_of(family: str | ExponentialFamily, y: np.ndarray, classes: int = 0) ->
     >>> loss.terms(np.array([0.0]))[1]                              # the slope is mean minus observation: 1 - 2
     array([-1.])
     """
-    if isinstance(family, families.Categorical) or family == "categorical":
+    y = checks.real_array("y", y, ndim=1)
+    scale, name = 1.0, family if isinstance(family, str) else ""
+    if isinstance(family, families.Categorical) or name == "categorical":
         return SoftmaxLoss(np.ascontiguousarray(y, dtype=np.int64), classes)
-    scale, name = 1.0, family
     if isinstance(family, families.Binomial | families.Bernoulli):
         name, scale = "bernoulli", float(family.trials)
     elif isinstance(family, families.Poisson):
         name = "poisson"
     elif isinstance(family, families.NormalKnownVariance):
         name, scale = "normal", float(family.variance)
-    if isinstance(name, str):
+    if name:
         return _named(name, scale, y)
     if not (isinstance(family, ExponentialFamily) and family.dim == 1 and family.event_shape == ()):
         raise ValueError(f"family must be a name or a family of numbers with one natural parameter; got {family!r}")
-    y = _support(y, np.asarray(family.in_support(np.asarray(y, dtype=np.float64))), family.support)
+    y = _support(y, np.asarray(family.in_support(y)), family.support)
     statistic = np.asarray(family.statistics(y))[:, 0]
     inside = np.asarray(family.in_mean_domain(statistic[:, None]))
     # On the boundary of the mean domain A* has a limit that its formula may not give: the loss is then that much off

@@ -8,6 +8,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 
+from cumulant.glm.batch.inputs import classes_of
 from cumulant.glm.online.base import OnlineL1
 
 
@@ -83,7 +84,7 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
     # Labels -----------------------------------------------------------------------------------------------------------
 
     def _first_targets(self, y, classes=None):
-        labels = np.unique(y if classes is None else np.asarray(classes))
+        labels = np.unique(y) if classes is None else classes_of(classes)
         if labels.dtype.kind == "f" and classes is None and type_of_target(y, raise_unknown=True) == "continuous":
             raise ValueError("Unknown label type: continuous. y must hold the labels of classes, not real numbers")
         if len(labels) < 2:
@@ -92,8 +93,8 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
         return self._targets(y)
 
     def _more_targets(self, y, classes):
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes must be the same in every call: {self.classes_.tolist()}; got {list(classes)!r}")
+        if classes is not None:
+            classes_of(classes, self.classes_)
         return self._targets(y)
 
     def _targets(self, y):
@@ -102,7 +103,7 @@ class OnlineL1Logistic(ClassifierMixin, OnlineL1):
         known = self.classes_[numbers] == y
         if not np.all(known):
             label = np.asarray(y)[np.argmin(known)].tolist()
-            raise ValueError(f"label {label!r} is not among classes {self.classes_.tolist()}")
+            raise ValueError(f"y must hold known labels; label {label!r} is not among classes {self.classes_.tolist()}")
         return numbers.astype(np.float64)
 
     def _by_output(self, targets):

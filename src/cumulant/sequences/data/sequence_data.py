@@ -137,7 +137,7 @@ def flat_labels(sizes: np.ndarray, labels: Any, whole: str = "sequence", part: s
     if isinstance(labels, str | bytes | Mapping) or not hasattr(labels, "__len__"):
         raise TypeError(f"y must be a list of labels for each {whole}; got {type(labels).__name__} {labels!r:.60}")
     if len(labels) != len(sizes):
-        raise ValueError(f"labels must be given for each of the {len(sizes)} {whole}s; got {len(labels)}")
+        raise ValueError(f"y must have labels for each of the {len(sizes)} {whole}s; got {len(labels)}")
     found = []
     for i, (own, size) in enumerate(zip(labels, sizes.tolist(), strict=True)):
         try:
@@ -150,7 +150,7 @@ def flat_labels(sizes: np.ndarray, labels: Any, whole: str = "sequence", part: s
                 f"{type(own).__name__} {own!r:.60}"
             )
         if len(array) != size:
-            raise ValueError(f"{whole} {i} has {size} {part}s and {len(array)} labels")
+            raise ValueError(f"{whole} {i} has {size} {part}s and {len(array)} labels in y")
         if size:
             found.append(array)
     if len({array.dtype.kind in "SU" for array in found}) > 1:
