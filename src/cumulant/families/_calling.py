@@ -57,9 +57,7 @@ def public_method(method: Callable, *, checks: bool = True) -> Callable:
             raise TypeError(f"{type(self).__name__}.{method.__name__}: {problem}") from None
         for name, value in bound.items():
             parameter = signature.parameters[name]
-            several = (
-                parameter.kind is parameter.VAR_KEYWORD
-            )  # ``natural(**usual)`` of a family that does not define it
+            several = parameter.kind is parameter.VAR_KEYWORD  # `natural(**usual)`, where a family does not define it
             missing = value is None and parameter.default is not None
             if missing or (isinstance(value, dict) and not several):
                 raise TypeError(f"{name} of {type(self).__name__}.{method.__name__} must be numbers; got {value!r:.60}")
