@@ -7,13 +7,16 @@ value is known, and a traced number is returned as it is.
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 __all__ = [
+    "about",
+    "array",
     "choice",
     "fraction",
     "instance",
@@ -25,6 +28,22 @@ __all__ = [
     "takes",
     "whole",
 ]
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """What is refused inside is part of the argument `name`: the refusal begins with it.
+
+    >>> with about("evidence"):
+    ...     whole("a state", -1, 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: evidence: a state must be a whole number of at least 0; got -1
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{name}: {problem}") from None
 
 
 def choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
@@ -113,29 +132,40 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], words: str) -
     return value
 
 
+def array(name: str, value: Any) -> np.ndarray:
+    """An array of anything; lists of different lengths are none.
+
+    >>> array("x", [[1.0, 2.0], [3.0]])
+    Traceback (most recent call last):
+    ...
+    ValueError: x must be an array: its rows have different lengths
+    """
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array: its rows have different lengths") from None
+
+
 def real_array(name: str, value: Any, *, ndim: int | tuple[int, ...] | None = None, finite: bool = True) -> np.ndarray:
     """An array of real numbers in float64, with `ndim` axes, without NaN or infinity unless `finite` is False.
 
-    >>> real_array("x", [[1.0, 2.0], [3.0]])
+    >>> real_array("x", ["a", "b"])
     Traceback (most recent call last):
     ...
-    ValueError: x must be an array of numbers: its rows have different lengths
+    TypeError: x must be an array of real numbers; got ['a', 'b']
     """
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be an array of numbers: its rows have different lengths") from None
-    if array.dtype == object and all(isinstance(each, Real) for each in array.flat):  # a column of a data frame
-        array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf":
+    found = array(name, value)
+    if found.dtype == object and all(isinstance(each, Real) for each in found.flat):  # a column of a data frame
+        found = found.astype(np.float64)
+    if found.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers; got {_short(value)}")
     wanted = (ndim,) if isinstance(ndim, int) else ndim
-    if wanted is not None and array.ndim not in wanted:
+    if wanted is not None and found.ndim not in wanted:
         axes = " or ".join(map(str, wanted))
-        raise ValueError(f"{name} must have {axes} {'axis' if axes == '1' else 'axes'}; got shape {array.shape}")
-    if finite and not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must have {axes} {'axis' if axes == '1' else 'axes'}; got shape {found.shape}")
+    if finite and not np.all(np.isfinite(found)):
         raise ValueError(f"{name} must be finite; it holds NaN or infinity")
-    return array.astype(np.float64, copy=False)
+    return found.astype(np.float64, copy=False)
 
 
 def keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:

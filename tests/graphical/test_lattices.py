@@ -76,7 +76,7 @@ def test_the_arguments_of_ising_and_spin_glass_have_the_same_names():
 @pytest.mark.parametrize(
     ("shape", "periodic", "message"),
     [
-        ((0, 3), False, "shape must be a whole number, at least 1"),
+        ((0, 3), False, "shape must be a whole number of at least 1"),
         ((2.5, 3), False, "whole number"),
         ((2, 3), True, "at least 3 variables; axis 0 has 2"),
         ((3, 3), (True,), "one for each of 2 axes"),

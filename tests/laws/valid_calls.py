@@ -239,7 +239,7 @@ def graphical_calls() -> Iterator[Call]:
     yield call("graphical.torus", graphical.torus, rows=3, columns=3)
     yield call("graphical.complete", graphical.complete, n=3)
     yield call("graphical.random_regular", graphical.random_regular, n=6, degree=2, rng=0)
-    yield call("graphical.spin_glass", graphical.spin_glass, edges=EDGES, coupling=1.0, field=0.1, rng=0)
+    yield call("graphical.spin_glass", graphical.spin_glass, edges=EDGES, couplings=1.0, fields=0.1, rng=0)
     yield call("graphical.BayesNet", graphical.BayesNet, tables={"a": [0.4, 0.6]})
     yield call("BayesNet.given", net.given, evidence={"a": 1})
     yield call("BayesNet.sample", net.sample, n=3, rng=0)

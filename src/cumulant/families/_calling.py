@@ -56,8 +56,10 @@ def public_method(method: Callable, *, checks: bool = True) -> Callable:
         except TypeError as problem:
             raise TypeError(f"{type(self).__name__}.{method.__name__}: {problem}") from None
         for name, value in bound.items():
-            missing = value is None and signature.parameters[name].default is not None
-            if missing or isinstance(value, dict):
+            parameter = signature.parameters[name]
+            several = parameter.kind is parameter.VAR_KEYWORD  # `natural(**usual)`, where a family does not define it
+            missing = value is None and parameter.default is not None
+            if missing or (isinstance(value, dict) and not several):
                 raise TypeError(f"{name} of {type(self).__name__}.{method.__name__} must be numbers; got {value!r:.60}")
         arguments = {name: _prepared(self, name, value) for name, value in bound.items() if name != "self"}
         if any_tracer(arguments, self):

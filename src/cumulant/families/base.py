@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.errors import DomainError
 from cumulant.families._calling import public_method
 from cumulant.families.newton import solve_mean_equation
@@ -349,14 +349,12 @@ class ExponentialFamily(Learnable):
         rng : int, numpy.random.Generator, JAX key or None
             The same int gives the same draws.
         """
-        shape = (n,) if isinstance(n, int | np.integer) else tuple(n)
-        if any(size < 0 for size in shape):
-            raise ValueError(f"n must not be negative; got {n}")
+        shape = tuple(checks.whole("n", size, 0) for size in (n if isinstance(n, list | tuple) else (n,)))
         if any_jax(theta):
             if not any_tracer(theta, self):
                 self._require_domain(theta)
             return _draw(*as_jax((self, randomness.key(rng), theta)), shape)
-        theta = np.asarray(theta, dtype=np.float64)
+        theta = checks.real_array("theta", theta, finite=False)
         self._require_domain(theta)
         key = randomness.key(rng)
         with float64():
@@ -451,7 +449,7 @@ class ExponentialFamily(Learnable):
             return DomainError(
                 f"the natural parameter of {self} for this mean is not representable: got {culprit}{where}"
             )
-        return DomainError(f"{kind} of {self} must have {rule}; got {culprit}{where}")
+        return DomainError(f"{name}, a {kind} of {self}, must have {rule}; got {culprit}{where}")
 
     def __repr__(self):
         fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, xlog1py, xlogy
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.categorical import divergence_of_classes, log_weights
 from cumulant.families.factorials import expected_log_factorial
@@ -124,8 +125,7 @@ class Binomial(_Successes):
     mean_domain = "0 < mu < trials"
 
     def __post_init__(self):
-        if not (isinstance(self.trials, int | np.integer) and self.trials >= 1):
-            raise ValueError(f"trials must be a whole number, at least 1; got {self.trials}")
+        checks.whole("trials", self.trials)
 
     def log_base(self, x):
         return gammaln(jnp.asarray(self.trials + 1.0, dtype=x.dtype)) - gammaln(x + 1) - gammaln(self.trials - x + 1)
@@ -270,8 +270,7 @@ class NegativeBinomial(_Waiting):
     fitting_advice = "; to fit it from data, families.profile(NegativeBinomial, x)"
 
     def __post_init__(self):
-        if not 0 < self.successes < np.inf:
-            raise ValueError(f"successes must be positive and finite; got {self.successes}")
+        checks.positive("successes", self.successes)
 
     def log_base(self, x):
         return gammaln(x + self.successes) - gammaln(x + 1) - gammaln(jnp.asarray(self.successes, dtype=x.dtype))

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp, xlogy
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.factorials import expected_log_factorial
 from cumulant.families.inverses import count_deviance, log_factorial_rest, log_gamma
@@ -55,10 +56,8 @@ class _Classes(ExponentialFamily):
     discrete = True
 
     def __post_init__(self):
-        if not (isinstance(self.trials, int | np.integer) and self.trials >= 1):
-            raise ValueError(f"trials must be a whole number, at least 1; got {self.trials}")
-        if not self.categories >= 2:
-            raise ValueError(f"categories must be at least 2; got {self.categories}")
+        checks.whole("trials", self.trials)
+        checks.whole("categories", self.categories, 2)
 
     @property
     def dim(self):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.inverses import (
     digamma_and_slope,
@@ -219,8 +220,7 @@ class Dirichlet(_LogSimplex):
     support = "x > 0 with sum(x) = 1"
 
     def __post_init__(self):
-        if not self.size >= 2:
-            raise ValueError(f"size must be at least 2; got {self.size}")
+        checks.whole("size", self.size, 2)
 
     @property
     def event_shape(self):
@@ -233,6 +233,9 @@ class Dirichlet(_LogSimplex):
         return -jnp.sum(jnp.log(x), axis=-1)
 
     def natural(self, *, concentration):
+        shape = jnp.shape(concentration)
+        if shape[-1:] != (self.size,):
+            raise ValueError(f"concentration must have {self.size} entries on the last axis; got shape {shape}")
         return 1.0 * concentration
 
     def usual(self, theta):

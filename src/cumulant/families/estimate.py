@@ -145,8 +145,8 @@ def _named(usual) -> list[tuple[str, np.ndarray]]:
 def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior | None = None) -> Estimate:
     """Fit `family` to observations on the first axis of `x` by maximum likelihood, or under a conjugate prior."""
     statistics = family.collect(x, weights)
-    fitted = statistics if prior is None else statistics + prior.as_statistics(family)
     theta = np.asarray(statistics.mle() if prior is None else statistics.map(prior), dtype=np.float64)
+    fitted = statistics if prior is None else statistics + prior.as_statistics(family)
     total = np.asarray(statistics.count, dtype=np.float64) + (0.0 if prior is None else np.asarray(prior.strength))
     with float64():
         covariance, usual, errors = to_numpy(_spread(family, np.asarray(fitted.central, np.float64), theta, total))

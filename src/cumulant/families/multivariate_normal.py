@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.families.base import family
 from cumulant.families.cholesky import (
     LARGE,
@@ -225,8 +226,7 @@ class MultivariateNormal(ByRows):
 
 def check_size(size) -> None:
     """Refuse a `size` that is no whole number of coordinates."""
-    if not (isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1):
-        raise ValueError(f"size must be a whole number of at least 1; got {size!r}")
+    checks.whole("size", size)
 
 
 def check_shape(name, value, shape) -> None:

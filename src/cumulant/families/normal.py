@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.gamma_type import GammaType
 from cumulant.families.inverses import log_gamma
@@ -102,8 +103,7 @@ class NormalKnownVariance(ExponentialFamily):
     mean_domain = "mu finite"
 
     def __post_init__(self):
-        if not 0 < self.variance < np.inf:
-            raise ValueError(f"variance must be positive and finite; got {self.variance}")
+        checks.positive("variance", self.variance)
 
     def statistics(self, x):
         return x[..., None]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant import files
+from cumulant import checks, files
 from cumulant.errors import DomainError, NoEstimateError
 from cumulant.families._calling import observations
 from cumulant.families.base import ExponentialFamily, Learnable
@@ -77,6 +77,7 @@ class Statistics:
         """The mode of the posterior density of ``theta`` under `prior`; with strength zero, the maximum-likelihood
         estimate.
         """
+        checks.instance("prior", prior, ConjugatePrior, "a ConjugatePrior")
         return (self + prior.as_statistics(self.family)).mle()
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -149,12 +150,12 @@ def collect(family: ExponentialFamily, x, weights=None) -> Statistics:
         raise DomainError(f"x, data of {family}, must have its observations on the first axis; got a single number")
     (n,) = n
     if n == 0:
-        raise NoEstimateError(f"no observations of {family} were given")
+        raise NoEstimateError(f"x, data of {family}, holds no observations")
     family._check_event(x)
     if weights is not None:
         weights = to_jax(weights, "weights")
         if np.shape(weights)[:1] != (n,):
-            raise ValueError(f"weights must have one entry per observation ({n}); got shape {np.shape(weights)}")
+            raise ValueError(f"weights must have one entry per observation of x ({n}); got shape {np.shape(weights)}")
     if any_tracer(x, weights, family):
         central, count, _, _ = _collect(family, x, weights)
         return Statistics(family, central, count)
@@ -173,6 +174,8 @@ def _collect(family, x, weights):
     inside = family.in_support(x)  # (n, *batch)
     if weights is None:
         weights = jnp.ones(inside.shape[:1], dtype=jnp.result_type(float))
+    if weights.ndim > inside.ndim:
+        raise ValueError(f"weights must have at most the axes of the observations, {inside.shape}; got {weights.shape}")
     weights = weights.reshape(weights.shape + (1,) * (inside.ndim - weights.ndim))
     count = jnp.sum(weights, axis=0)
     fair = jnp.all(weights >= 0) & jnp.all(jnp.isfinite(weights)) & jnp.all(count > 0)
@@ -218,11 +221,9 @@ class ConjugatePrior:
     strength: Any = 1.0
 
     def __post_init__(self):
-        if type(self.mean) is object:
-            return  # a placeholder that JAX puts into pytrees
         if not any_jax(self.mean, self.strength):
-            object.__setattr__(self, "mean", np.asarray(self.mean, dtype=np.float64))
-            strength = np.asarray(self.strength, dtype=np.float64)
+            object.__setattr__(self, "mean", checks.real_array("mean", self.mean, finite=False))
+            strength = checks.real_array("strength", self.strength, finite=False)
             if not (np.all(strength >= 0) and np.all(np.isfinite(strength))):
                 raise ValueError(f"strength of a prior must be finite and not negative; got {self.strength}")
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.families.base import ExponentialFamily, family
 from cumulant.families.bessel import inverse_mean_length, log_0f1, log_0f1_excess, mean_complement, mean_length
 from cumulant.families.inverses import implicit_inverse
@@ -125,8 +126,7 @@ class VonMisesFisher(_Directional):
     usual_domain = "a direction of length 1 and a concentration that is not negative"
 
     def __post_init__(self):
-        if not self.size >= 2:
-            raise ValueError(f"size must be at least 2; got {self.size}")
+        checks.whole("size", self.size, 2)
 
     @property
     def event_shape(self):

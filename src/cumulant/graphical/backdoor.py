@@ -1,12 +1,13 @@
 """The back-door adjustment: the effect of an intervention from data that were only observed."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.graphs import directed
@@ -41,9 +42,10 @@ def backdoor_criterion(graph: Any, x: Hashable, y: Hashable, z: Sequence[Hashabl
     """
     graph = directed(graph)
     z = _several(z)
-    for name in (x, y, *z):
-        if name not in graph:
-            raise ValueError(f"{name!r} is not a node of the graph; there are {tuple(graph)}")
+    for argument, names in (("x", (x,)), ("y", (y,)), ("z", z)):
+        for name in names:
+            if name not in graph:
+                raise ValueError(f"{argument}: {name!r} is not a node of graph; there are {tuple(graph)}")
     _require_distinct(x, y, z)
     below = [name for name in z if name in nx.descendants(graph, x)]
     if below:
@@ -144,7 +146,9 @@ def backdoor_adjustment(
 
 def _several(z: Any) -> tuple:
     """`z` as a tuple of names; a word or a number is one name, not several."""
-    return (z,) if isinstance(z, str | int) else tuple(z)
+    if isinstance(z, str | int):
+        return (z,)
+    return tuple(checks.instance("z", z, Iterable, "a list of names"))
 
 
 def _require_distinct(x: Hashable, y: Hashable, z: tuple) -> None:

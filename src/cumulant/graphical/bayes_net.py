@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
-from cumulant import files
+from cumulant import checks, files
 from cumulant.errors import FileFormatError
 from cumulant.graphical.exact.enumeration import joint_scores
 from cumulant.graphical.graphs import parents_to_graph
@@ -81,6 +81,8 @@ class BayesNet:
     states: Mapping[Any, Any] | None = None
 
     def __post_init__(self):
+        _mapping(self.tables, "tables", "variables to arrays")
+        _mapping(self.parents, "parents", "variables to lists of their parents")
         if not self.tables:
             raise ValueError("a Bayesian network needs at least one variable; got no tables")
         unknown = [name for name in self.parents if name not in self.tables]
@@ -88,14 +90,15 @@ class BayesNet:
             raise ValueError(f"parents has an entry for {unknown[0]!r}, which has no table")
         above = {name: _several(self.parents.get(name, ())) for name in self.tables}
         parents_to_graph(above)  # refuses unknown parents and cycles
-        read = {name: _conditional_table(name, table) for name, table in self.tables.items()}
-        for name, table in read.items():
-            expected = tuple(read[parent].shape[-1] for parent in above[name])
-            if table.shape[:-1] != expected:
-                raise ValueError(
-                    f"the table of {name!r} must have shape {(*expected, table.shape[-1])} for its parents "
-                    f"{above[name]}; got {table.shape}"
-                )
+        with checks.about("tables"):
+            read = {name: _conditional_table(name, table) for name, table in self.tables.items()}
+            for name, table in read.items():
+                expected = tuple(read[parent].shape[-1] for parent in above[name])
+                if table.shape[:-1] != expected:
+                    raise ValueError(
+                        f"the table of {name!r} must have shape {(*expected, table.shape[-1])} for its parents "
+                        f"{above[name]}; got {table.shape}"
+                    )
         object.__setattr__(self, "tables", read)
         object.__setattr__(self, "parents", above)
         if self.states is not None:
@@ -129,7 +132,7 @@ class BayesNet:
     def given(self, evidence: Mapping[Any, Any]) -> Any:
         """The factor graph conditioned on states of some variables: what *seeing* them says."""
         named = _mapping(evidence, "evidence", "variables to states")
-        return self.model.given({self._number(name): state for name, state in named.items()})
+        return self.model.given({self._number(name, "evidence"): state for name, state in named.items()})
 
     def log_prob(self, x: Any) -> np.ndarray:
         """``log p(x) = sum_i log p(x_i | x_parents)`` for states ``(..., variables)``; ``-inf`` where ``p(x) = 0``."""
@@ -196,7 +199,10 @@ class BayesNet:
         >>> net.is_d_separated("rain", "hose"), net.is_d_separated("rain", "hose", "wet")
         (True, False)
         """
-        sets = [set(self._names(some if not isinstance(some, tuple | set) else list(some))) for some in (x, y, given)]
+        sets = [
+            set(self._names(list(some) if isinstance(some, tuple | set) else some, argument))
+            for argument, some in (("x", x), ("y", y), ("given", given))
+        ]
         if sum(map(len, sets)) > len(set.union(*sets)):
             raise ValueError(f"x, y and given must have no variable in common; got {x!r}, {y!r} and {given!r}")
         return bool(nx.is_d_separator(self.graph, *sets))
@@ -264,17 +270,17 @@ class BayesNet:
         parents are). The other factors stay: ``p(x | do(x_j)) = [x_j as set] prod_{i != j} p(x_i | x_parents)``.
         """
         tables, parents = dict(self.tables), dict(self.parents)
-        for name, value in values.items():
-            self._names([name])
+        for name, value in _mapping(values, "values", "variables to states or probabilities").items():
+            v = self._number(name, "values")
             count = tables[name].shape[-1]
-            if np.ndim(value) == 0:
-                tables[name] = np.eye(count)[self.model.labels.state(self._number(name), value)]
-            else:
-                tables[name] = value
-                if np.shape(value) != (count,):
-                    raise ValueError(
-                        f"do: {name!r} needs a state or {count} probabilities; got shape {np.shape(value)}"
-                    )
+            with checks.about("values"):
+                value = checks.array(f"what {name!r} is set to", value)
+                if value.ndim == 0:
+                    tables[name] = np.eye(count)[self.model.labels.state(v, value.item())]
+                elif value.shape == (count,):
+                    tables[name] = _conditional_table(name, value)
+                else:
+                    raise ValueError(f"{name!r} needs a state or {count} probabilities; got shape {value.shape}")
             parents[name] = ()
         return BayesNet(tables, parents, self.states)
 
@@ -317,12 +323,11 @@ class BayesNet:
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise FileFormatError(f"{path} does not hold a BayesNet: {problem}") from problem
 
-    def require(self, name: Hashable) -> None:
-        """Refuse what is not the name of a variable."""
-        if name not in self.tables:
-            raise ValueError(
-                f"{name!r} is not a variable of the network; there are {', '.join(map(repr, self.variables))!s:.200}"
-            )
+    def require(self, name: Any, argument: str = "name") -> None:
+        """Refuse what is not the name of a variable, saying in which argument it was."""
+        if not isinstance(name, Hashable) or name not in self.tables:
+            there = f"{', '.join(map(repr, self.variables))!s:.200}"
+            raise ValueError(f"{argument}: {name!r} is not a variable of the network; there are {there}")
 
     def _relevant(
         self, wanted: Iterable[Hashable], given: Mapping[Hashable, Any], overlap: bool = False
@@ -330,7 +335,7 @@ class BayesNet:
         """The factor graph of some variables, of those given and of all above them, conditioned on what is given, and
         the numbers of its variables.
         """
-        fixed = self._names(list(_mapping(given, "given", "variables to states")))
+        fixed = self._names(list(_mapping(given, "given", "variables to states")), "given")
         both = [name for name in wanted if name in given]
         if both and not overlap:
             raise ValueError(f"{both[0]!r} is both asked for and given")
@@ -344,18 +349,19 @@ class BayesNet:
         if len(kept) < len(self.tables):
             model = type(model).from_bayes_net(self, kept)
         number = {name: k for k, name in enumerate(name for name in self.tables if name in kept)}
-        return model.given({number[name]: given[name] for name in fixed}), number
+        with checks.about("given"):
+            return model.given({number[name]: given[name] for name in fixed}), number
 
-    def _names(self, names: Any) -> list:
+    def _names(self, names: Any, argument: str = "names") -> list:
         chosen = list(names) if isinstance(names, list) else [names]
         for name in chosen:
-            self.require(name)
+            self.require(name, argument)
         if len(set(chosen)) != len(chosen):
-            raise ValueError(f"each variable must be named once; got {chosen}")
+            raise ValueError(f"each variable of {argument} must be named once; got {chosen}")
         return chosen
 
-    def _number(self, name: Hashable) -> int:
-        return self.variables.index(*self._names([name]))
+    def _number(self, name: Any, argument: str = "names") -> int:
+        return self.variables.index(*self._names([name], argument))
 
 
 def _several(names: Any) -> Any:
@@ -383,7 +389,7 @@ class _Quantile:
 
 
 def _conditional_table(name: Hashable, table: Any) -> np.ndarray:
-    table = np.array(table, dtype=np.float64)
+    table = checks.real_array(f"the table of {name!r}", table, finite=False)
     if table.ndim == 0 or table.size == 0:
         raise ValueError(f"the table of {name!r} must have its states on the last axis; got shape {table.shape}")
     if not np.isfinite(table).all() or (table < 0).any():

@@ -135,9 +135,9 @@ class DiscreteFamily(Learnable):
         """``E T(x)`` from the marginal tables of all factors."""
         return beliefs if self.design is None else self.design.T @ beliefs
 
-    def states(self, x: Any) -> np.ndarray:
+    def states(self, x: Any, name: str = "x") -> np.ndarray:
         """Data, such as spins or names, as states 0, 1, 2, ...: see `Labels.encode`."""
-        return self.labels.encode(x)
+        return self.labels.encode(x, name)
 
     def values(self, states: np.ndarray) -> np.ndarray:
         """States 0, 1, 2, ... as they are called in data; the inverse of `states`."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cumulant import files, sampling
+from cumulant import checks, files, sampling
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CertificateError, DomainError, FileFormatError, TooWide
 from cumulant.graphical.discrete_family import DiscreteFamily, draw, inner
@@ -118,13 +118,15 @@ class DiscreteModel:
         """
         new = copy.copy(self)
         new._evidence, new._log_z = dict(self._evidence), None
-        for key, value in evidence.items():
-            v = self._variable(key)
-            state = self.labels.state(v, value)
-            if new._evidence.get(v, state) != state:
-                before = self.labels.value(v, new._evidence[v])
-                raise ValueError(f"variable {key!r} is already given the value {before!r}; got {value!r}")
-            new._evidence[v] = state
+        checks.instance("evidence", evidence, Mapping, "a mapping of variables to states")
+        with checks.about("evidence"):
+            for key, value in evidence.items():
+                v = self._variable(key)
+                state = self.labels.state(v, value)
+                if new._evidence.get(v, state) != state:
+                    before = self.labels.value(v, new._evidence[v])
+                    raise ValueError(f"variable {key!r} is already given the value {before!r}; got {value!r}")
+                new._evidence[v] = state
         return new
 
     def _variable(self, variable: Any) -> int:
@@ -225,11 +227,9 @@ class DiscreteModel:
 
         Infinite where `other` forbids a state that is possible here.
         """
-        other = other._without_hidden() if isinstance(other, DiscreteModel) else other
-        if not isinstance(other, DiscreteModel) or not np.array_equal(
-            self.structure.cardinalities, other.structure.cardinalities
-        ):
-            raise ValueError("kl needs two models of the same variables: their cardinalities differ")
+        other = checks.instance("other", other, DiscreteModel, "a DiscreteModel")._without_hidden()
+        if not np.array_equal(self.structure.cardinalities, other.structure.cardinalities):
+            raise ValueError("other must be a model of the same variables: the cardinalities differ")
         tables = self.family.log_tables(self.theta)
         joined = self._with_factors(other.structure.scope_starts, other.structure.scopes)
         value, flat = joined._beliefs(method, options)
@@ -269,7 +269,8 @@ class DiscreteModel:
         else ``"chromatic"``. A sweep updates every variable once on average; one of ``"wolff"`` is one cluster. The
         same seed gives the same draws whatever `n_jobs`.
         """
-        if method in (None, "exact"):
+        if method is None or (isinstance(method, str) and method == "exact"):
+            checks.keywords(f"sample with method={method!r}", options, ("order", "max_memory", "n_jobs"))
             tables = self.family.log_tables(self.theta)
             try:
                 return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))
@@ -278,8 +279,7 @@ class DiscreteModel:
                 raise TooWide(f"{need}: {_CHAINS_INSTEAD}") from problem
         from cumulant.graphical.samplers import chains  # it knows the kinds of models, which know this one
 
-        if method not in chains.METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, chains.METHODS))} or None; got {method!r}")
+        checks.choice("method", method, (*chains.METHODS, None))
         if method == "perfect":
             return chains.draw_perfectly(self, n, rng, **options)
         method = chains.chain_for(self) if method == "mcmc" else method
@@ -370,10 +370,8 @@ class DiscreteModel:
 
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
         structure, tables, _ = self.restricted()
-        if method == "enumeration":
+        if checks.choice("method", method, (*_METHODS, None)) == "enumeration":
             return enumerate_states(structure, tables)
-        if method not in (None, *_METHODS):
-            raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))} or None; got {method!r}")
         if method not in (None, "elimination"):
             from cumulant.graphical.messages.methods import approximate  # it asks models, which this one is
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.graphical.bayes_net import BayesNet
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
@@ -65,18 +66,19 @@ class FactorGraph(DiscreteModel):
         states: Any = None,
     ):
         labels = Labels.of(Structure(cardinalities, []).cardinalities, names, states)
-        pairs = [
-            (tuple(labels.variable(v) if isinstance(v, str) else int(v) for v in scope), np.asarray(table, np.float64))
-            for scope, table in factors
-        ]
-        structure = Structure(cardinalities, [scope for scope, _ in pairs])
-        for f, (scope, table) in enumerate(pairs):
-            if table.shape != structure.shape(f):
-                raise ValueError(
-                    f"the table of factor {f} over {scope} must have shape {structure.shape(f)}; got {table.shape}"
-                )
-            if np.isnan(table).any() or (table == np.inf).any():
-                raise ValueError(f"the table of factor {f} must hold logarithms, finite or -inf; it has NaN or +inf")
+        pairs = _scopes_and_tables(factors)
+        with checks.about("factors"):
+            scopes = [[labels.variable(v) if isinstance(v, str) else v for v in scope] for scope, _ in pairs]
+            structure = Structure(cardinalities, scopes)
+            for f, (scope, table) in enumerate(pairs):
+                if table.shape != structure.shape(f):
+                    raise ValueError(
+                        f"the table of factor {f} over {scope} must have shape {structure.shape(f)}; got {table.shape}"
+                    )
+                if np.isnan(table).any() or (table == np.inf).any():
+                    raise ValueError(
+                        f"the table of factor {f} must hold logarithms, finite or -inf; it has NaN or +inf"
+                    )
         flat = np.concatenate([*(table.ravel() for _, table in pairs), np.zeros(0)])
         self._bind(DiscreteFamily(structure, None, labels), flat)
 
@@ -86,10 +88,9 @@ class FactorGraph(DiscreteModel):
     ) -> "FactorGraph":
         """The same from tables of numbers that are not negative, such as probabilities, instead of their logarithms."""
         pairs = []
-        for f, (scope, table) in enumerate(factors):
-            table = np.asarray(table, dtype=np.float64)
+        for f, (scope, table) in enumerate(_scopes_and_tables(factors)):
             if not (np.isfinite(table) & (table >= 0)).all():
-                raise ValueError(f"the table of factor {f} must hold finite numbers that are not negative")
+                raise ValueError(f"factors: the table of factor {f} must hold finite numbers that are not negative")
             with np.errstate(divide="ignore"):  # log 0 = -inf says that the state is impossible
                 pairs.append((scope, np.log(table)))
         return FactorGraph(cardinalities, pairs, **labels)
@@ -171,6 +172,19 @@ class FactorGraph(DiscreteModel):
     def _of_description(cls, settings: dict, arrays: dict) -> Self:
         structure = Structure.checked(*(arrays[name] for name in Structure.PARTS))
         return cls.from_flat(structure, arrays["theta"], Labels.of(structure.cardinalities, **settings))
+
+
+def _scopes_and_tables(factors: Any) -> list[tuple[tuple[Any, ...], np.ndarray]]:
+    """Scopes of names and whole numbers, and tables as arrays of floats."""
+    try:
+        pairs = [(tuple(v if isinstance(v, str) else int(v) for v in scope), table) for scope, table in factors]
+    except (TypeError, ValueError):
+        raise TypeError(f"factors must be pairs (scope, table), a scope of variables; got {factors!r:.80}") from None
+    with checks.about("factors"):
+        return [
+            (scope, checks.real_array(f"the table of factor {f}", table, finite=False))
+            for f, (scope, table) in enumerate(pairs)
+        ]
 
 
 def _numbered_frames(frames: list, value: str) -> tuple[list, dict[str, list]]:

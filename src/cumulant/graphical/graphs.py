@@ -80,7 +80,7 @@ def _read(graph: Any, kind: type, name: str) -> Any:
         pairs = [tuple(edge) for edge in graph]
     except TypeError:
         raise TypeError(f"{name} must be a networkx graph or pairs of nodes; got {type(graph).__name__}") from None
-    wrong = [pair for pair in pairs if len(pair) != 2]
+    wrong = [pair for pair in pairs if len(pair) != 2 or not all(isinstance(node, Hashable) for node in pair)]
     if wrong:
         raise ValueError(f"an edge of {name} must be a pair of nodes; got {wrong[0]}")
     # An edge array holds NumPy integers, which print badly and are equal to Python's.

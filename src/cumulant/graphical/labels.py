@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 
 
@@ -122,7 +123,7 @@ class Labels:
         if isinstance(value, str) and self.states is not None and value in self.states[v]:
             return self.states[v].index(value)
         numbers = self.values or range(self.cardinalities[v])
-        if isinstance(value, bool | str | bytes) or value not in numbers:
+        if isinstance(value, bool | str | bytes) or getattr(value, "shape", ()) or value not in numbers:
             raise DomainError(
                 f"variable {self.name(v)!r} has no state {value!r}: its states are {self.allowed(v)!s:.120}"
             )
@@ -140,23 +141,24 @@ class Labels:
         """The same for an array of states."""
         return states if self.values is None else np.array(self.values)[states]
 
-    def encode(self, x: Any) -> np.ndarray:
+    def encode(self, x: Any, name: str = "x") -> np.ndarray:
         """Data as states 0, 1, 2, ...: an array with the variables on its last axis, or a data frame or mapping with a
-        column for each variable. A `DomainError` names a value that is no state.
+        column for each variable. A `DomainError` names a value that is no state; `name` is what a user calls the data.
         """
         if isinstance(x, Mapping) or hasattr(x, "columns"):
-            x = self._columns(x)
-        x = np.asarray(x)
+            x = self._columns(x, name)
+        x = checks.array(name, x)
         n = len(self.cardinalities)
         if x.ndim == 0 or x.shape[-1] != n:
-            raise ValueError(f"x must have the {n} variables on its last axis; got shape {x.shape}")
+            raise ValueError(f"{name} must have the {n} variables on its last axis; got shape {x.shape}")
         if x.dtype.kind in "OU" and self.states is not None:
             flat = x.reshape(-1, n)
-            found = [[self.state(v, value) for v, value in enumerate(row)] for row in flat.tolist()]
+            with checks.about(name):
+                found = [[self.state(v, value) for v, value in enumerate(row)] for row in flat.tolist()]
             return np.array(found, dtype=np.int64).reshape(x.shape)
         whole = x.astype(np.int64) if x.dtype.kind in "iubf" else None
         if whole is None or (x.dtype.kind == "f" and not np.array_equal(whole, x)):
-            raise TypeError(f"x must hold whole numbers, the states of the variables; got dtype {x.dtype}")
+            raise TypeError(f"{name} must hold whole numbers, the states of the variables; got dtype {x.dtype}")
         if self.values is not None:
             values = np.array(self.values)
             whole = np.searchsorted(values, whole)
@@ -165,14 +167,16 @@ class Labels:
             wrong = (whole < 0) | (whole >= self._sizes)
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
-            self.state(place[-1], x[place].item())
+            with checks.about(name):
+                self.state(place[-1], x[place].item())
         return whole
 
-    def _columns(self, x: Any) -> np.ndarray:
-        found = {self.variable(column): x[column] for column in (x if isinstance(x, Mapping) else x.columns)}
+    def _columns(self, x: Any, name: str) -> np.ndarray:
+        with checks.about(name):
+            found = {self.variable(column): x[column] for column in (x if isinstance(x, Mapping) else x.columns)}
         missing = [self.name(v) for v in range(len(self.cardinalities)) if v not in found]
         if missing:
-            raise ValueError(f"x must have a column for each variable; {missing[0]!r} is missing")
+            raise ValueError(f"{name} must have a column for each variable; {missing[0]!r} is missing")
         parts = [np.asarray(found[v]) for v in range(len(self.cardinalities))]
         kind = object if any(part.dtype.kind in "OU" for part in parts) else None
         return np.stack([np.asarray(part, dtype=kind) for part in parts], axis=-1)

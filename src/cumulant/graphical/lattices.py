@@ -6,7 +6,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cumulant.graphical.pairwise import Ising
+from cumulant import checks
+from cumulant.graphical.pairwise import Ising, edge_array
 from cumulant.randomness import generator
 
 
@@ -30,7 +31,7 @@ def lattice(shape: Sequence[int], periodic: bool | Sequence[bool] = False) -> np
     >>> lattice((2, 2)).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
-    sizes = [_positive(size, "every entry of shape") for size in np.atleast_1d(np.asarray(shape)).tolist()]
+    sizes = [checks.whole("every entry of shape", s) for s in np.atleast_1d(checks.array("shape", shape)).tolist()]
     joined = [bool(periodic)] * len(sizes) if np.ndim(periodic) == 0 else [bool(p) for p in np.asarray(periodic)]
     if len(joined) != len(sizes):
         raise ValueError(f"periodic must be one flag, or one for each of {len(sizes)} axes; got {len(joined)}")
@@ -52,7 +53,7 @@ def grid(rows: int, columns: int) -> np.ndarray:
     >>> grid(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
-    return lattice((_positive(rows, "rows"), _positive(columns, "columns")))
+    return lattice((checks.whole("rows", rows), checks.whole("columns", columns)))
 
 
 def torus(rows: int, columns: int) -> np.ndarray:
@@ -61,9 +62,7 @@ def torus(rows: int, columns: int) -> np.ndarray:
     >>> len(torus(3, 4))
     24
     """
-    if rows < 3 or columns < 3:
-        raise ValueError(f"a torus needs at least 3 rows and 3 columns; got {rows} and {columns}")
-    return lattice((rows, columns), periodic=True)
+    return lattice((checks.whole("rows", rows, 3), checks.whole("columns", columns, 3)), periodic=True)
 
 
 def complete(n: int) -> np.ndarray:
@@ -72,7 +71,7 @@ def complete(n: int) -> np.ndarray:
     >>> complete(3).tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-    return np.stack(np.triu_indices(_positive(n, "n"), 1), axis=1)
+    return np.stack(np.triu_indices(checks.whole("n", n), 1), axis=1)
 
 
 def random_regular(n: int, degree: int, rng: Any = None) -> np.ndarray:
@@ -82,7 +81,8 @@ def random_regular(n: int, degree: int, rng: Any = None) -> np.ndarray:
     >>> np.bincount(edges.ravel()).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
     """
-    if not 0 <= degree < n or n * degree % 2:
+    n, degree = checks.whole("n", n), checks.whole("degree", degree, 0)
+    if degree >= n or n * degree % 2:
         raise ValueError(f"degree must be from 0 to n - 1, with n * degree even; got n = {n}, degree = {degree}")
     graph = nx.random_regular_graph(degree, n, seed=int(generator(rng).integers(2**31)))
     return np.array(sorted((min(e), max(e)) for e in graph.edges), dtype=np.int64).reshape(-1, 2)
@@ -99,21 +99,15 @@ def spin_glass(
     >>> spin_glass(grid(3, 3), kind="signs", rng=0).couplings[:4]
     array([ 1.,  1.,  1., -1.])
     """
-    draw, edges = generator(rng), np.asarray(edges)
-    if kind not in ("gaussian", "signs"):
-        raise ValueError(f"kind must be 'gaussian' or 'signs'; got {kind!r}")
+    draw, edges = generator(rng), edge_array(edges)
+    checks.choice("kind", kind, ("gaussian", "signs"))
     for name, size in (("couplings", couplings), ("fields", fields)):
         if np.ndim(size) != 0:
             raise ValueError(
                 f"{name} of a spin glass must be one number, the size of the random ones; got shape {np.shape(size)}: "
                 "for given ones use Ising(edges, couplings, fields)"
             )
+        checks.number(name, size)
     n = int(edges.max()) + 1 if edges.size else 0
     drawn = draw.standard_normal(len(edges)) if kind == "gaussian" else 2.0 * draw.integers(0, 2, len(edges)) - 1.0
     return Ising(edges, couplings * drawn, fields * draw.standard_normal(n))
-
-
-def _positive(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value}")
-    return int(value)

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array
 
+from cumulant import checks
 from cumulant.graphical.discrete_family import DiscreteFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.factor_graph import FactorGraph
@@ -21,23 +22,27 @@ class _PairModel(DiscreteModel):
     """A field for each variable and a coupling for each edge; ``theta`` is the fields and then the couplings."""
 
     edges: np.ndarray
+    _arguments = ("couplings", "fields")  # what a user calls them
 
     def _make(
         self, edges: Any, couplings: Any, fields: Any, n_states: int, values, single, pair, names, states
     ) -> None:
         """`single` (states, fields of a variable) and `pair` (states^2,) are the statistics at each state."""
-        edges = _edges(edges)
+        of_edges, of_variables = self._arguments
+        edges = edge_array(edges)
         per = single.shape[1]
-        fields = _fields(fields, edges, per)
+        fields = _fields(of_variables, fields, edges, per)
         n = fields.shape[0]
         if edges.size and edges.max() >= n:
-            raise ValueError(f"edges must join variables from 0 to {n - 1}, as there are {n} fields; got {edges.max()}")
-        couplings = np.asarray(couplings, dtype=np.float64)
+            raise ValueError(
+                f"edges must join variables from 0 to {n - 1}, as there are {n} {of_variables}; got {edges.max()}"
+            )
+        couplings = checks.real_array(of_edges, couplings)
         if couplings.ndim == 0:
             couplings = np.full(len(edges), couplings)
         if couplings.shape != (len(edges),):
             raise ValueError(
-                f"couplings must be one number, or one for each of {len(edges)} edges; got {couplings.shape}"
+                f"{of_edges} must be one number, or one for each of {len(edges)} edges; got {couplings.shape}"
             )
         self.edges = edges
         labels = Labels.of([n_states] * n, names, states, values)
@@ -168,6 +173,8 @@ class BoltzmannMachine(_PairModel):
     True
     """
 
+    _arguments = ("weights", "biases")
+
     def __init__(self, edges: Any, weights: Any, biases: Any = None, *, names: Any = None, states: Any = None):
         units = np.array([[0.0], [1.0]])
         self._make(edges, weights, biases, 2, None, units, np.outer(units, units).ravel(), names, states)
@@ -205,13 +212,12 @@ class Potts(_PairModel):
         states: Any = None,
     ):
         if fields is not None:
-            fields = np.asarray(fields, dtype=np.float64)
-            if fields.ndim != 2 or n_states not in (None, fields.shape[1]):
-                raise ValueError(f"fields must have shape (variables, {n_states or 'q'}); got {fields.shape}")
+            fields = checks.real_array("fields", fields)
+            q = "q" if n_states is None else checks.whole("n_states", n_states)
+            if fields.ndim != 2 or q not in ("q", fields.shape[1]):
+                raise ValueError(f"fields must have shape (variables, {q}); got {fields.shape}")
             n_states = fields.shape[1]
-        if n_states is None or n_states < 1:
-            raise ValueError(f"n_states must be the number of colours, at least 1; got {n_states}")
-        self.n_states = int(n_states)
+        self.n_states = checks.whole("n_states", n_states)
         colours = np.eye(self.n_states)
         self._make(edges, couplings, fields, self.n_states, None, colours, colours.ravel(), names, states)
 
@@ -255,7 +261,7 @@ class PairwiseMRF(FactorGraph):
         states: Any = None,
     ):
         single = [np.asarray(field, dtype=np.float64) for field in fields]
-        pairs, both = _edges(edges), list(tables)
+        pairs, both = edge_array(edges), list(tables)
         if len(pairs) != len(both):
             raise ValueError(f"tables must have one table for each of the {len(pairs)} edges; got {len(both)}")
         if any(field.ndim != 1 or field.size < 1 for field in single):
@@ -288,10 +294,11 @@ def _pair_family(n, edges, n_states, labels, single, pair) -> DiscreteFamily:
     return DiscreteFamily(structure, design, labels)
 
 
-def _edges(edges: Any) -> np.ndarray:
+def edge_array(edges: Any) -> np.ndarray:
+    """Pairs of different variables, or the edges of a networkx graph, as an array of shape (edges, 2)."""
     if isinstance(edges, nx.Graph):
         edges = list(edges.edges)
-    array = np.asarray(edges)
+    array = checks.array("edges", edges)
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
@@ -304,13 +311,12 @@ def _edges(edges: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def _fields(fields: Any, edges: np.ndarray, per: int) -> np.ndarray:
-    if fields is None or np.ndim(fields) == 0:
-        n = int(edges.max()) + 1 if edges.size else 0
-        return np.full((n, per), 0.0 if fields is None else float(fields))
-    array = np.asarray(fields, dtype=np.float64)
+def _fields(name: str, fields: Any, edges: np.ndarray, per: int) -> np.ndarray:
+    array = checks.real_array(name, 0.0 if fields is None else fields)
+    if array.ndim == 0:
+        return np.full((int(edges.max()) + 1 if edges.size else 0, per), array)
     if array.shape[1:] != (() if per == 1 and array.ndim == 1 else (per,)):
-        raise ValueError(f"fields must have one number for each variable; got shape {array.shape}")
+        raise ValueError(f"{name} must have one number for each variable; got shape {array.shape}")
     return array.reshape(-1, per)
 
 

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
+from cumulant import checks
+
 
 class Structure:
     """Cardinalities of the variables and the scopes of the factors, as flat arrays.
@@ -60,7 +62,10 @@ class Structure:
         for f in range(self.n_factors):
             scope = self.scope(f)
             if len(set(scope)) < len(scope) or any(not 0 <= v < n for v in scope):
-                raise ValueError(f"the scope of factor {f} must be different variables from 0 to {n - 1}; got {scope}")
+                raise ValueError(
+                    f"the scope of factor {f} must be different variables from 0 to {n - 1}, as cardinalities has {n} "
+                    f"entries; got {scope}"
+                )
 
     @property
     def n_variables(self) -> int:
@@ -164,7 +169,7 @@ class Structure:
 
 
 def _cardinalities(cardinalities: Any) -> np.ndarray:
-    array = np.asarray(cardinalities)
+    array = checks.array("cardinalities", cardinalities)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(
             f"cardinalities must be a list of whole numbers, one for each variable; got {cardinalities!r:.80}"

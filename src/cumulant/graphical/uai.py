@@ -4,6 +4,7 @@ A file is read line by line and never trusted: what it announces is compared wit
 it, and every refusal names the line.
 """
 
+import errno
 import math
 import os
 import re
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import FileFormatError
 from cumulant.files import write_atomically
 from cumulant.graphical.discrete_model import DiscreteModel
@@ -27,10 +29,13 @@ class TextFile:
     """A plain file of at most `largest` bytes, and the line that is being read."""
 
     def __init__(self, path: str | os.PathLike, largest: int):
+        checks.instance("path", path, (str, os.PathLike), "the path of a file")
         self.path, self.line = Path(path), 1
+        if not self.path.exists():
+            raise FileNotFoundError(errno.ENOENT, "path names no file", str(self.path))
         self.size = self.path.stat().st_size
         if not self.path.is_file():
-            raise FileFormatError(f"{self.path} is not a plain file")
+            raise FileFormatError(f"path must name a file: {self.path} is not a plain file")
         if self.size > largest:
             self.refuse(f"the file has {self.size} bytes; at most {largest} are read")
 

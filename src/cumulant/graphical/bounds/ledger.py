@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from cumulant import checks
 from cumulant.sampling.chains import require_counts
 
 
@@ -61,9 +62,9 @@ class Ledger:
 
 def check_limits(time_limit: Any, max_memory: Any, max_work: Any = None) -> None:
     """Refuse limits that are none."""
-    if time_limit is not None and not time_limit >= 0:
+    if time_limit is not None and not checks.number("time_limit", time_limit) >= 0:
         raise ValueError(f"time_limit must be a number of seconds that is not negative, or None; got {time_limit!r}")
-    if isinstance(max_memory, bool) or not max_memory > 0:
+    if not checks.number("max_memory", max_memory) > 0:
         raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}")
     if max_work is not None:
         require_counts(max_work=(max_work, 0))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Interval, by_construction, check, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError, DomainError, TooWide
 from cumulant.graphical.bounds.context import Context, Memory
 from cumulant.graphical.bounds.ledger import Ledger, check_limits
 from cumulant.graphical.bounds.search import Settings, search
+from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.exact.elimination import MAX_MEMORY
 from cumulant.graphical.exact.support import reduce
 from cumulant.graphical.kaufman import bound_torus, torus_of
@@ -90,7 +92,7 @@ def bound_log_partition(
     >>> model.log_partition() in wide and wide.width < 3.0
     True
     """
-    _check(time_limit, max_memory, max_work, delta)
+    _check(model, time_limit, max_memory, max_work, delta)
     if exact and isinstance(model, Ising) and torus_of(model) is not None:
         return bound_torus(model)
     structure, theta, _ = model.restricted()
@@ -147,10 +149,10 @@ def _interval(context: Context, settings: Settings, structure: Structure, theta:
     return Interval(lower, upper, guess, certificate)
 
 
-def _check(time_limit, max_memory, max_work, delta) -> None:
+def _check(model, time_limit, max_memory, max_work, delta) -> None:
+    checks.instance("model", model, DiscreteModel, "a DiscreteModel")
     check_limits(time_limit, max_memory, max_work)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be strictly between 0 and 1; got {delta!r}")
+    checks.fraction("delta", delta)
 
 
 @issuer
@@ -228,7 +230,7 @@ def bound_marginals(
     True
     """
     begin = time.monotonic()
-    _check(time_limit, max_memory, max_work, delta)
+    _check(model, time_limit, max_memory, max_work, delta)
     n_variables, cardinalities = model.n_variables, model.cardinalities.tolist()
     wanted = range(n_variables) if variables is None else [int(v) for v in variables]
     for v in wanted:

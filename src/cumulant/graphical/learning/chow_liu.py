@@ -40,7 +40,7 @@ def chow_liu(
     >>> round(float(np.tanh(model.couplings[0])), 6)       # E x_0 x_1
     0.333333
     """
-    x = np.asarray(data)
+    x = checks.array("data", data)
     if x.ndim != 2 or not x.size or x.dtype.kind not in "iubf" or not np.array_equal(x, x.astype(np.int64)):
         raise ValueError(f"data must be whole numbers of shape (observations, variables); got shape {x.shape}")
     checks.not_negative("smoothing", smoothing)

@@ -100,6 +100,8 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
             raise ValueError(
                 "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
             )
+        if method.objective != "pseudo_likelihood" and np.isnan(x).any():
+            raise ValueError(f"X holds missing values, which method='pseudo_likelihood' sums over; got {method.name!r}")
         progress = None if self.verbose is None else (type(self).__name__ if self.verbose else False)
         left = self.time_limit
         edges: Any = self.structure if kind is None else complete(x.shape[1]) if kind == "complete" else None

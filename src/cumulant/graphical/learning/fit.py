@@ -1,10 +1,10 @@
 """Learning discrete models from data or from their mean statistics."""
 
-import math
 from typing import Any, Unpack
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.families.finite import SampledFamily
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.conditional_likelihood import ConditionalProblem
@@ -106,15 +106,14 @@ def learning_problem(
     >>> round(problem.value_and_gradient(np.array([0.0]))[0], 6)        # 2 log 2
     1.386294
     """
-    if not (math.isfinite(l2) and l2 >= 0):
-        raise ValueError(f"l2 must be finite and not negative; got {l2}")
+    checks.not_negative("l2", l2)
     if mixing is not None and not isinstance(mixing, FastMixing):
         raise TypeError(f"mixing must be a FastMixing set or None; got {type(mixing).__name__}")
     if objective not in _OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(map(repr, _OBJECTIVES))}; got {objective!r}")
     if objective != "likelihood" and mixing is not None:
         raise ValueError(f"objective={objective!r} takes no mixing: project the answer with graphical.project")
-    x = np.asarray(data)
+    x = checks.array("data", data)
     missing = x.dtype.kind == "f" and x.ndim == 2 and bool(np.isnan(x).any())
     if x.size == 0 or x.dtype.kind not in "iubf" or np.isinf(x).any() or (np.isnan(x).any() and not missing):
         raise ValueError(f"data must be finite numbers, at least one observation; got shape {x.shape}, dtype {x.dtype}")
@@ -163,11 +162,11 @@ def learning_problem(
 def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
     """By counting entries of tables: statistics of all observations side by side would be a large matrix."""
     if isinstance(model, Ising):
-        spins = model.labels.numbers(model.family.states(x)).astype(np.float64)
+        spins = model.labels.numbers(model.family.states(x, "data")).astype(np.float64)
         return np.concatenate([spins.mean(axis=0), (spins.T @ spins)[tuple(model.edges.T)] / len(x)])
     family, counts = model.family, np.zeros(int(model.structure.table_starts[-1]))
     for first in range(0, len(x), _ROWS):
-        entries = model.structure.entries(family.states(x[first : first + _ROWS]))
+        entries = model.structure.entries(family.states(x[first : first + _ROWS], "data"))
         counts += np.bincount(entries.ravel(), minlength=counts.size)
     return family.mean_of(counts / len(x))
 
@@ -175,7 +174,5 @@ def _mean_statistics(model: DiscreteModel, x: np.ndarray) -> np.ndarray:
 def _model(structure: Any, x: np.ndarray) -> DiscreteModel:
     if isinstance(structure, DiscreteModel):
         return structure
-    edges = np.asarray(structure)
-    if x.ndim == 2:
-        return Ising(edges, 0.0, np.zeros(x.shape[1]))
-    return Ising(edges, 0.0)
+    with checks.about("structure"):
+        return Ising(structure, 0.0, np.zeros(x.shape[1]) if x.ndim == 2 else None)

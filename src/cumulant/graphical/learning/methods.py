@@ -251,7 +251,7 @@ def method_named(method: str | Method) -> Method:
     """The method itself, or the one of that name with its default settings."""
     if isinstance(method, Method):
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, or its settings; got {method!r}")
     return METHODS[method]()
 

@@ -56,7 +56,7 @@ def colouring(n: int, edges: Any, strategy: str = "auto") -> np.ndarray:
         raise ValueError(f"edges must be pairs of whole numbers; got shape {pairs.shape}")
     pairs = pairs.astype(np.int64).reshape(-1, 2)
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any()):
-        raise ValueError(f"edges must join different variables from 0 to {n - 1}")
+        raise ValueError(f"edges must join different variables from 0 to n - 1, with n = {n}")
     if n == 0:
         return np.zeros(0, np.int64)
     graph = Neighbours.of(n, pairs)
