@@ -111,7 +111,7 @@ def compare(x: Any, families: Sequence[Any] | Mapping[str, Any], *, simulations:
 
     Parameters
     ----------
-    x : array (n, *event_shape)
+    x : array (n, ...)
         The observations. Every family must be able to describe them.
     families : sequence, or mapping from names
         Families; classes whose constant is then fitted by `profile` (``NegativeBinomial``, ``WeibullKnownShape``...);

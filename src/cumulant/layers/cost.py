@@ -100,7 +100,7 @@ def derivative_cost(function: Callable, *arguments: Any) -> DerivativeCost:
 
 
 def chain_cost(dims: Sequence[int], order: str = "optimal") -> int:
-    """Multiplications to form the Jacobian ``A_t ... A_1`` of a chain of maps between dimensions ``n_0, ..., n_t``.
+    """Multiplications to form the Jacobian of a chain of maps between dimensions ``n_0`` to ``n_t``.
 
     ``"forward"``, from the input: ``n_0 sum_{k=1}^{t-1} n_k n_{k+1}``. ``"backward"``, from the output:
     ``n_t sum_{k=0}^{t-2} n_k n_{k+1}`` (Peyré 2021, section 10.5). ``"optimal"``: the best order of all, by dynamic

@@ -25,7 +25,7 @@ from cumulant.threads import in_parts
 
 @dataclass(eq=False, repr=False)
 class ChainCRF(CRF):
-    """Linear-chain conditional random field: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
+    """Linear-chain conditional random field: ``p(y | x) ~ exp(<w, F(x, y)>)``, fitted with a certified duality gap.
 
     ``F`` counts the attributes of each token with its label, the label of each token, of the first and of the last one
     (`bias`), and pairs of neighbouring labels. The weights minimise

@@ -17,7 +17,7 @@ from cumulant.sequences.tree.problem import MAX_TABLE, TreeInference, TreeProble
 
 @dataclass(eq=False, repr=False)
 class TreeCRF(CRF):
-    """Conditional random field on graphs: ``p(y | x) ~ exp(w . F(x, y))``, fitted with a certified duality gap.
+    """Conditional random field on graphs: ``p(y | x) ~ exp(<w, F(x, y)>)``, fitted with a certified duality gap.
 
     ``F`` adds up the features of factors: on nodes, on edges, or on any few variables (`GraphData`). Inference is
     exact, on a junction tree of each graph, and takes time and memory in proportion to ``K^c``, with ``K`` labels and

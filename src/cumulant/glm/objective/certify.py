@@ -206,7 +206,7 @@ def certify_glm_distance(problem: GLMProblem, answer: Any) -> Certificate:
     It follows from a certified gap ``G >= P(x) - P*`` and strong convexity. With ``l2 > 0``, ``|w - w*| <= sqrt(2 G /
     l2)``. The data add curvature of their own where the Hessian ``H`` of the smooth part at `x` is positive definite
     and ``|phi'''| <= c phi''``: along any line through `x` with unit ``H``-length the second derivative is at least
-    ``exp(-rho t)``, ``rho = c max_i |x_i|_{H^-1}``, and at the minimiser no direction descends, so that
+    ``exp(-rho t)``, ``rho = c max_i |x_i|_{H^-1}``, and at the minimiser no direction descends, so that::
 
         G >= int_0^t r exp(-rho r) dr >= t^2/2 - rho t^3/3,      t = |x - x*|_H.
 

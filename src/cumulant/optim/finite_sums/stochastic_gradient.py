@@ -177,7 +177,7 @@ class SGD(FiniteSumSolver):
 
 @dataclass(frozen=True)
 class SGA(SGD):
-    """Stochastic gradient descent whose answer is the mean of its iterates: ``(1/k) (x_1 + ... + x_k)``.
+    """Stochastic gradient descent whose answer is the mean of its iterates ``x_1`` to ``x_k``.
 
     Averaging (Polyak and Juditsky 1992) allows steps that decrease more slowly, like ``1 / sqrt(k)``, and makes the
     answer less sensitive to them: see `rates.sga`. The mean costs no more than the iterates do, on sparse rows too.

@@ -130,7 +130,7 @@ class Armijo:
 class Backtracking:
     """Step sizes where the smoothness is unknown: shrink ``tau`` until a quadratic upper bound holds at the new point.
 
-    A step from ``y`` to ``x = prox_{tau R}(y - tau grad f(y))`` is accepted when
+    A step from ``y`` to ``x = prox_{tau R}(y - tau grad f(y))`` is accepted when::
 
         f(x) <= f(y) + <grad f(y), x - y> + |x - y|^2 / (2 tau)
 
