@@ -123,7 +123,7 @@ def test_the_clock_ends_a_run_with_what_there_is():
         (lambda: HMC(0.1, 0), "n_leapfrog must be positive"),
         (lambda: sample(RandomWalk(1.0), GAUSSIAN, -1), "n must be a whole number from 0"),
         (lambda: sample(RandomWalk(1.0), GAUSSIAN, 1, chains=0), "chains must be a whole number from 1"),
-        (lambda: sample(RandomWalk(1.0), GAUSSIAN, 1, time_limit=0), "time_limit must be"),
+        (lambda: sample(RandomWalk(1.0), GAUSSIAN, 1, time_limit=0), "time_limit, in seconds, must be"),
         (lambda: sample(RandomWalk(1.0), GAUSSIAN, 1, start=[1.0]), r"start must have shape \(2,\)"),
     ],
 )

@@ -66,14 +66,16 @@ def public_function(
     *,
     static: tuple[str, ...] = (),
     integers: tuple[str, ...] = (),
+    objects: tuple[str, ...] = (),
     shapes: Callable[[dict], None] | None = None,
     after: Callable[[dict, Any], None] | None = None,
     **requirements: Requirement | tuple[Requirement, ...],
 ) -> Callable[[Callable], Any]:
     """Mark a function of JAX arrays as public.
 
-    `static` arguments are part of the compiled program; `integers` keep their type, all other numbers become floats.
-    `shapes` looks at the arguments before anything is computed, `after` at the arguments and the (concrete) answer.
+    `static` arguments are part of the compiled program; `integers` keep their type, all other numbers become floats;
+    `objects` are no arrays (an entropy). `shapes` looks at the arguments before anything is computed, `after` at the
+    arguments and the (concrete) answer.
     """
     tests = {name: (each,) if isinstance(each, Requirement) else each for name, each in requirements.items()}
 
@@ -95,9 +97,9 @@ def public_function(
             bound.apply_defaults()
             for name, a in bound.arguments.items():
                 missing = a is None and signature.parameters[name].default is not None
-                if name not in static and (missing or isinstance(a, dict)):
+                if name not in static + objects and (missing or isinstance(a, dict)):
                     raise TypeError(f"{name} of {function.__name__} must be an array of real numbers; got {a}")
-            given = {name: a if name in static else to_jax(a, name) for name, a in bound.arguments.items()}
+            given = {name: a if name in static + objects else to_jax(a, name) for name, a in bound.arguments.items()}
             wide = not any_jax([a for name, a in given.items() if name not in static])
             arguments = {
                 name: a if name in static or name in integers else _floats(a, wide) for name, a in given.items()

@@ -75,7 +75,10 @@ def _converged(arguments: dict, answer: BregmanProjection) -> None:
         )
 
 
-@public_function(static=("max_steps",), shapes=_shapes, after=_converged, x0=(FINITE, HAS_GRADIENT), A=FINITE, b=FINITE)
+@public_function(
+    static=("max_steps",), objects=("entropy",), shapes=_shapes, after=_converged, x0=(FINITE, HAS_GRADIENT), A=FINITE,
+    b=FINITE,
+)  # fmt: skip
 def bregman_affine(entropy, x0, A, b, *, max_steps=200):
     """The minimiser of ``D(x|x0)`` over ``{x : A x = b}``.
 

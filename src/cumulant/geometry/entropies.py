@@ -319,7 +319,7 @@ def _normalised(arguments: dict) -> None:
         )
 
 
-@public_function(shapes=_normalised, x=NON_NEGATIVE, y=NON_NEGATIVE)
+@public_function(objects=("entropy",), shapes=_normalised, x=NON_NEGATIVE, y=NON_NEGATIVE)
 def csiszar(entropy, x, y):
     """The Csiszár divergence ``sum_{y_i > 0} y_i psi(x_i / y_i) + psi'_inf sum_{y_i = 0} x_i`` of ``x, y >= 0``.
 
