@@ -117,12 +117,14 @@ def test_what_is_too_wide_names_the_interval():
     wide = graphical.Ising(graphical.complete(60), 0.1)
     family, theta = wide.family, wide.theta
     for ask in (
-        wide.log_partition, wide.mean, wide.marginals, wide.entropy, wide.covariance, wide.sample, wide.map,
+        wide.log_partition, wide.mean, wide.marginals, wide.entropy, wide.covariance, wide.map,
         lambda: wide.kl(wide), lambda: wide.log_prob(np.ones(60)), lambda: wide.marginal(3),
         lambda: family.log_partition(theta), lambda: family.to_mean(theta), lambda: family.fisher(theta),
     ):  # fmt: skip
         with pytest.raises(TooWide, match="bound_log_partition"):
             ask()
+    with pytest.raises(TooWide, match="method='mcmc'"):
+        wide.sample()
     with pytest.raises(TooWide, match="covariance of 1830 statistics"):
         family.fisher(theta, max_memory=2**20)
 

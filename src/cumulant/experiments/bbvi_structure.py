@@ -76,7 +76,7 @@ def _smooth(generate, trials) -> Claim:
         with jax.enable_x64(True):
             B, C = (np.asarray(q.project(jnp.asarray(_random(q, generate)), M**-0.5))[:, 1:] for _ in range(2))
         apart = np.linalg.norm(B - C)
-        if apart > 0:
+        if apart > 1e-8:  # both may be on the boundary
             worst = max(worst, float(np.linalg.norm(np.linalg.inv(B) - np.linalg.inv(C)) / (M * apart)))
     return Claim(
         "lemma 18: the negative entropy is M-smooth on W_M",
