@@ -85,7 +85,7 @@ def profile(family: type[ExponentialFamily], x: Any, *, level: float = 0.95) -> 
     --------
     >>> fit = profile(NegativeBinomial, [0, 0, 1, 7, 2, 0, 12, 3])
     >>> round(fit.value, 4)
-    0.6409
+    0.5299
     """
     standard_deviations(level)  # an error if there is no such level
     found = _PROFILES.get(family)
