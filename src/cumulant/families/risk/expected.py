@@ -85,7 +85,7 @@ def expected_kl(
     --------
     >>> from cumulant.families import ConjugatePrior, NormalKnownMean
     >>> print(expected_kl(NormalKnownMean(), [-0.5], 10))
-    E KL(p_theta* || p_theta_n) <= 0.0733399  [in expectation, rounding 7e-14]
+    E KL(p_theta* || p_theta_n) = 0.0733399  [in expectation, rounding 7e-14]
       by exact risk of the MLE, Le Priol (2021), (5.49)
       n = 10
       ? the data are i.i.d. from the family (assumed)
