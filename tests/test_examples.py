@@ -1,0 +1,19 @@
+"""Examples that no test of their own package runs: a whole job each, in a few lines, on real data."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("distributions", ("LogNormal", "central 95%")), ("optimisation", ("strength", "stationary"))],
+)
+def test_it_runs(name, words, capsys):
+    path = EXAMPLES / f"{name}.py"
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in words)
