@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom, chisquare
+from scipy.stats import chisquare
 
 from cumulant import checks, randomness
 from cumulant.sampling import Target
@@ -130,16 +130,6 @@ def calibrate(
     p_values = [chisquare(np.bincount(column, minlength=bins), expected).pvalue for column in cells.T]
     coverage = {level: _coverage(table, draws, level) for level in (0.5, 0.9)}
     return Calibration(table, draws, np.array(p_values), coverage, tuple(verdicts), names)
-
-
-def coverage_band(n: int, level: float, delta: float = 0.01) -> tuple[float, float]:
-    """Between which shares the coverage of `n` calibrated simulations is, but for a probability of `delta`.
-
-    >>> coverage_band(200, 0.9)
-    (0.84, 0.95)
-    """
-    low, high = binom.ppf([delta / 2, 1 - delta / 2], n, level) / n
-    return float(low), float(high)
 
 
 def _coverage(ranks: np.ndarray, draws: int, level: float) -> np.ndarray:
