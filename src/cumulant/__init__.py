@@ -16,6 +16,7 @@ from cumulant._version import __version__
 
 if TYPE_CHECKING:
     from cumulant import (
+        admixture,
         errors,
         experiments,
         families,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         graphical,
         layers,
         optim,
+        particles,
         sampling,
         sequences,
         variational,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from cumulant.certificates import Assumption, Certificate, Interval
 
 _PARTS = (
+    "admixture",
     "certificates",
     "errors",
     "experiments",
@@ -41,6 +44,7 @@ _PARTS = (
     "graphical",
     "layers",
     "optim",
+    "particles",
     "plotting",
     "sampling",
     "sequences",
@@ -53,6 +57,7 @@ __all__ = [
     "Certificate",
     "Interval",
     "__version__",
+    "admixture",
     "errors",
     "experiments",
     "families",
@@ -61,6 +66,7 @@ __all__ = [
     "graphical",
     "layers",
     "optim",
+    "particles",
     "sampling",
     "sequences",
     "variational",

@@ -1,0 +1,123 @@
+"""What a bridge is: the contract between the engine and every sequence of distributions it runs.
+
+A **bridge** is a frozen dataclass of settings (a model among them) that leads particles from a distribution that can be
+sampled to a target, through unnormalised ``f_0, f_1, ..., f_K``. It has
+
+* ``begin(n, seed) -> Start``: exact draws of ``f_0``, and ``log Z_0``;
+* ``advance(population) -> Step``: the next distribution and the logarithms of the weights that lead to it. Weights of
+  the particles where they are (the backward kernel is the reversal of the move to come) leave ``x`` as it is; a bridge
+  with weights after a move returns the moved ``x``;
+* ``move(population) -> x``: transitions that leave the current distribution as it is, after resampling; may be none;
+* ``kinds(population) -> dict``: further estimates of ``log Z``, such as a bound, by name; may be empty;
+* ``draws(x) -> array``: the particles as users see them, ``(n, ...)``.
+
+``fixed`` says whether the path is the same whatever the particles do. Only then ``E exp(log_z) = Z_K / Z_0 * Z_0``, and
+only then a run supports a certificate. A step that looks at particles (temperatures chosen by their effective size, a
+parameter moved along an estimated gradient) is not fixed, and may offer ``frozen(result)``, the bridge with the path
+that a run designed, for runs with fresh particles.
+
+Random numbers come from ``(population.seed, population.step)`` and nothing else: from the counters of compiled kernels,
+or from ``population.generator(stream)``.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+
+class Start(NamedTuple):
+    """Exact draws of the first distribution: `x` (arrays with a row for each particle), ``log Z_0``, and what the
+    bridge carries along that is not per particle.
+    """
+
+    x: Any
+    log_z: float
+    memory: Any = None
+
+
+class Step(NamedTuple):
+    """One step of a bridge: see `Bridge`. `record` is what the trace should say; `last` ends the run."""
+
+    x: Any
+    log_increments: np.ndarray
+    last: bool
+    memory: Any = None
+    record: Mapping[str, float] = {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
+    """Weighted particles on their way.
+
+    Attributes
+    ----------
+    x : pytree of arrays
+        With a row for each particle.
+    log_weights : array (n,)
+        Logarithms of weights that sum to one.
+    log_z : float
+        The estimate of the log-normaliser of the current distribution.
+    step : int
+        The number of the current distribution, from 0.
+    seed : int
+    memory : object
+        What the bridge carries along.
+    """
+
+    x: Any
+    log_weights: np.ndarray
+    log_z: float
+    step: int
+    seed: int
+    memory: Any = None
+
+    @property
+    def size(self) -> int:
+        """The number of particles."""
+        return self.log_weights.size
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights that sum to one."""
+        return np.exp(self.log_weights)
+
+    @property
+    def ess(self) -> float:
+        """``1 / sum w^2``."""
+        return float(1.0 / np.sum(self.weights**2))
+
+    def generator(self, stream: int = 0) -> np.random.Generator:
+        """Random numbers of this step; streams are independent."""
+        return np.random.default_rng([self.seed, self.step, stream])
+
+
+@runtime_checkable
+class Bridge(Protocol):
+    """A sequence of distributions with the moves between them; see the head of this module."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the path does not depend on the particles."""
+        ...
+
+    def begin(self, n: int, seed: int) -> Start:
+        """`n` exact draws of the first distribution."""
+        ...
+
+    def advance(self, population: Population) -> Step:
+        """The next distribution and the weights that lead to it."""
+        ...
+
+    def move(self, population: Population) -> Any:
+        """Particles after transitions that leave the current distribution as it is."""
+        ...
+
+    def kinds(self, population: Population) -> dict[str, float]:
+        """Further estimates of the target's log-normaliser at the end of a run."""
+        ...
+
+    def draws(self, x: Any) -> np.ndarray:
+        """Particles as users see them."""
+        ...

@@ -1,0 +1,133 @@
+"""Islands: independent populations over one bridge, by threads, and what they say together."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cumulant import checks, randomness
+from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of, rounding
+from cumulant.particles.bridges import Bridge
+from cumulant.particles.engine import Outcome, Settings, run_population
+from cumulant.particles.result import ParticleResult
+from cumulant.sampling.annealing import lower_from_estimates
+from cumulant.threads import side_by_side
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Runs:
+    """What can be run again: a bridge, the settings, seeds, the probability that the claim fails."""
+
+    bridge: Bridge
+    settings: Settings
+    seeds: tuple[int, ...]
+    delta: float
+
+    def again(self, n_jobs: int | None = None) -> list[Outcome]:
+        """All islands, from their seeds."""
+        return _run_islands(self.bridge, self.settings, self.seeds, n_jobs)
+
+
+def run(
+    bridge: Bridge,
+    n_particles: int,
+    *,
+    n_islands: int = 1,
+    resampling: str = "stratified",
+    ess_threshold: float = 0.5,
+    ancestry: bool = False,
+    delta: float = 0.05,
+    method: str = "particles",
+    total: int | None = None,
+    rng: Any = None,
+    progress: Any = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+) -> ParticleResult:
+    """Run populations over a bridge: the function that all methods of this package share.
+
+    Parameters
+    ----------
+    bridge : Bridge
+    n_particles : int
+        In each island.
+    n_islands : int
+        Independent populations. Their average is the estimate; with several, the certificate of ``log Z`` is tight.
+    resampling, ess_threshold
+        A method of `sampling.resample`, done where the effective size falls below ``ess_threshold * n_particles``.
+    ancestry : bool
+        Keep the ancestors of every step in the draws.
+    delta : float
+        The probability with which the certified lower bound may fail.
+    """
+    settings = Settings(n_particles, resampling, ess_threshold, ancestry)
+    checks.whole("n_islands", n_islands)
+    checks.fraction("delta", delta)
+    if time_limit is not None:
+        checks.positive("time_limit", time_limit)
+    seed = randomness.seed(rng)
+    seeds = island_seeds(seed, n_islands)
+    if n_islands == 1:
+        outcomes = [
+            run_population(
+                bridge, settings, seeds[0], progress=progress, title=method, total=total, time_limit=time_limit
+            )
+        ]
+    else:
+        outcomes = _run_islands(bridge, settings, seeds, n_jobs, time_limit=time_limit)
+    runs = Runs(bridge, settings, seeds, delta)
+    ended = all(outcome.status == "converged" for outcome in outcomes)
+    certificate = _certificate(runs, estimates(outcomes)) if bridge.fixed and ended else None
+    return ParticleResult(method, bridge, settings, seed, outcomes, certificate, runs)
+
+
+def island_seeds(seed: int, n_islands: int) -> tuple[int, ...]:
+    """The seed of each island: that of the ``i``-th does not depend on how many there are."""
+    return tuple(int(np.random.default_rng([seed, i]).integers(2**63)) for i in range(n_islands))
+
+
+def _run_islands(
+    bridge: Bridge, settings: Settings, seeds: Sequence[int], n_jobs: int | None, *, time_limit: float | None = None
+) -> list[Outcome]:
+    # An island has one thread: those of a pool must not wait for each other.
+    alone: Any = dataclasses.replace(bridge, n_jobs=1) if hasattr(bridge, "n_jobs") else bridge  # type: ignore[type-var]
+    return side_by_side(lambda i: run_population(alone, settings, seeds[i], time_limit=time_limit), len(seeds), n_jobs)
+
+
+def estimates(outcomes: Sequence[Outcome]) -> np.ndarray:
+    """Logarithms of independent unbiased estimates of ``Z``: one for each island, or one for each particle where
+    particles never met (no resampling was allowed).
+    """
+    return np.concatenate([outcome.independent for outcome in outcomes])
+
+
+@issuer
+def lower_bound(given: Runs, answer: Any) -> Certificate:
+    """The certificate of some runs, from runs with the same seeds: `answer` are the estimates that are claimed."""
+    found, claimed = estimates(given.again()), np.asarray(answer, dtype=np.float64)
+    check(
+        found.shape == claimed.shape and np.allclose(found, claimed, rtol=1e-9, atol=1e-9),
+        "the estimates are those of these seeds",
+    )
+    return _certificate(given, found)
+
+
+def _certificate(runs: Runs, found: np.ndarray) -> Certificate:
+    fixed = check(runs.bridge.fixed, "the path of distributions does not depend on the particles")
+    size = float(np.abs(found[np.isfinite(found)]).max(initial=1.0))
+    return Certificate(
+        "log Z",
+        Interval(lower_from_estimates(found, runs.delta), np.inf),
+        "Markov's inequality on independent unbiased estimates of Z (Gogate, Bidyuk and Dechter 2007)",
+        (
+            fixed,
+            by_construction("each estimate of Z is unbiased", "sequential Monte Carlo on a fixed path"),
+            assume("random numbers are independent and uniform"),
+        ),
+        kind="with probability",
+        delta=runs.delta,
+        slack=rounding(size, terms=1e3) + 1e-9 * size,
+        recipe=recipe_of(lower_bound),
+        details={"estimates": float(found.size)},
+    )

@@ -1,0 +1,65 @@
+"""The engine of particles on a bridge whose every distribution is known: normals with falling variance."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from cumulant import particles
+
+
+@dataclasses.dataclass(frozen=True)
+class Narrowing:
+    """``f_k = exp(-(1 + 3 k / K) x^2 / 2)`` with ``Z_0 = 1``: the last has ``Z = 1/2``."""
+
+    steps: int = 20
+    n_jobs: int | None = None
+    fixed: bool = True
+
+    def begin(self, n, seed):
+        return particles.Start(np.random.default_rng([seed, 0, 0]).normal(size=(n, 1)), 0.0)
+
+    def advance(self, population):
+        increments = -1.5 / self.steps * population.x[:, 0] ** 2
+        return particles.Step(population.x, increments, population.step == self.steps)
+
+    def move(self, population):
+        deviation = 1 / np.sqrt(1 + 3 * population.step / self.steps)
+        noise = population.generator().normal(size=population.x.shape)
+        return 0.8 * population.x + 0.6 * deviation * noise
+
+    def kinds(self, population):
+        return {}
+
+    def draws(self, x):
+        return x
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("resampling", ["stratified", "systematic", "residual", "multinomial"])
+def test_the_estimate_of_z_is_unbiased(threshold, resampling):
+    settings = particles.Settings(50, resampling, threshold)
+    found = np.exp([particles.run_population(Narrowing(), settings, seed).log_z for seed in range(500)])
+    assert abs(found.mean() - 0.5) < 4 * found.std(ddof=1) / np.sqrt(found.size)
+
+
+def test_the_error_of_one_run_is_that_of_many():
+    results = [particles.run(Narrowing(), 200, rng=seed) for seed in range(500)]
+    spread = np.std([result.log_partition() for result in results])
+    claimed = np.sqrt(np.mean([result.log_partition_error**2 for result in results]))
+    assert claimed == pytest.approx(spread, rel=0.1)
+    inside = np.mean([-np.log(2) in result.interval(0.95) for result in results])
+    assert 0.92 < inside < 0.98
+
+
+def test_islands_do_not_depend_on_their_number_or_on_threads():
+    many, few = (particles.run(Narrowing(), 100, n_islands=n, rng=3, n_jobs=jobs) for n, jobs in ((6, 2), (3, 1)))
+    assert [each.log_z for each in many.outcomes[:3]] == [each.log_z for each in few.outcomes]
+    assert many.draws.values.shape == (6, 100, 1)
+    assert many.certificate is not None
+    fresh = many.certificate.verify(many.subject)
+    assert fresh.lower <= -np.log(2)
+
+
+def test_a_path_that_looks_at_its_particles_has_no_certificate():
+    assert particles.run(Narrowing(fixed=False), 100, rng=0).certificate is None
