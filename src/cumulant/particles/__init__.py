@@ -3,8 +3,10 @@
 One engine (`run`) serves every bridge: it weighs, keeps the evidence, resamples and records.
 """
 
+from cumulant.particles.annealing import anneal
 from cumulant.particles.bridges import Bridge, Population, Start, Step
 from cumulant.particles.engine import Outcome, Settings, run_population
+from cumulant.particles.hot_coupling import hot_coupling
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
 
@@ -16,6 +18,8 @@ __all__ = [
     "Settings",
     "Start",
     "Step",
+    "anneal",
+    "hot_coupling",
     "run",
     "run_population",
 ]
