@@ -10,7 +10,7 @@ from cumulant import checks
 from cumulant.errors import CumulantError
 from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.variational.directions import GRADIENTS, Curvature, kl_gradient, search
+from cumulant.particles.variational.directions import GRADIENTS, Curvature, kl_gradient, search, weighted_covariance
 from cumulant.particles.variational.family import TwoBlockFamily
 from cumulant.particles.variational.path import ParameterPath, redraw, straight, sweep, weigh
 from cumulant.particles.variational.safeguards import AllowedStep, Safeguard, safeguarded_step, variance_gradient
@@ -80,7 +80,7 @@ class VariationalBridge:
         theta = np.array(self.family.start, dtype=np.float64)
         bounds = self.bounds
         z = None if bounds is None else np.ones(np.asarray(bounds.value(theta)).size)
-        memory = Memory(theta, Curvature.begin(self.curvature, theta.size), z, (theta,))
+        memory = Memory(theta, Curvature.begin(self.curvature, theta.size, self.n_steps, z is not None), z, (theta,))
         x = self.family.begin(n, np.random.default_rng([seed, 0, 0]))
         return Start(x, self.family.log_partition_at_start, memory)
 
@@ -116,14 +116,18 @@ class VariationalBridge:
         family, theta, weights = self.family, memory.theta, population.weights
         x_A, x_B = population.x
         cap = float(self.schedule(population.step - 1))
-        gradient = kl_gradient(weights, x_A, x_B, theta, family, rao_blackwell=self.gradient == "rb")
+        t = family.statistics(x_A, x_B)
+        if self.gradient == "rb":
+            gradient = kl_gradient(weights, x_A, x_B, theta, family, rao_blackwell=True)
+        else:
+            gradient = weighted_covariance(weights, t, theta - family.target)
         if self.penalty:
-            gradient = gradient + self.penalty * variance_gradient(weights, family.statistics(x_A, x_B))
+            gradient = gradient + self.penalty * variance_gradient(weights, t)
         if not np.isfinite(gradient).all():
             raise CumulantError(f"the gradient of step {population.step} is not finite, at theta = {theta!r:.120}")
         curvature = memory.curvature.update(self.curvature, theta, gradient, cap, self.damping)
         found = search(theta, gradient, curvature, self.bounds, memory.multipliers, population.step)
-        allowed = self._bounded(population, theta, found.along, min(cap, found.longest))
+        allowed = self._bounded(population, theta, t, found.along, min(cap, found.longest))
         if allowed.rule == "schedule" and found.longest < cap:
             allowed = AllowedStep(allowed.step, "boundary")
         z = memory.multipliers
@@ -131,20 +135,21 @@ class VariationalBridge:
             z = z + min(cap, found.longest_multipliers) * found.multipliers
         return theta + allowed.step * found.along, allowed, memory._replace(curvature=curvature, multipliers=z)
 
-    def _bounded(self, population: Population, theta: np.ndarray, along: np.ndarray, cap: float) -> AllowedStep:
-        family, (x_A, x_B) = self.family, population.x
+    def _bounded(
+        self, population: Population, theta: np.ndarray, t: np.ndarray, along: np.ndarray, cap: float
+    ) -> AllowedStep:
+        family, x_A = self.family, population.x[0]
         if self.safeguard.on_weights:
             now = family.block_values(x_A, theta)
 
             def ratios(step: float) -> np.ndarray:
                 return family.block_values(x_A, theta + step * along) - now
 
-            return safeguarded_step(population.weights, along, cap, self.safeguard, log_ratios=ratios)
+            return safeguarded_step(population.weights, t @ along, cap, self.safeguard, log_ratios=ratios)
         if self.safeguard.mode == "rb-quadratic":
-            along_means = family.block_means(x_A, theta) @ along
-            spread = family.block_products(x_A, theta, along) @ along
-            return safeguarded_step(population.weights, along_means, cap, self.safeguard, curvatures=spread)
-        return safeguarded_step(population.weights, family.statistics(x_A, x_B) @ along, cap, self.safeguard)
+            means, spread = family.block_means(x_A, theta) @ along, family.block_products(x_A, theta, along) @ along
+            return safeguarded_step(population.weights, means, cap, self.safeguard, curvatures=spread)
+        return safeguarded_step(population.weights, t @ along, cap, self.safeguard)
 
     def _settle(self, memory: Memory, population: Population, logs: np.ndarray, log_z: float, bound: float) -> Memory:
         """What is known at the last variational step: the bound, a jump to the target, and the way there."""

@@ -1,5 +1,6 @@
 """Which way to go: estimates of the gradient of the KL divergence, and quasi-Newton directions under lower bounds."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,36 +44,51 @@ def kl_gradient(
     W, theta = np.asarray(weights, dtype=np.float64), np.asarray(theta, dtype=np.float64)
     delta = theta - family.target
     if not rao_blackwell:
-        return _spread(W, family.statistics(x_A, x_B), delta)
-    return _spread(W, family.block_means(x_A, theta), delta) + W @ family.block_products(x_A, theta, delta)
+        return weighted_covariance(W, family.statistics(x_A, x_B), delta)
+    between = weighted_covariance(W, family.block_means(x_A, theta), delta)
+    return between + W @ family.block_products(x_A, theta, delta)
 
 
-def _spread(W: np.ndarray, t: np.ndarray, delta: np.ndarray) -> np.ndarray:
-    """``Cov_W[t] delta``."""
+def weighted_covariance(W: np.ndarray, t: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """``Cov_W[t] delta`` of statistics ``t`` with weights ``W``."""
     along = t @ delta
     share = W * (along - W @ along)
     return share @ t - share.sum() * (W @ t)
 
 
-class Curvature(NamedTuple):
-    """What a run has learnt of the Hessian (a matrix with its inverse, or a number), and where it was last."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curvature:
+    """What a run has learnt of the Hessian, a matrix with its inverse or a number, and where it was last.
+
+    From the identity, BFGS changes ``B`` in the span of the gradients only. With more parameters than steps and no
+    bounds, all is done in an orthonormal `basis` of that span, of which the first `used` columns are filled: the same
+    numbers, with matrices of the size of the number of steps.
+    """
 
     matrix: Any
     inverse: Any
+    basis: np.ndarray | None = None
+    used: int = 0
     point: np.ndarray | None = None
     gradient: np.ndarray | None = None
 
     @classmethod
-    def begin(cls, kind: str, dim: int) -> "Curvature":
+    def begin(cls, kind: str, dim: int, n_steps: int, bounded: bool) -> "Curvature":
         """The identity."""
         checks.choice("curvature", kind, CURVATURES)
-        return cls(np.eye(dim), np.eye(dim)) if kind == "bfgs" else cls(1.0, 1.0)
+        if kind != "bfgs":
+            return cls(1.0, 1.0)
+        small = n_steps < dim and not bounded
+        size = n_steps if small else dim
+        return cls(np.eye(size), np.eye(size), np.zeros((dim, size)) if small else None)
 
     def update(self, kind: str, theta: np.ndarray, gradient: np.ndarray, cap: float, damping: float) -> "Curvature":
         """With the gradient at a new point: `damped_bfgs` or `damped_bb`, damped further by the schedule `cap`."""
-        matrix, inverse = self.matrix, self.inverse
+        matrix, inverse, used = self.matrix, self.inverse, self._extend(gradient)
         if self.point is not None and self.gradient is not None:
             dx, dy = theta - self.point, gradient - self.gradient
+            if self.basis is not None:
+                dx, dy = dx @ self.basis, dy @ self.basis
             if kind == "bfgs":
                 new = damped_bfgs(matrix, dx, dy, damping, cap, inverse)
                 if np.isfinite(new.B).all() and np.isfinite(new.Binv).all():
@@ -80,7 +96,26 @@ class Curvature(NamedTuple):
             elif kind == "bb":
                 matrix = float(damped_bb(matrix, dx, dy, min(cap, 1.0)))
                 inverse = 1 / matrix
-        return Curvature(matrix, inverse, theta, gradient)
+        return Curvature(matrix, inverse, self.basis, used, theta, gradient)
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """``B^-1 g`` of the last gradient."""
+        if self.basis is not None:
+            return self.basis @ (self.inverse @ (gradient @ self.basis))
+        return self.inverse @ gradient if np.ndim(self.inverse) == 2 else self.inverse * gradient
+
+    def _extend(self, gradient: np.ndarray) -> int:
+        """Fill the next column of the basis with what is new in a gradient (Gram and Schmidt, twice)."""
+        if self.basis is None or self.used == self.basis.shape[1]:
+            return self.used
+        rest = gradient
+        for _ in range(2):
+            rest = rest - self.basis @ (rest @ self.basis)
+        size = np.linalg.norm(rest)
+        if size <= 1e-10 * np.linalg.norm(gradient):
+            return self.used
+        self.basis[:, self.used] = rest / size  # columns are only ever added: what others hold of it is not changed
+        return self.used + 1
 
 
 class Search(NamedTuple):
@@ -110,8 +145,7 @@ def search(
     ``mu = k^-0.9 <slack, z> / m``. Steps may go 0.995 of the way to the boundary, of ``theta`` and of ``z`` apart.
     """
     if bounds is None or z is None:
-        inverse = curvature.inverse
-        return Search(-(inverse @ gradient if np.ndim(inverse) == 2 else inverse * gradient), None, np.inf, np.inf)
+        return Search(-curvature.solve(gradient), None, np.inf, np.inf)
     slack = -np.asarray(bounds.value(theta))
     mu = PowerSigma(0.9)(step - 1) * float(slack @ z) / z.size
     with one_blas_thread():

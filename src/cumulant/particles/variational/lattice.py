@@ -22,6 +22,7 @@ class Forest(NamedTuple):
     nodes: np.ndarray  # numbers in the model, of this block and of the other one
     other_nodes: np.ndarray
     order: np.ndarray
+    n_roots: int
     parent: np.ndarray
     link: np.ndarray
     starts: np.ndarray
@@ -50,19 +51,19 @@ class Forest(NamedTuple):
                 across[where[near]].append((e, other[far]))
         if nodes.size and not nx.is_forest(graph):
             raise DomainError("each block must induce a forest: one of them has a cycle")
-        order, parent, link = [], np.full(nodes.size, -1), np.full(nodes.size, -1)
-        for tree in nx.connected_components(graph):
-            root = min(tree)
-            order.append(root)
+        below_roots, parent, link = [], np.full(nodes.size, -1), np.full(nodes.size, -1)
+        roots = sorted(min(tree) for tree in nx.connected_components(graph))
+        for root in roots:
             for above, below in nx.bfs_edges(graph, root):
-                order.append(below)
+                below_roots.append(below)
                 parent[below], link[below] = above, graph.edges[above, below]["number"]
         flat = np.array([pair for each in across for pair in each], dtype=np.int64).reshape(-1, 2)
         inside = np.array(inner, dtype=np.int64).reshape(-1, 3)
         return cls(
             nodes,
             other_nodes,
-            np.array(order, dtype=np.int64),
+            np.array([*roots, *below_roots], dtype=np.int64),
+            len(roots),
             parent,
             link,
             np.concatenate([[0], np.cumsum([len(each) for each in across])]).astype(np.int64),

@@ -1,9 +1,9 @@
 """Compiled passes over forests of spins given the other block: sums, means, products with covariances, draws.
 
-A block is a forest: its nodes in `order` (parents first), `parent[i]` and `link[i]` the parent of a node and the edge to
-it, -1 at roots. Edges to the other block are ``across[starts[i] : starts[i + 1]]``, their ends there `others`. Given
-the other block a node has the field ``H_i = h_i + sum_j theta_ij x_j``. From the leaves up, summing a node out gives
-its parent a field (``lc = log cosh``)
+A block is a forest: its nodes in `order` (roots first, parents before children), `parent[i]` and `link[i]` the parent
+of a node and the edge to it, -1 at roots. Edges to the other block are ``across[starts[i] : starts[i + 1]]``, their
+ends there `others`. Given the other block a node has the field ``H_i = h_i + sum_j theta_ij x_j``. From the leaves up,
+summing a node out gives its parent a field (``lc = log cosh``)
 
     u = [lc(H + theta) - lc(H - theta)] / 2,    log R = log 2 + [lc(H + theta) + lc(H - theta)] / 2,
 
@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from cumulant.kernels import kernel
+from cumulant.math_kernels import fast_exp, fast_log
 from cumulant.randomness_kernels import uniform
 
 _LOG_2 = math.log(2.0)
@@ -24,7 +25,15 @@ _LOG_2 = math.log(2.0)
 @kernel(called_by="kernels")
 def _log_cosh(x):
     size = abs(x)
-    return size + math.log1p(math.exp(-2.0 * size)) - _LOG_2
+    return size + fast_log(1.0 + fast_exp(-2.0 * size)) - _LOG_2
+
+
+@kernel(called_by="kernels")
+def _tanh(x):
+    """To an absolute error of some 1e-16."""
+    e = fast_exp(-2.0 * abs(x))
+    size = (1.0 - e) / (1.0 + e)
+    return size if x >= 0.0 else -size
 
 
 @kernel(called_by="kernels")
@@ -39,18 +48,16 @@ def _local_fields(row, f, couplings, fields, field):
 
 @kernel(called_by="kernels")
 def _up(f, couplings, field):
-    """Sum out from the leaves to the roots; `field` becomes that of each node given its parent. ``log`` of the sum."""
+    """Sum out from the leaves to the roots; `field` becomes that of each node given its parent. The logarithm of the
+    sum, without the roots.
+    """
     total = 0.0
-    for k in range(f.order.size - 1, -1, -1):
+    for k in range(f.order.size - 1, f.n_roots - 1, -1):
         i = f.order[k]
-        p = f.parent[i]
-        if p < 0:
-            total += _log_cosh(field[i]) + _LOG_2
-        else:
-            theta = couplings[f.link[i]]
-            plus, minus = _log_cosh(field[i] + theta), _log_cosh(field[i] - theta)
-            field[p] += 0.5 * (plus - minus)
-            total += _LOG_2 + 0.5 * (plus + minus)
+        theta = couplings[f.link[i]]
+        plus, minus = _log_cosh(field[i] + theta), _log_cosh(field[i] - theta)
+        field[f.parent[i]] += 0.5 * (plus - minus)
+        total += _LOG_2 + 0.5 * (plus + minus)
     return total
 
 
@@ -71,7 +78,10 @@ def block_values(given, f, couplings, fields, field, out):
     for s in range(out.size):
         row = given[s]
         _local_fields(row, f, couplings, fields, field)
-        out[s] = _other_block(row, f, couplings, fields) + _up(f, couplings, field)
+        total = _other_block(row, f, couplings, fields) + _up(f, couplings, field)
+        for k in range(f.n_roots):
+            total += _log_cosh(field[f.order[k]]) + _LOG_2
+        out[s] = total
 
 
 @kernel(called_by="python")
@@ -87,10 +97,10 @@ def block_means(given, f, couplings, fields, group, scale, field, mean, out):
             i = f.order[k]
             p = f.parent[i]
             if p < 0:
-                mean[i] = math.tanh(field[i])
+                mean[i] = _tanh(field[i])
             else:
                 e = f.link[i]
-                a, b = math.tanh(field[i] + couplings[e]), math.tanh(field[i] - couplings[e])
+                a, b = _tanh(field[i] + couplings[e]), _tanh(field[i] - couplings[e])
                 mean[i] = 0.5 * (mean[p] * (a - b) + a + b)
                 out[s, group[e]] += scale[e] * 0.5 * (mean[p] * (a + b) + a - b)
             for c in range(f.starts[i], f.starts[i + 1]):
@@ -113,24 +123,22 @@ def block_products(given, f, couplings, fields, vector, group, scale, field, mea
             for k in range(f.starts[i], f.starts[i + 1]):
                 total += vector[f.across[k]] * row[f.others[k]]
             tangent[i] = total
-        for k in range(f.order.size - 1, -1, -1):
+        for k in range(f.order.size - 1, f.n_roots - 1, -1):
             i = f.order[k]
-            p = f.parent[i]
-            if p >= 0:
-                e = f.link[i]
-                theta = couplings[e]
-                a, b = math.tanh(field[i] + theta), math.tanh(field[i] - theta)
-                field[p] += 0.5 * (_log_cosh(field[i] + theta) - _log_cosh(field[i] - theta))
-                tangent[p] += 0.5 * (a * (tangent[i] + vector[e]) - b * (tangent[i] - vector[e]))
+            p, e = f.parent[i], f.link[i]
+            theta = couplings[e]
+            a, b = _tanh(field[i] + theta), _tanh(field[i] - theta)
+            field[p] += 0.5 * (_log_cosh(field[i] + theta) - _log_cosh(field[i] - theta))
+            tangent[p] += 0.5 * (a * (tangent[i] + vector[e]) - b * (tangent[i] - vector[e]))
         for k in range(f.order.size):
             i = f.order[k]
             p = f.parent[i]
             if p < 0:
-                mean[i] = math.tanh(field[i])
+                mean[i] = _tanh(field[i])
                 moved[i] = (1.0 - mean[i] * mean[i]) * tangent[i]
             else:
                 e = f.link[i]
-                a, b = math.tanh(field[i] + couplings[e]), math.tanh(field[i] - couplings[e])
+                a, b = _tanh(field[i] + couplings[e]), _tanh(field[i] - couplings[e])
                 da, db = (1.0 - a * a) * (tangent[i] + vector[e]), (1.0 - b * b) * (tangent[i] - vector[e])
                 mean[i] = 0.5 * (mean[p] * (a - b) + a + b)
                 moved[i] = 0.5 * (moved[p] * (a - b) + mean[p] * (da - db) + da + db)
@@ -152,7 +160,7 @@ def draw_block(given, f, couplings, fields, seed, field, out):
             h = field[i] if p < 0 else field[i] + couplings[f.link[i]] * out[s, p]
             # u < 1 / (1 + exp(-2 h)), without overflow
             u = uniform(seed, s, 0, i)
-            out[s, i] = 1 if 2.0 * h > math.log(u / (1.0 - u)) else -1
+            out[s, i] = 1 if 2.0 * h > fast_log(u / (1.0 - u)) else -1
 
 
 @kernel(called_by="python")

@@ -47,9 +47,10 @@ class Safeguard:
     ----------
     mode : str
         What the new weights are taken to be. ``"joint-quadratic"``: the second-order model of ``W exp <t(x), a d>``
-        with the statistics of whole particles (Carbonetto's choice). ``"rb-quadratic"``: the same for the weights that
-        are used, with ``x_B`` summed out. ``"exact"``: those weights themselves, by bisection. ``"line-search"``: the
-        same by halving. ``"linear"``: the first-order model, for comparison; it is unstable.
+        with the statistics of whole particles (Carbonetto's choice). ``"exact"``: the weights that are used, with
+        ``x_B`` summed out, by bisection; ``"line-search"``: the same by halving. Two more are for comparison and must
+        not be trusted: ``"rb-quadratic"``, the second-order model of the weights that are used, which sees no bound
+        where the conditional means are alike, as they are near independence; and ``"linear"``, a first-order model.
     variance : float
         ``b`` of the variance rule, between 0 and 1.
     ess : float
