@@ -29,9 +29,9 @@ class Trials(NamedTuple):
 
 
 def trials(bridge_or_model: Any, n_trials: int, rng: int, n_particles: int = 100, **settings: Any) -> Trials:
-    """`n_trials` independent runs: of a path that is given, or of `variational_smc`."""
+    """`n_trials` independent runs: of a bridge, or of `variational_smc` on a model."""
     began = time.process_time()
-    if isinstance(bridge_or_model, particles.ParameterPath):
+    if isinstance(bridge_or_model, particles.Bridge):
         result = particles.run(bridge_or_model, n_particles, n_islands=n_trials, rng=rng, **settings)
     else:
         with warnings.catch_warnings():
