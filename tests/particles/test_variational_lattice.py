@@ -29,7 +29,9 @@ COMB = (np.array([0, 1, 2, 3, 5]), np.array([4, 6, 7]))
 
 
 @pytest.mark.parametrize("tying", ["global", "sign", "edge"])
-@pytest.mark.parametrize(("name", "blocks"), [("grid", "bipartite"), ("grid", COMB), ("grid", "trees"), ("triangles", "auto")])
+@pytest.mark.parametrize(
+    ("name", "blocks"), [("grid", "bipartite"), ("grid", COMB), ("grid", "trees"), ("triangles", "auto")]
+)
 def test_the_other_block_summed_out_is_the_sum_over_its_states(name, blocks, tying):
     model = small(name)
     family = IsingFamily(model, tying, blocks)
@@ -48,7 +50,9 @@ def test_the_other_block_summed_out_is_the_sum_over_its_states(name, blocks, tyi
         centred = t - p @ t
         assert_allclose(products[s], (p * (centred @ v)) @ centred, atol=1e-12)
     everything = family.draws(*(np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1))))
-    assert_allclose(logsumexp(values), Ising(model.edges, family.couplings(theta), model.fields).log_partition(), rtol=1e-12)
+    assert_allclose(
+        logsumexp(values), Ising(model.edges, family.couplings(theta), model.fields).log_partition(), rtol=1e-12
+    )
     assert len(np.unique(everything, axis=0)) == 2**model.n_variables
     assert_allclose(family.couplings(family.target), model.couplings, rtol=1e-14)
     assert_allclose(family.log_partition_at_start, Ising(model.edges, 0.0, model.fields).log_partition(), rtol=1e-12)

@@ -23,7 +23,9 @@ def test_the_model_of_the_variance():
     assert_allclose(weight_model(W, T), (0.05, 0.04, 0.434 / 2), rtol=1e-12)
     h = 1e-4
     ahead, here, behind = (variance(W, a * T) for a in (h, 0.0, -h))
-    assert_allclose(weight_model(W, T)[1:], [(ahead - behind) / (2 * h), (ahead - 2 * here + behind) / (2 * h * h)], rtol=1e-6)
+    assert_allclose(
+        weight_model(W, T)[1:], [(ahead - behind) / (2 * h), (ahead - 2 * here + behind) / (2 * h * h)], rtol=1e-6
+    )
     statistics = np.random.default_rng(0).normal(size=(4, 3))
     slopes = [weight_model(W, column).slope for column in statistics.T]
     assert_allclose(variance_gradient(W, statistics), slopes, rtol=1e-12)

@@ -36,9 +36,7 @@ def trials(bridge_or_model: Any, n_trials: int, rng: int, n_particles: int = 100
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # step sizes of the source that break a condition
-            result = particles.variational_smc(
-                bridge_or_model, n_particles, n_islands=n_trials, rng=rng, **settings
-            )
+            result = particles.variational_smc(bridge_or_model, n_particles, n_islands=n_trials, rng=rng, **settings)
     spent = time.process_time() - began
     ended = result.outcomes
     return Trials(

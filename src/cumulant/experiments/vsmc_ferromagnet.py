@@ -29,7 +29,7 @@ def run(quick: bool, rng: int) -> Report:
         found["annealed"][T] = trials(tempered(model, steps), n, rng)
         found["each bond"][T] = trials(model, n, rng, n_steps=steps, family="edge")
         if T in (0.1, 0.5):
-            found["one coupling"][T] = trials(model, n, rng, n_steps=steps)
+            found["one coupling"][T] = trials(model, n, rng, n_steps=steps, finish=50)
     claims = (
         _energies(found, exact),
         _modes(found),
@@ -39,13 +39,16 @@ def run(quick: bool, rng: int) -> Report:
         _costs(rng),
     )
     text = "; ".join(
-        f"T = {T:g}: "
-        + ", ".join(f"{name} {_errors(each[T], exact[T])}" for name, each in found.items() if T in each)
+        f"T = {T:g}: " + ", ".join(f"{name} {_errors(each[T], exact[T])}" for name, each in found.items() if T in each)
         for T in temperatures
+    )
+    ended = ", ".join(
+        f"{np.median(np.abs(each.smc - exact[T])):.2f} at T = {T:g}" for T, each in found["one coupling"].items()
     )
     notes = (
         f"{n} trials of 100 particles and {steps} steps at each temperature, exact by Kaufman's formula. Median error "
-        f"of log Z in nats (share of trials with both modes, median number of resamplings): {text}."
+        f"of log Z in nats (share of trials with both modes, median number of resamplings): {text}. Beyond the source, "
+        f"one coupling with 50 steps more to the target: median error {ended}."
     )
     return Report(claims, lambda: _draw(found, exact, side), notes)
 
@@ -90,22 +93,22 @@ def _percent(values) -> str:
 
 
 def _heat(each: dict[float, Trials], side: int) -> Claim:
-    T = max(each)
-    beta, h = 1 / T, 1e-3
-    logs = [torus_log_partition(side, side, beta + k * h) for k in (-1, 0, 1)]
-    exact = (logs[0] - 2 * logs[1] + logs[2]) / h**2
-    ours = []
-    family = particles.IsingFamily(Ising(torus(side, side), beta))
-    for i, outcome in enumerate(each[T].result.outcomes):
-        x = spins(each[T].result, i)
-        t = family.statistics(x[:, family.forest_A.nodes], x[:, family.forest_B.nodes])[:, 0]
-        W = outcome.population.weights
-        ours.append(float(W @ (t - W @ t) ** 2) / exact)
+    """Of the particles, over the second derivative of the exact log Z; below T = 0.5 the exact one is nearly zero."""
+    family, h, ratios = particles.IsingFamily(Ising(torus(side, side), 1.0)), 1e-3, {}
+    for T, some in each.items():
+        if T >= 0.5:
+            logs = [torus_log_partition(side, side, 1 / T + k * h) for k in (-1, 0, 1)]
+            exact, ours = (logs[0] - 2 * logs[1] + logs[2]) / h**2, []
+            for i, outcome in enumerate(some.result.outcomes):
+                x, W = spins(some.result, i), outcome.population.weights
+                t = family.statistics(x[:, family.forest_A.nodes], x[:, family.forest_B.nodes])[:, 0]
+                ours.append(float(W @ (t - W @ t) ** 2) / exact)
+            ratios[T] = float(np.mean(ours))
     return Claim(
-        f"the method overestimates the specific heat (T = {T:g}, median over trials above the exact value)",
+        "the method overestimates the specific heat (mean over trials above the exact value at every T from 0.5)",
         "overestimates",
-        f"{np.median(ours):.2f} times the exact one ({np.min(ours):.2f} to {np.max(ours):.2f})",
-        verdict(np.median(ours) > 1),
+        ", ".join(f"T = {T:g}: {ratio:.2f}" for T, ratio in ratios.items()) + " times the exact one",
+        verdict(min(ratios.values()) > 1),
     )
 
 
@@ -139,12 +142,14 @@ def _exponents(known: Trials, side: int, steps: int, n: int, rng: int) -> Claim:
 
 
 def _costs(rng: int) -> Claim:
-    ratios = []
-    for side in (8, 20):
-        model, spent = Ising(torus(side, side), 2.0), []
-        for call in (
-            lambda model=model: particles.run(tempered(model, 40), 100, rng=rng),
-            lambda model=model: particles.variational_smc(model, 100, 40, family="edge", rng=rng),
+    spent = np.empty((2, 2))
+    for row, side in enumerate((8, 20)):
+        model = Ising(torus(side, side), 2.0)
+        for column, call in enumerate(
+            (
+                lambda model=model: particles.run(tempered(model, 40), 100, rng=rng),
+                lambda model=model: particles.variational_smc(model, 100, 40, family="edge", rng=rng),
+            )
         ):
             call()
             times = []
@@ -152,14 +157,14 @@ def _costs(rng: int) -> Claim:
                 began = time.process_time()
                 call()
                 times.append(time.process_time() - began)
-            spent.append(min(times))
-        ratios.append(spent[1] / spent[0])
+            spent[row, column] = min(times) / 40 * 1e3
+    extra = spent[:, 1] - spent[:, 0]
     return Claim(
-        "the cost of the gradient and the direction, beside that of annealing, grows with the number of bonds",
+        "what the gradient and the direction cost beside annealing grows with the number of bonds",
         "grows",
-        f"one run costs {ratios[0]:.1f} times an annealed one at 8 x 8 and {ratios[1]:.1f} times at 20 x 20; our "
-        "curvature has the size of the number of steps, not of the number of bonds",
-        verdict(ratios[1] > ratios[0]),
+        f"{extra[0]:.2f} ms a step of 100 particles at 8 x 8 ({spent[0, 0]:.2f} annealed), {extra[1]:.2f} ms at 20 x 20 "
+        f"({spent[1, 0]:.2f} annealed); the matrix of BFGS has the size of the number of steps here, not of the bonds",
+        verdict(extra[1] > extra[0]),
     )
 
 

@@ -28,9 +28,7 @@ def run(quick: bool, rng: int) -> Report:
         found["each bond"][beta] = trials(model, count, rng, n, n_steps=steps, family="edge")
         if beta == cold:
             found["one coupling"][beta] = trials(model, count, rng, n, n_steps=steps)
-    overlaps = {
-        name: {beta: _overlaps(some) for beta, some in each.items()} for name, each in found.items()
-    }
+    overlaps = {name: {beta: _overlaps(some) for beta, some in each.items()} for name, each in found.items()}
     away = {name: _asymmetry(each[cold]) for name, each in overlaps.items()}
     estimates = {
         name: [np.median(each[b].smc if name == "annealed" else each[b].bound) for b in each]

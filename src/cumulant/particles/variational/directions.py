@@ -23,10 +23,10 @@ def kl_gradient(
 ) -> np.ndarray:
     """An estimate of ``grad KL(p_theta | p_target) = Cov_theta[t] (theta - target)`` from weighted particles.
 
-    Plain: ``sum W (t - mean) <t - mean, delta>`` with ``delta = theta - target``. With `rao_blackwell` the block ``x_B``
-    is summed out: ``sum W (m - mean) <m - mean, delta> + sum W C delta`` with ``m = E[t | x_A]`` and ``C = Cov[t |
-    x_A]``; its variance is never larger. No covariance matrix is formed. The first sum is of rank ``n - 1`` at most, and
-    too small by the factor ``1 - sum W^2`` on average.
+    Plain: ``sum W (t - mean) <t - mean, delta>`` with ``delta = theta - target``. With `rao_blackwell`, ``x_B`` is
+    summed out: ``sum W (m - mean) <m - mean, delta> + sum W C delta`` with ``m = E[t | x_A]`` and ``C = Cov[t | x_A]``.
+    At a given ``theta`` its variance is smaller. No covariance matrix is formed. The first sum is of rank ``n - 1`` at
+    most, and too small by the factor ``1 - sum W^2`` on average.
 
     References
     ----------

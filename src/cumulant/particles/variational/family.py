@@ -1,4 +1,4 @@
-"""What a model gives to variational sequential Monte Carlo: an exponential family whose variables fall into two blocks."""
+"""What a model gives to variational sequential Monte Carlo: an exponential family of two blocks of variables."""
 
 import abc
 import functools

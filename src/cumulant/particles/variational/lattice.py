@@ -48,7 +48,7 @@ class Forest(NamedTuple):
                 inner.append((e, other[i], other[j]))
             else:
                 near, far = (i, j) if where[i] >= 0 else (j, i)
-                across[where[near]].append((e, other[far]))
+                across[where[near]].append((e, int(other[far])))
         if nodes.size and not nx.is_forest(graph):
             raise DomainError("each block must induce a forest: one of them has a cycle")
         below_roots, parent, link = [], np.full(nodes.size, -1), np.full(nodes.size, -1)
@@ -175,9 +175,7 @@ class IsingFamily(TwoBlockFamily):
         """``Cov[t | x_A] v``."""
         f, out = self.forest_B, np.empty((len(x_A), self.dim))
         scratch, along = np.empty((4, f.order.size)), self.couplings(vector)
-        kernels.block_products(
-            x_A, f, self.couplings(theta), self.fields, along, self.group, self.scale, *scratch, out
-        )
+        kernels.block_products(x_A, f, self.couplings(theta), self.fields, along, self.group, self.scale, *scratch, out)
         return out
 
     def sample_B(self, x_A, theta, rng):

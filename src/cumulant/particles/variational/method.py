@@ -45,6 +45,14 @@ class VariationalResult(ParticleResult):
         """``|theta_K - theta*|`` of each island."""
         return np.linalg.norm(self.theta - self.family.target, axis=1)
 
+    def log_partition(self, kind: str | None = None) -> float:
+        """An estimate of ``log Z``: see `variational_smc` for the kinds. Of several islands, the logarithm of the mean
+        of ``Z``; of bounds their mean, which is a lower bound again.
+        """
+        if (kind or self.default_kind) == "bound" and self.status == "converged":
+            return float(np.mean([each.kinds["bound"] for each in self.outcomes]))
+        return super().log_partition(kind)
+
     @property
     def kl(self) -> np.ndarray:
         """An estimate of ``KL(p_theta_K | p_target)`` of each island: ``log Z`` of the target minus the bound.
@@ -52,9 +60,7 @@ class VariationalResult(ParticleResult):
         ``log Z`` is that of the finish, or without one that of the jump; a jump with an effective size near one is too
         small, and so is the estimate then.
         """
-        target = [
-            each.log_z if self.default_kind == "smc" else each.kinds["jump"] for each in self.outcomes
-        ]
+        target = [each.log_z if self.default_kind == "smc" else each.kinds["jump"] for each in self.outcomes]
         return np.array(target) - np.array([each.kinds["bound"] for each in self.outcomes])
 
     @property

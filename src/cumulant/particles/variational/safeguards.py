@@ -179,8 +179,8 @@ def safeguarded_step(
 def least_steps_between_resamplings(n: int, threshold: float, safeguard: Safeguard | None = None) -> float:
     """How many steps at least lie between two resamplings at an effective size of `threshold`, where the rules hold.
 
-    ``log[(n / threshold - 1) / (1 / x - 1)] / log(1 / b)``: after the first step the variance grows by at most ``1 / b``
-    at each.
+    ``log[(n / threshold - 1) / (1 / x - 1)] / log(1 / b)``: after the first step the variance grows by at most the
+    factor ``1 / b`` at each.
 
     >>> round(least_steps_between_resamplings(100, 50), 1)
     7.6
