@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.reference import block_gibbs as reference
 
 from cumulant import graphical, particles
 from cumulant.graphical import Ising
+from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles import BlockGibbs, ConditionalObjective, Parameters, fit_conditional_mean_field
 from cumulant.particles.conditional.bridge import product_start
-from tests.reference import block_gibbs as reference
 
 SQUARE = Ising([(0, 1), (0, 2), (1, 3), (2, 3)], [-0.5, 0.5, 0.5, 0.5], [0.4, 0.3, -0.5, -0.2])
 STEPS = ([[0, 1], [2, 3]], [[0], [1], [2, 3]], [[0], [1], [2], [3]])
@@ -37,7 +38,7 @@ def probabilities(parameters):
 @pytest.fixture(scope="module")
 def path():
     """The approximations of the example, each fitted to the exact distribution of the one before."""
-    found = [product_start(SQUARE, "mean_field")]
+    found = [product_start(IsingArrays.of(SQUARE), "mean_field")]
     for blocks in STEPS:
         weights = probabilities(found[-1])
         found.append(fit_conditional_mean_field(ConditionalObjective.of(SQUARE, blocks, STATES, weights)))
@@ -205,8 +206,8 @@ def test_kernels_against_their_reference():
     x, kernel = states(6), BlockGibbs(edges, blocks)
     for backward in ("mixture", "reversal"):
         found = kernel.log_weights(x.astype(np.int8), old, new, backward)
-        pairs = [(p.fields, matrix(edges, p.couplings, 6)) for p in (old, new)]
-        assert_allclose(found, np.log(reference.weights(x.astype(float), blocks, *pairs, backward)), atol=1e-12)
+        before, after = ((p.fields, matrix(edges, p.couplings, 6)) for p in (old, new))
+        assert_allclose(found, np.log(reference.weights(x, blocks, before, after, backward)), atol=1e-12)
     n, start = 40_000, 13
     row = reference.transition(x, blocks, new.fields, matrix(edges, new.couplings, 6))[start]
     before = np.tile(x[start].astype(np.int8), (n, 1))
@@ -237,8 +238,8 @@ def test_without_couplings_every_weight_is_one():
 
 def test_two_spins():
     weak, strong = (Ising([(0, 1)], J, [0.0, 0.0]) for J in (0.8, 1.5))
-    assert_allclose(product_start(weak, "mean_field").fields, 0.0, atol=1e-6)
-    mu = np.tanh(product_start(strong, "mean_field").fields)
+    assert_allclose(product_start(IsingArrays.of(weak), "mean_field").fields, 0.0, atol=1e-6)
+    mu = np.tanh(product_start(IsingArrays.of(strong), "mean_field").fields)
     assert_allclose(np.abs(mu), np.tanh(1.5 * np.abs(mu)), atol=1e-12)
     assert np.abs(mu).min() > 0.5
     assert_allclose(strong.log_partition(), np.log(4 * np.cosh(1.5)), atol=1e-12)

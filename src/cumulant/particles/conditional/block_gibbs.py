@@ -15,7 +15,7 @@ from cumulant.threads import in_parts
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlockGibbs:
-    """The kernel ``K_b``: draw a block ``B`` with probability ``rho_B = |B| / n``, redraw it given the rest under ``b``.
+    """The kernel ``K_b``: draw a block ``B`` with probability ``rho_B = |B| / n`` and redraw it given the rest.
 
     Weights of particles from ``p_a``, ``x`` before the move and ``x'`` after it:
 
@@ -52,7 +52,7 @@ class BlockGibbs:
         both = (old.couplings[graph.edge], old.fields, new.couplings[graph.edge], new.fields)
 
         def work(first, last):
-            log_ratios(x[first:last], *flat, *both, ratios[first:last], mixtures[first:last])
+            log_ratios(np.ascontiguousarray(x[first:last].T), *flat, *both, ratios[first:last], mixtures[first:last])
 
         in_parts(work, len(x), self.n_jobs)
         return ratios - mixtures if backward == "mixture" else ratios

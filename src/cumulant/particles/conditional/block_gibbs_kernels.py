@@ -35,37 +35,46 @@ def redraw_block(x, block, starts, members, indptr, neighbours, couplings, field
 
 @kernel(called_by="python")
 def log_ratios(x, starts, members, indptr, neighbours, old_couplings, old_fields, couplings, fields, ratios, mixtures):
-    """For each row of `x`, ``log f_b(x) / f_a(x)`` and ``log sum_B rho_B p_b(x_B | rest) / p_a(x_B | rest)``.
+    """For each column of `x` (spins, states), ``log f_b(x) / f_a(x)`` and the logarithm of
+    ``sum_B rho_B p_b(x_B | rest) / p_a(x_B | rest)``; side by side, so that one instruction serves several states.
 
     ``a`` has the old parameters; ``rho_B`` is the share of block ``B`` in the spins.
     """
-    n = x.shape[1]
-    for c in range(x.shape[0]):
-        total, top, mixture = 0.0, -np.inf, 0.0
-        for b in range(starts.size - 1):
-            logs, product = 0.0, 1.0
-            for m in range(starts[b], starts[b + 1]):
-                i = members[m]
-                s = np.float64(x[c, i])
-                old, new = 0.0, 0.0
-                for e in range(indptr[i], indptr[i + 1]):
-                    old += old_couplings[e] * x[c, neighbours[e]]
-                    new += couplings[e] * x[c, neighbours[e]]
-                total += s * (fields[i] - old_fields[i] + 0.5 * (new - old))
-                # log p = -log(1 + exp(z)) with z = -2 s t; log(1 + exp(z)) = max(z, 0) + log(1 + exp(-|z|)).
-                old = -2.0 * s * (old_fields[i] + old)
-                new = -2.0 * s * (fields[i] + new)
-                logs += max(old, 0.0) - max(new, 0.0)
-                product *= (1.0 + fast_exp(-abs(old))) / (1.0 + fast_exp(-abs(new)))
-                if (m + 1 - starts[b]) % _FACTORS == 0:
-                    logs += fast_log(product)
-                    product = 1.0
-            logs += fast_log(product)
-            share = (starts[b + 1] - starts[b]) / n
-            if logs > top:
-                mixture = mixture * fast_exp(top - logs) + share if mixture > 0.0 else share
-                top = logs
-            else:
-                mixture += share * fast_exp(logs - top)
-        ratios[c] = total
-        mixtures[c] = top + fast_log(mixture)
+    n, lanes = x.shape
+    old, new, logs, product = np.empty(lanes), np.empty(lanes), np.empty(lanes), np.empty(lanes)
+    top, mixture = np.empty(lanes), np.empty(lanes)
+    for c in range(lanes):
+        ratios[c], top[c], mixture[c] = 0.0, -np.inf, 0.0
+    for b in range(starts.size - 1):
+        for c in range(lanes):
+            logs[c], product[c] = 0.0, 1.0
+        for m in range(starts[b], starts[b + 1]):
+            i = members[m]
+            for c in range(lanes):
+                old[c], new[c] = 0.0, 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                j, before, after = neighbours[e], old_couplings[e], couplings[e]
+                for c in range(lanes):
+                    spin = np.float64(x[j, c])
+                    old[c] += before * spin
+                    new[c] += after * spin
+            for c in range(lanes):
+                spin = np.float64(x[i, c])
+                ratios[c] += spin * (fields[i] - old_fields[i] + 0.5 * (new[c] - old[c]))
+                # log p = -log(1 + exp(z)) with z = -2 spin field; log(1 + exp(z)) = max(z, 0) + log(1 + exp(-|z|)).
+                z = -2.0 * spin * (old_fields[i] + old[c])
+                y = -2.0 * spin * (fields[i] + new[c])
+                logs[c] += 0.5 * (z + abs(z) - y - abs(y))
+                product[c] *= (1.0 + fast_exp(-abs(z))) / (1.0 + fast_exp(-abs(y)))
+            if (m + 1 - starts[b]) % _FACTORS == 0:
+                for c in range(lanes):
+                    logs[c] += fast_log(product[c])
+                    product[c] = 1.0
+        share = (starts[b + 1] - starts[b]) / n
+        for c in range(lanes):
+            value = logs[c] + fast_log(product[c])
+            most = max(top[c], value)
+            mixture[c] = mixture[c] * fast_exp(top[c] - most) + share * fast_exp(value - most)
+            top[c] = most
+    for c in range(lanes):
+        mixtures[c] = top[c] + fast_log(mixture[c])

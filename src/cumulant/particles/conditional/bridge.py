@@ -141,9 +141,8 @@ class ConditionalMeanField:
         return out
 
 
-def product_start(model: Ising, kind: str) -> Parameters:
+def product_start(spins: IsingArrays, kind: str) -> Parameters:
     """Independent spins: those of the best of eight runs of mean field, or uniform ones."""
-    spins = IsingArrays.of(model)
     fields = np.zeros(spins.n)
     if kind == "mean_field":
         free = Ising(spins.edges, spins.couplings, spins.fields)

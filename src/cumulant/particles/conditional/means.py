@@ -44,8 +44,7 @@ def conditional_means(
     """
     checks.instance("result", result, ParticleResult, "a ParticleResult")
     checks.whole("sweeps", sweeps)
-    model = getattr(result.bridge, "model", None)
-    checks.instance("the model of result", model, Ising, "an Ising model")
+    model = checks.instance("the model of result", getattr(result.bridge, "model", None), Ising, "an Ising model")
     if result.status != "converged":
         raise CumulantError(f"the run was stopped ({result.status}) before its end: its particles are not the target's")
     spins, draws = IsingArrays.of(model), result.draws

@@ -86,10 +86,7 @@ def check_refinement(old: Any, new: Any) -> None:
 
 def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[Blocks, ...]:
     """The partitions from one block of `n` spins to single spins, each a checked refinement of the one before."""
-    if callable(partition):
-        split = partition
-    else:
-        split = SPLITTERS[checks.choice("partition", partition, SPLITTERS)]
+    split = partition if callable(partition) else SPLITTERS[checks.choice("partition", partition, SPLITTERS)]
     out: list[Blocks] = [(np.arange(n),)]
     while len(out[-1]) < n:
         new = _blocks(split(out[-1], edges))

@@ -107,10 +107,11 @@ def conditional_mean_field(
     if time_limit is not None:
         checks.positive("time_limit", time_limit)
     settings = Settings(n_particles, ess_threshold=ess_threshold)
-    first = product_start(model, start)
-    if not first.fields.size:
+    spins = IsingArrays.of(model)
+    if not spins.n:
         raise ValueError("model must have a spin that is not given as evidence")
-    partitions = refinements(partition, first.fields.size, IsingArrays.of(model).edges)
+    first = product_start(spins, start)
+    partitions = refinements(partition, spins.n, spins.edges)
     bridge = ConditionalMeanField(model, partitions, first, temperatures, free_edges, sweeps, backward, None, n_jobs)
     seed, began = randomness.seed(rng), time.perf_counter()
     if adapt_with == "pilot":

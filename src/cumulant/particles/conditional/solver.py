@@ -23,8 +23,9 @@ def fit_conditional_mean_field(
 
     ``theta + a (B + tau I)^-1 grad F`` with ``B = -hess F``, ``tau`` the first of ``0, beta, 2 beta, 4 beta, ...``
     (``beta`` a thousandth of the largest diagonal entry) with which the matrix is positive definite, and ``a`` the
-    first of ``1, 1/2, 1/4, ...`` that raises ``F`` by a share of what its slope promises (Armijo 1966); no entry
-    changes by more than 2 in a step. It ends where no entry of the gradient is above `tol`. Where every block is a single spin the target itself is the answer.
+    first of ``1, 1/2, 1/4, ...`` that raises ``F`` by a share of what its slope promises (Armijo 1966). No entry
+    changes by more than 2 in a step. It ends where no entry of the gradient is above `tol`. Where every block is a
+    single spin the target itself is the answer.
 
     Examples
     --------
