@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from cumulant import graphical, particles
 from cumulant.errors import CumulantError
-from cumulant.experiments.spin_glass_baselines import _exact, _exact_by_halves, _instance
+from cumulant.experiments._spin_glasses import exact, exact_by_halves, instance
 from cumulant.graphical import Ising
 
 SQUARE = Ising([(0, 1), (0, 2), (1, 3), (2, 3)], [-0.5, 0.5, 0.5, 0.5], [0.4, 0.3, -0.5, -0.2])
@@ -114,9 +114,9 @@ def test_wrong_arguments_are_refused(wrong, message):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sweeps_halve_the_error_on_the_complete_graph(seed):
-    model = _instance(seed, graphical.complete(26))
-    exact = _exact_by_halves(model)
-    found = [_runs(model, exact, sweeps) for sweeps in (0, 1)]
+    model = instance(seed, graphical.complete(26))
+    truth = exact_by_halves(model)
+    found = [_runs(model, truth, sweeps) for sweeps in (0, 1)]
     for logs, errors in found:
         assert abs(np.median(logs)) < 0.5
         assert np.median(errors) < (0.259, 0.200)[seed]  # that of mean field
@@ -125,27 +125,27 @@ def test_sweeps_halve_the_error_on_the_complete_graph(seed):
 
 @pytest.mark.slow
 def test_sweeps_repair_the_grid():
-    model = _instance(0, graphical.grid(12, 12))
-    (logs, errors), (better, small) = (_runs(model, _exact(model), sweeps) for sweeps in (0, 1))
+    model = instance(0, graphical.grid(12, 12))
+    (logs, errors), (better, small) = (_runs(model, exact(model), sweeps) for sweeps in (0, 1))
     assert abs(np.median(logs)) < 1.0
     assert np.abs(better).max() < 0.1
     assert np.median(small) < 0.5 * np.median(errors)
 
 
-def _runs(model, exact, sweeps):
+def _runs(model, truth, sweeps):
     """Errors of log Z and of the means, in ten runs with 1,000 particles."""
     results = [particles.conditional_mean_field(model, sweeps=sweeps, rng=100 + k) for k in range(10)]
     return (
-        np.array([result.log_partition() - exact[0] for result in results]),
-        np.array([np.abs(result.mean() - exact[1]).mean() for result in results]),
+        np.array([result.log_partition() - truth[0] for result in results]),
+        np.array([np.abs(result.mean() - truth[1]).mean() for result in results]),
     )
 
 
 @pytest.mark.slow
 def test_the_recommended_settings_on_the_grid():
     """Those of the guide, `docs/conditional-mean-field.md`: ten runs, each within 0.1 nats and 0.02."""
-    model = _instance(0, graphical.grid(12, 12))
-    log_z, means = _exact(model)
+    model = instance(0, graphical.grid(12, 12))
+    log_z, means = exact(model)
     for seed in range(10):
         result = particles.conditional_mean_field(model, 1000, rng=seed)
         assert abs(result.log_partition() - log_z) < 0.1
