@@ -1,5 +1,7 @@
 """Figures 4.2 and 4.3: the objective of a single spin, and conditional mean field on four spins, number by number."""
 
+import itertools
+
 import numpy as np
 
 from cumulant import graphical, particles
@@ -165,7 +167,7 @@ def _transition(blocks, p: np.ndarray) -> np.ndarray:
 
 def _weights(path) -> Claim:
     found = {
-        backward: [_moments(blocks, *path[k : k + 2], backward) for k, blocks in enumerate(PARTITIONS)]
+        backward: [_moments(blocks, path[k], path[k + 1], backward) for k, blocks in enumerate(PARTITIONS)]
         for backward in ("mixture", "reversal")
     }
     off = max(abs(mean / ratio - 1) for rows in found.values() for mean, _, ratio in rows)
@@ -183,11 +185,10 @@ def _weights(path) -> Claim:
 def _tempering(path) -> Claim:
     sums = {}
     for steps in (1, 2, 5, 20):
-        sums[steps] = sum(
-            _moments(blocks, *(path[k].towards(path[k + 1], (s + e) / steps) for e in (0, 1)), "mixture")[1]
-            for k, blocks in enumerate(PARTITIONS)
-            for s in range(steps)
-        )
+        sums[steps] = 0.0
+        for k, blocks in enumerate(PARTITIONS):
+            line = [path[k].towards(path[k + 1], s / steps) for s in range(steps + 1)]
+            sums[steps] += sum(_moments(blocks, a, b, "mixture")[1] for a, b in itertools.pairwise(line))
     return Claim(
         "tempering in T steps divides the sum of the variances of the weights by about T",
         "1/T",

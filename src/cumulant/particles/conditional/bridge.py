@@ -13,6 +13,7 @@ from cumulant.particles.conditional.block_gibbs import BlockGibbs, sweep
 from cumulant.particles.conditional.objective import ConditionalObjective, Parameters
 from cumulant.particles.conditional.partitions import Blocks
 from cumulant.particles.conditional.solver import fit_conditional_mean_field
+from cumulant.particles.engine import Outcome
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,6 +130,10 @@ class ConditionalMeanField:
             begin = self.sweeps * population.step
             x = sweep(x, self.spins.edges, at, self.sweeps, population.seed, begin, self.n_jobs)
         return x
+
+    def frozen(self, outcome: Outcome) -> "ConditionalMeanField":
+        """The same bridge with the approximations of a finished run."""
+        return dataclasses.replace(self, path=outcome.population.memory[1:])
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None but the product of mean weights."""

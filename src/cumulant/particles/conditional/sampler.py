@@ -1,6 +1,5 @@
 """Conditional mean field with sequential Monte Carlo: the function that users call."""
 
-import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
@@ -122,7 +121,7 @@ def conditional_mean_field(
         if pilot.status != "converged":
             runs = Runs(bridge, settings, (own,), 0.05)
             return ParticleResult(_METHOD, bridge, settings, seed, [pilot], None, runs)
-        bridge = dataclasses.replace(bridge, path=pilot.population.memory[1:])
+        bridge = bridge.frozen(pilot)
         if time_limit is not None:
             time_limit = max(time_limit - (time.perf_counter() - began), 1e-9)
     return run(
