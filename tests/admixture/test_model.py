@@ -131,6 +131,16 @@ def test_draws_do_not_depend_on_threads_or_on_other_particles():
     np.testing.assert_array_equal(logs.memberships[:20], others.memberships)
 
 
+def test_a_sweep_is_both_blocks_one_after_the_other():
+    counts, _ = MODEL.draw_exactly(7, Parameters(0.5, 0.3, 0.3), 3)
+    logs = MODEL.draw_parameters(counts, THETA, 3, 4)
+    expected = MODEL.draw_counts(logs, THETA, 3, 4)
+    for jobs in (1, 2):
+        found = MODEL.sweep(counts, THETA, 1, 3, 4, jobs)
+        np.testing.assert_array_equal(found.words, expected.words)
+        np.testing.assert_array_equal(found.documents, expected.documents)
+
+
 def test_exact_draws_have_the_distribution_of_their_member():
     theta = Parameters(np.full((2, 3), 0.5), 0.3, 0.3)
     words = MODEL.draw_exactly(40_000, theta, 1)[0].words

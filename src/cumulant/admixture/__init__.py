@@ -2,6 +2,7 @@
 
 from cumulant.admixture.coalescent import simulate_microsatellites
 from cumulant.admixture.data import Corpus
+from cumulant.admixture.estimator import Admixture
 from cumulant.admixture.evidence import ComponentChoice, EvidenceBridge, annealed_evidence, choose_components
 from cumulant.admixture.genotypes import Genotypes
 from cumulant.admixture.mean_field import MeanFieldFit, certify_mean_field, mean_field
@@ -24,6 +25,7 @@ from cumulant.admixture.summaries import (
 from cumulant.admixture.two_stage import TwoStageGibbs
 
 __all__ = [
+    "Admixture",
     "AdmixtureModel",
     "AgreementReport",
     "ComponentChoice",

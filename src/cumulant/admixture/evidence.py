@@ -45,12 +45,9 @@ class EvidenceBridge:
 
     def move(self, population: Population) -> Counts:
         """Sweeps of two-stage Gibbs at the current power."""
-        counts, theta = population.x, self.theta(population.step)
-        for sweep in range(self.n_sweeps):
-            at = 1 + (population.step - 1) * self.n_sweeps + sweep
-            logs = self.model.draw_parameters(counts, theta, population.seed, at, self.n_jobs)
-            counts = self.model.draw_counts(logs, theta, population.seed, at, self.n_jobs)
-        return counts
+        at = 1 + (population.step - 1) * self.n_sweeps
+        theta = self.theta(population.step)
+        return self.model.sweep(population.x, theta, self.n_sweeps, population.seed, at, self.n_jobs)
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None besides the product of mean weights."""
@@ -188,11 +185,12 @@ def choose_components(
     return ComponentChoice(
         numbers,
         np.array([each.log_partition() for each in results]),
-        np.array([_larger(each.log_partition_error, each.replicate_error) for each in results]),
+        np.array([larger_error(each.log_partition_error, each.replicate_error) for each in results]),
         results,
     )
 
 
-def _larger(*errors: float) -> float:
+def larger_error(*errors: float) -> float:
+    """The larger one of the errors that are known."""
     finite = [each for each in errors if np.isfinite(each)]
     return max(finite) if finite else np.inf

@@ -27,8 +27,8 @@ from scipy.special import digamma, gammaln, polygamma
 
 from cumulant import checks
 from cumulant.admixture.data import Corpus
-from cumulant.admixture.two_stage_kernels import assign_population, count_tokens, draw_population
-from cumulant.threads import in_parts
+from cumulant.admixture.two_stage_kernels import assign_population, count_tokens, draw_population, sweep_population
+from cumulant.threads import cores, in_parts, side_by_side
 
 
 class Parameters(NamedTuple):
@@ -218,6 +218,28 @@ class AdmixtureModel:
 
         in_parts(work, len(counts.words), n_jobs)
         return counts
+
+    def sweep(
+        self, counts: Counts, theta: Parameters, n_sweeps: int, seed: int, step: int, n_jobs: int | None = None
+    ) -> Counts:
+        """Counts after sweeps of both blocks: `draw_parameters` and `draw_counts` of steps `step`, `step` + 1, ..."""
+        new = Counts(*(np.array(each) for each in counts))
+        eta = np.ascontiguousarray(np.broadcast_to(np.float64(theta.eta), counts.words.shape[1:]))
+        rest = (self.totals.astype(np.float64), eta, float(theta.phi), float(theta.gamma), float(self.membership_prior))
+        edges = np.linspace(0, len(new.words), min(cores(n_jobs), len(new.words)) + 1).astype(int)
+
+        def work(part):
+            first, last = edges[part], edges[part + 1]
+            sweep_population(
+                self.corpus.document, self.corpus.word, self.corpus.locus_starts, *rest,
+                new.words[first:last], new.documents[first:last], n_sweeps, seed, first, step,
+            )  # fmt: skip
+
+        if edges.size == 2:
+            work(0)
+        else:  # draws are functions of (seed, particle, step): they do not depend on the parts
+            side_by_side(work, edges.size - 1, n_jobs)
+        return new
 
     def draw_exactly(self, n: int, theta: Parameters, seed: int, n_jobs: int | None = None) -> tuple[Counts, Logs]:
         """Joint draws of a member with ``phi = gamma``."""

@@ -196,3 +196,25 @@ def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn
             for k in range(n_components):
                 for j in range(n_words):
                     row[n_documents * n_components + k * n_words + j] = fast_exp(frequencies[k, j])
+
+
+@kernel(called_by="python")
+def sweep_population(
+    document, word, starts, totals, eta, phi, gamma, nu, words, documents, n_sweeps, seed, first, step
+):
+    """Sweeps of both blocks for each of the particles `first`, `first` + 1, ..., their counts in place."""
+    n_components, n_words = eta.shape
+    n_documents = documents.shape[1]
+    frequencies, members = np.empty((n_components, n_words)), np.empty((n_documents, n_components))
+    of_word, of_document = np.empty((n_words, n_components)), np.empty((n_documents, n_components))
+    score, z = np.empty(n_components), np.empty(word.size, np.int32)
+    for s in range(words.shape[0]):
+        for sweep in range(n_sweeps):
+            at = step + sweep
+            draw_parameters(
+                words[s], documents[s], starts, totals, eta, phi, gamma, nu, seed, first + s, at, frequencies, members
+            )
+            assign_tokens(
+                document, word, frequencies, members, phi - gamma, seed, first + s, at, of_word, of_document, score, z
+            )
+            count(z, document, word, words[s], documents[s])
