@@ -124,6 +124,7 @@ def _certificate(runs: Runs, found: np.ndarray) -> Certificate:
             fixed,
             by_construction("each estimate of Z is unbiased", "sequential Monte Carlo on a fixed path"),
             assume("random numbers are independent and uniform"),
+            *getattr(runs.bridge, "assumptions", ()),
         ),
         kind="with probability",
         delta=runs.delta,
