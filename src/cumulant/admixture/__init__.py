@@ -23,9 +23,11 @@ from cumulant.admixture.summaries import (
     mean_level,
 )
 from cumulant.admixture.two_stage import TwoStageGibbs
+from cumulant.admixture.variational import AdmixtureFamily, variational_evidence
 
 __all__ = [
     "Admixture",
+    "AdmixtureFamily",
     "AdmixtureModel",
     "AgreementReport",
     "ComponentChoice",
@@ -52,4 +54,5 @@ __all__ = [
     "read_plink",
     "read_structure",
     "simulate_microsatellites",
+    "variational_evidence",
 ]

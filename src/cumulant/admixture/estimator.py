@@ -41,7 +41,8 @@ class Admixture(TransformerMixin, BaseEstimator):
         ``"collapsed_gibbs"`` (Markov chains over the components of the tokens), ``"gibbs"`` (chains over frequencies
         and memberships too, as in STRUCTURE), ``"mean_field"`` (fast, with a certified lower bound on the evidence,
         uncertainty too small), ``"ais"`` (particles annealed from the prior, with the evidence, its error and a
-        certified lower bound) or ``"variational_smc"`` (particles that choose their own path).
+        certified lower bound) or ``"variational_smc"`` (particles that choose their own path, and
+        then are annealed to the posterior).
     membership_prior, allele_prior : float
         The parameters of the symmetric Dirichlet distributions of memberships and frequencies.
     options : mapping, optional

@@ -13,6 +13,7 @@ from cumulant.admixture.mean_field import mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts
 from cumulant.admixture.posterior import MembershipDraws
 from cumulant.admixture.two_stage import TwoStageGibbs
+from cumulant.admixture.variational import variational_evidence
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CumulantError
 from cumulant.particles.engine import Settings
@@ -24,6 +25,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gibbs": _CHAINS,
     "mean_field": {"n_starts": 8, "max_sweeps": 2000, "tol": 1e-8, "draws": 200},
     "ais": {"n_particles": 100, "n_temperatures": 500, "n_sweeps": 1, "n_islands": 1},
+    "variational_smc": {"n_particles": 100, "n_steps": 200, "finish": 200, "safeguard": "exact", "n_islands": 1},
 }
 
 
@@ -99,6 +101,13 @@ def _annealed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs:
     return _of_particles(model, result, lambda x: x, seed, n_jobs)
 
 
+def _variational(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+    result = variational_evidence(model, rng=seed, n_jobs=n_jobs, **options)
+    found = _of_particles(model, result, lambda x: x[0], seed, n_jobs)
+    assert found.evidence is not None
+    return dataclasses.replace(found, evidence=found.evidence - model.log_constant)
+
+
 def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int, n_jobs: int | None) -> Fitted:
     """Draws given the counts of weighted particles of all islands."""
     if result.status != "converged":
@@ -117,4 +126,5 @@ def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int,
     )
 
 
-_METHODS = {"collapsed_gibbs": _collapsed, "gibbs": _two_stage, "mean_field": _mean_field, "ais": _annealed}
+_METHODS = {"collapsed_gibbs": _collapsed, "gibbs": _two_stage, "mean_field": _mean_field, "ais": _annealed,
+    "variational_smc": _variational}

@@ -17,6 +17,7 @@ class Method(StrEnum):
     gibbs = "gibbs"
     mean_field = "mean_field"
     ais = "ais"
+    variational_smc = "variational_smc"
 
 
 Data = Annotated[
