@@ -16,6 +16,7 @@ FIRST, SECOND = RNG.integers(0, 4, (8, 6, 2)), RNG.integers(3, 8, (8, 6, 2))
 DATA = np.concatenate([FIRST, SECOND])
 CHAINS = {"draws": 50, "chains": 2, "burn_in": 200, "thin": 2}
 METHODS = {
+    "collapsed_gibbs": CHAINS,
     "gibbs": CHAINS,
     "mean_field": {},
     "ais": {"n_particles": 40, "n_temperatures": 1000},

@@ -1,12 +1,17 @@
 """Admixture: documents made of topics, individuals made of populations (latent Dirichlet allocation)."""
 
 from cumulant.admixture.coalescent import simulate_microsatellites
+from cumulant.admixture.collapsed import collapsed_gibbs
+from cumulant.admixture.collapsed_posterior import CollapsedPosterior
+from cumulant.admixture.collapsed_result import CollapsedResult
+from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.data import Corpus
 from cumulant.admixture.estimator import Admixture
 from cumulant.admixture.evidence import ComponentChoice, EvidenceBridge, annealed_evidence, choose_components
 from cumulant.admixture.genotypes import Genotypes
 from cumulant.admixture.mean_field import MeanFieldFit, certify_mean_field, mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts, Logs, Parameters
+from cumulant.admixture.posterior import MembershipDraws, Mode
 from cumulant.admixture.readers import (
     read_genotype_csv,
     read_genotype_npz,
@@ -30,6 +35,9 @@ __all__ = [
     "AdmixtureFamily",
     "AdmixtureModel",
     "AgreementReport",
+    "CollapsedGibbs",
+    "CollapsedPosterior",
+    "CollapsedResult",
     "ComponentChoice",
     "Corpus",
     "Counts",
@@ -37,6 +45,8 @@ __all__ = [
     "Genotypes",
     "Logs",
     "MeanFieldFit",
+    "MembershipDraws",
+    "Mode",
     "Parameters",
     "TwoStageGibbs",
     "admixture_distance",
@@ -45,6 +55,7 @@ __all__ = [
     "annealed_evidence",
     "certify_mean_field",
     "choose_components",
+    "collapsed_gibbs",
     "mean_distance",
     "mean_field",
     "mean_level",

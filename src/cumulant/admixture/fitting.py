@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from cumulant import sampling
+from cumulant.admixture.collapsed_posterior import CollapsedPosterior
+from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.evidence import EvidenceBridge, annealed_evidence, larger_error
 from cumulant.admixture.mean_field import mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts
@@ -65,9 +67,6 @@ def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs
 
 
 def _collapsed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
-    from cumulant.admixture.collapsed_posterior import CollapsedPosterior
-    from cumulant.admixture.collapsed_sampler import CollapsedGibbs
-
     target = CollapsedPosterior(model.corpus, model.n_components, model.membership_prior, model.allele_prior)
     draws = sampling.sample(CollapsedGibbs(n_jobs=n_jobs), target, options["draws"], rng=seed, **_of_chains(options))
     weights = np.full(len(draws), 1 / len(draws))
@@ -126,5 +125,10 @@ def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int,
     )
 
 
-_METHODS = {"collapsed_gibbs": _collapsed, "gibbs": _two_stage, "mean_field": _mean_field, "ais": _annealed,
-    "variational_smc": _variational}
+_METHODS = {
+    "collapsed_gibbs": _collapsed,
+    "gibbs": _two_stage,
+    "mean_field": _mean_field,
+    "ais": _annealed,
+    "variational_smc": _variational,
+}

@@ -29,7 +29,7 @@ Data = Annotated[
 def fit(
     data: Data,
     components: Annotated[int, typer.Option("--components", "-K", min=1, help="The number of populations.")] = 2,
-    method: Annotated[Method, typer.Option(help="How the posterior is computed.")] = Method.gibbs,
+    method: Annotated[Method, typer.Option(help="How the posterior is computed.")] = Method.collapsed_gibbs,
     membership_prior: Annotated[float, typer.Option(help="Dirichlet parameter of memberships.")] = 0.1,
     allele_prior: Annotated[float, typer.Option(help="Dirichlet parameter of allele frequencies.")] = 0.1,
     plot: Annotated[Path | None, typer.Option(help="Picture of memberships (needs matplotlib).")] = None,
