@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant
-from cumulant import families, graphical, optim, particles, variational
+from cumulant import admixture, families, graphical, optim, particles, variational
 from cumulant.certificates import Assumption, Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import risk
@@ -47,6 +47,16 @@ RESULTS = {
     "MaxProduct": lambda: carried(graphical.max_product(graphical.Ising([(0, 1), (1, 2)], 0.5, 0.2))),
     "MeanField": lambda: carried(graphical.mean_field(GRID)),
     "Projection": lambda: carried(graphical.project(graphical.Ising(graphical.grid(3, 3), 1.0), 0.5)),
+    "ParticleResult": lambda: carried(
+        admixture.annealed_evidence(
+            admixture.AdmixtureModel(admixture.Corpus.from_counts([[2, 1, 0], [0, 1, 2]]), 2), 20, 5, n_islands=2, rng=0
+        )
+    ),
+    "MeanFieldFit": lambda: carried(
+        admixture.mean_field(
+            admixture.AdmixtureModel(admixture.Corpus.from_counts([[2, 1, 0], [0, 1, 2]]), 2), n_starts=2
+        )
+    ),
     "GaussianFit": lambda: carried(variational.fit(variational.logistic_regression(A, LABELS))),
     "DivergenceBound": lambda: carried(
         variational.bound_divergence(variational.fit(variational.logistic_regression(A, LABELS)), n=500)
