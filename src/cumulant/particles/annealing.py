@@ -39,6 +39,7 @@ def anneal(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Weighted particles of a model, and an estimate of ``log Z``, by sequential Monte Carlo along temperatures.
 
@@ -72,7 +73,7 @@ def anneal(
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
         Run twice: the first population chooses the path, the second is the answer.
-    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`. Answers do not depend on `n_jobs`.
 
     Examples
@@ -121,6 +122,7 @@ def anneal(
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
+        client=client,
     )
 
 

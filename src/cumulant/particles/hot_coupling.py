@@ -33,6 +33,7 @@ def hot_coupling(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Weighted particles of an Ising model and an estimate of ``log Z``, by putting back the edges that a tree lacks.
 
@@ -54,7 +55,7 @@ def hot_coupling(
         Steps in which the couplings of a group grow.
     weights, sweeps
         As for `anneal`.
-    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`.
 
     Examples
@@ -92,6 +93,7 @@ def hot_coupling(
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
+        client=client,
     )
 
 

@@ -50,6 +50,11 @@ class ParticleResult:
         return next((each.status for each in self.outcomes if each.status != "converged"), "converged")
 
     @property
+    def lost(self) -> int:
+        """How many islands were lost with their workers; the answer is that of the others."""
+        return self.runs.lost
+
+    @property
     def subject(self) -> Subject:
         """What the certificate speaks of: ``result.certificate.verify(result.subject)`` runs every island again."""
         return Subject(self.runs, np.concatenate([outcome.independent for outcome in self.outcomes]))
@@ -192,6 +197,7 @@ class ParticleResult:
 
     def __repr__(self):
         islands = f", {len(self.outcomes)} islands" if len(self.outcomes) > 1 else ""
+        islands += f", {self.lost} lost" if self.lost else ""
         return f"ParticleResult({self.method}, {self.settings.n_particles} particles{islands}, {self.status})"
 
     def __str__(self):
@@ -203,6 +209,8 @@ class ParticleResult:
             f"  {self.ess:.0f} of {self.settings.n_particles * len(self.outcomes)} particles count, "
             f"{int(np.nansum(self.trace['resampled']))} resamplings",
         ]
+        if self.lost:
+            lines.append(f"  {self.lost} of {self.lost + len(self.outcomes)} islands were lost with their workers")
         lines += [f"  {kind}: {self.log_partition(kind):.6g}" for kind in self.kinds if kind != self.default_kind]
         if self.certificate is not None:
             lines.append("  " + str(self.certificate).splitlines()[0])
