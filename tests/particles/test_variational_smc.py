@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp, softmax
 
 from cumulant import particles
-from cumulant.errors import DomainError
+from cumulant.errors import CumulantError, DomainError
 from cumulant.graphical import Ising, torus, torus_log_partition
 from cumulant.particles import ParameterPath, TwoBlockFamily, has_both_modes, variational_smc
 from cumulant.particles.variational.directions import Curvature
@@ -191,6 +191,26 @@ def test_refusals_and_a_warning():
 
     with pytest.raises(ValueError, match=r"statistics of Misshapen must be finite numbers of shape \(2, 2\)"):
         variational_smc(Misshapen(), 10, 2)
+
+
+def test_a_run_that_is_stopped_has_a_path_and_no_estimate():
+    result = variational_smc(Ising(torus(4, 4), 1.0), 20, 50, time_limit=1e-9, rng=0)
+    assert result.status == "time_limit"
+    assert len(result.path[0]) == 2
+    for question in (result.log_partition, lambda: result.kl):
+        with pytest.raises(CumulantError, match="was stopped"):
+            question()
+
+
+def test_a_penalty_on_the_variance_changes_the_path_and_nothing_else():
+    model = Ising(torus(4, 4), 1.0)
+    found = [variational_smc(model, 200, 20, penalty=penalty, rng=0) for penalty in (0.0, 200.0)]
+    assert_allclose(found[0].path[0][:2], found[1].path[0][:2])  # equal weights: their variance has no gradient
+    assert not np.allclose(found[0].path[0][2:], found[1].path[0][2:])
+    for each in found:
+        theta = float(each.theta[0, 0])
+        assert abs(each.log_partition("smc") - torus_log_partition(4, 4, theta)) < 4 * each.log_partition_error
+        assert each.lost_variance[0] >= 0
 
 
 def test_the_end_of_the_path_is_the_target():
