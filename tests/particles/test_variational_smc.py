@@ -124,6 +124,8 @@ def test_a_path_that_was_frozen_is_unbiased():
     pilot = variational_smc(model, 50, 15, finish=10, rng=0)
     bridge = pilot.bridge.frozen(pilot)
     assert len(bridge.path) == 26
+    with pytest.raises(ValueError, match="designed with the random numbers of this rng"):
+        particles.run(bridge, 50, rng=0)
     settings = particles.Settings(10)
     found = np.exp([
         particles.run_population(bridge, settings, seed).log_z - torus_log_partition(4, 4, 1.0) for seed in range(400)
