@@ -131,8 +131,9 @@ def variational_smc(
     is low by ``F(theta_K)``; ``"jump"`` weighs the particles at ``theta_K`` to the target in one step. By default the
     bound, and with `finish` the product.
 
-    No guarantee comes with a path that looks at its particles: there is no certificate. With `frozen` a pilot run
-    designs the path and fresh particles run it: ``E exp(log_z) = Z`` then, with a certificate. That the steps converge
+    No guarantee comes with a path that looks at its particles: the estimates are biased, which standard errors do not
+    show, and there is no certificate. With `frozen` a pilot run designs the path and fresh particles run it: ``E
+    exp(log_z) = Z`` then, with a certificate. That the steps converge
     is not proved: ``F`` is not convex in ``theta``.
 
     Parameters
