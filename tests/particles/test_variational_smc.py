@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp, softmax
 
 from cumulant import particles
-from cumulant.errors import DomainError
+from cumulant.errors import CumulantError, DomainError
 from cumulant.graphical import Ising, torus, torus_log_partition
 from cumulant.particles import ParameterPath, TwoBlockFamily, has_both_modes, variational_smc
 from cumulant.particles.variational.directions import Curvature
@@ -124,6 +124,8 @@ def test_a_path_that_was_frozen_is_unbiased():
     pilot = variational_smc(model, 50, 15, finish=10, rng=0)
     bridge = pilot.bridge.frozen(pilot)
     assert len(bridge.path) == 26
+    with pytest.raises(ValueError, match="designed with the random numbers of this rng"):
+        particles.run(bridge, 50, rng=0)
     settings = particles.Settings(10)
     found = np.exp([
         particles.run_population(bridge, settings, seed).log_z - torus_log_partition(4, 4, 1.0) for seed in range(400)
@@ -193,6 +195,26 @@ def test_refusals_and_a_warning():
         variational_smc(Misshapen(), 10, 2)
 
 
+def test_a_run_that_is_stopped_has_a_path_and_no_estimate():
+    result = variational_smc(Ising(torus(4, 4), 1.0), 20, 50, time_limit=1e-9, rng=0)
+    assert result.status == "time_limit"
+    assert len(result.path[0]) == 2
+    for question in (result.log_partition, lambda: result.kl):
+        with pytest.raises(CumulantError, match="was stopped"):
+            question()
+
+
+def test_a_penalty_on_the_variance_changes_the_path_and_nothing_else():
+    model = Ising(torus(4, 4), 1.0)
+    found = [variational_smc(model, 200, 20, penalty=penalty, rng=0) for penalty in (0.0, 200.0)]
+    assert_allclose(found[0].path[0][:2], found[1].path[0][:2])  # equal weights: their variance has no gradient
+    assert not np.allclose(found[0].path[0][2:], found[1].path[0][2:])
+    for each in found:
+        theta = float(each.theta[0, 0])
+        assert abs(each.log_partition("smc") - torus_log_partition(4, 4, theta)) < 4 * each.log_partition_error
+        assert each.lost_variance[0] >= 0
+
+
 def test_the_end_of_the_path_is_the_target():
     """12 x 12 at T = 0.1 from one seed: the bound, and the annealed end of the path."""
     result = variational_smc(Ising(torus(12, 12), 10.0), finish=100, rng=1)
@@ -213,3 +235,6 @@ def test_twelve_by_twelve_at_a_tenth():
     annealed = variational_smc(model, finish=100, n_islands=20, rng=0)
     ends = np.array([each.log_z for each in annealed.outcomes])
     assert abs(np.median(ends) - exact) < 1
+    fixed = variational_smc(model, finish=50, frozen=True, n_islands=20, rng=0)
+    assert abs(fixed.log_partition() - exact) < 3 * fixed.log_partition_error < 0.3
+    assert fixed.certificate.lower < exact

@@ -104,6 +104,6 @@ def _draw(overlaps):
             for i, each in enumerate(by.get(beta, [])[:3]):
                 label = {"label": name} if i == 0 else {}
                 ax.plot(each.centres, each.density, color=colour, alpha=0.7, linewidth=1.0, **label)
-        ax.set(xlabel="overlap q", title=f"T = 1/{beta}", ylim=(0, None))
+        ax.set(xlabel="overlap q", title="T = 1" if beta == 1 else f"T = 1/{beta}", ylim=(0, None))
     axes[0].set_ylabel("P(q)")
     return fig

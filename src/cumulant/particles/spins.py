@@ -41,7 +41,7 @@ class OverlapDistribution:
         return self.probability / np.diff(self.edges)
 
 
-def overlap_distribution(particles: Any, weights: Any = None, bins: int = 41) -> OverlapDistribution:
+def overlap_distribution(particles: Any, weights: Any = None, bins: int | None = None) -> OverlapDistribution:
     """The distribution of the overlap ``q = sum_i x_i x'_i / N`` of two states: the order parameter of spin glasses.
 
     ``P(q in bin) = sum_(s != t) W_s W_t [q_st in bin] / (1 - sum W^2)``: pairs of different particles (Carbonetto 2009,
@@ -54,8 +54,8 @@ def overlap_distribution(particles: Any, weights: Any = None, bins: int = 41) ->
         Spins -1 and +1.
     weights : array (n,), optional
         Of an array: equal ones without it.
-    bins : int
-        Of equal width between -1 and 1.
+    bins : int, optional
+        Of equal width between -1 and 1; 41, or one for each value of ``q`` below 100 spins.
 
     Examples
     --------
@@ -64,6 +64,8 @@ def overlap_distribution(particles: Any, weights: Any = None, bins: int = 41) ->
     (array([0.6667, 0.    , 0.3333]), 0.3333)
     """
     x, W = _weighted(particles, weights)
+    if bins is None:
+        bins = x.shape[1] + 1 if x.shape[1] < 100 else 41
     checks.whole("bins", bins)
     if len(x) < 2:
         raise ValueError("an overlap needs at least two particles")

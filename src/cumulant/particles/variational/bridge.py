@@ -177,4 +177,4 @@ class VariationalBridge:
         if not self.finish:
             raise ValueError("the path must end at the target to be run again: give finish, a number of steps")
         best = max(result.outcomes, key=lambda outcome: outcome.kinds["bound"])
-        return ParameterPath(self.family, np.array(best.population.memory.path))
+        return ParameterPath(self.family, np.array(best.population.memory.path), designed_by=tuple(result.runs.seeds))

@@ -22,7 +22,8 @@ class VariationalResult(ParticleResult):
     """Particles of ``p(x; theta_K)``, which is not the target, and how far from it they stopped.
 
     Without a `finish` the particles have the distribution at ``theta_K``; `kl` estimates what is missing. With one
-    they were annealed from there to the target.
+    they were annealed from there to the target. Besides what every result has, `trace` holds at each step `bound`,
+    `distance` from the target, `step_size` and `rule`, the number in ``RULES`` of what set the step size.
     """
 
     @property
@@ -60,6 +61,7 @@ class VariationalResult(ParticleResult):
         ``log Z`` is that of the finish, or without one that of the jump; a jump with an effective size near one is too
         small, and so is the estimate then.
         """
+        self._require_end()
         target = [each.log_z if self.default_kind == "smc" else each.kinds["jump"] for each in self.outcomes]
         return np.array(target) - np.array([each.kinds["bound"] for each in self.outcomes])
 
@@ -129,8 +131,9 @@ def variational_smc(
     is low by ``F(theta_K)``; ``"jump"`` weighs the particles at ``theta_K`` to the target in one step. By default the
     bound, and with `finish` the product.
 
-    No guarantee comes with a path that looks at its particles: there is no certificate. With `frozen` a pilot run
-    designs the path and fresh particles run it: ``E exp(log_z) = Z`` then, with a certificate. That the steps converge
+    No guarantee comes with a path that looks at its particles: the estimates are biased, which standard errors do not
+    show, and there is no certificate. With `frozen` a pilot run designs the path and fresh particles run it: ``E
+    exp(log_z) = Z`` then, with a certificate. That the steps converge
     is not proved: ``F`` is not convex in ``theta``.
 
     Parameters

@@ -27,6 +27,9 @@ class ParameterPath:
     family : TwoBlockFamily
     path : array (K + 1, dim)
     weights : str
+    designed_by : whole numbers
+        Seeds of the islands that chose the path, if any did. Particles from the same random numbers are not
+        independent of it, and a run with one of these seeds is refused.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class ParameterPath:
     family: TwoBlockFamily
     path: np.ndarray
     weights: str = "rb"
+    designed_by: tuple[int, ...] = ()
     fixed: bool = dataclasses.field(default=True, init=False)
 
     def __post_init__(self):
@@ -65,6 +69,8 @@ class ParameterPath:
 
     def begin(self, n: int, seed: int) -> Start:
         """Exact draws of the start."""
+        if seed in self.designed_by:
+            raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
         rng = np.random.default_rng([seed, 0, 0])
         return Start(self.family.begin(n, rng), self.family.log_partition_at_start)
 
