@@ -4,7 +4,7 @@ import importlib
 import sys
 
 ALL = (
-    "bounds", "families", "first_call", "gibbs", "glm", "graphical", "lasso", "loop", "messages", "online_l1",
+    "annealing", "bounds", "families", "first_call", "gibbs", "glm", "graphical", "lasso", "loop", "messages", "online_l1",
     "projections", "sdca", "sequences",
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant
-from cumulant import families, graphical, optim, variational
+from cumulant import families, graphical, optim, particles, variational
 from cumulant.certificates import Assumption, Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import risk
@@ -53,6 +53,7 @@ RESULTS = {
     ),
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
     "SparseStructure": lambda: carried(graphical.sparse_structure(SPINS, l1=0.2)),
+    "ParticleResult": lambda: carried(particles.anneal(GRID, 50, 10, n_islands=4, rng=0)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)
     ),

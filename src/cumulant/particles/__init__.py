@@ -3,6 +3,7 @@
 One engine (`run`) serves every bridge: it weighs, keeps the evidence, resamples and records.
 """
 
+from cumulant.particles.annealing import anneal
 from cumulant.particles.bridges import Bridge, Population, Start, Step
 from cumulant.particles.conditional.block_gibbs import BlockGibbs
 from cumulant.particles.conditional.bridge import ConditionalMeanField
@@ -12,6 +13,7 @@ from cumulant.particles.conditional.partitions import check_refinement, halve, p
 from cumulant.particles.conditional.sampler import conditional_mean_field
 from cumulant.particles.conditional.solver import fit_conditional_mean_field
 from cumulant.particles.engine import Outcome, Settings, run_population
+from cumulant.particles.hot_coupling import hot_coupling
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
 
@@ -27,11 +29,13 @@ __all__ = [
     "Settings",
     "Start",
     "Step",
+    "anneal",
     "check_refinement",
     "conditional_mean_field",
     "conditional_means",
     "fit_conditional_mean_field",
     "halve",
+    "hot_coupling",
     "peel",
     "run",
     "run_population",

@@ -8,6 +8,7 @@ import numpy as np
 
 from cumulant import checks, randomness
 from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of, rounding
+from cumulant.errors import CumulantError
 from cumulant.particles.bridges import Bridge
 from cumulant.particles.engine import Outcome, Settings, run_population
 from cumulant.particles.result import ParticleResult
@@ -37,6 +38,7 @@ def run(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     ancestry: bool = False,
+    pilot: bool = False,
     delta: float = 0.05,
     method: str = "particles",
     total: int | None = None,
@@ -58,6 +60,9 @@ def run(
         A method of `sampling.resample`, done where the effective size falls below ``ess_threshold * n_particles``.
     ancestry : bool
         Keep the ancestors of every step in the draws.
+    pilot : bool
+        Let a first population design the path, and run the islands over that path with fresh particles. The estimate is
+        then unbiased, and the certificate holds, for bridges whose path is not fixed.
     delta : float
         The probability with which the certified lower bound may fail.
     """
@@ -68,6 +73,13 @@ def run(
         checks.positive("time_limit", time_limit)
     seed = randomness.seed(rng)
     seeds = island_seeds(seed, n_islands)
+    if pilot and not bridge.fixed:
+        first = run_population(bridge, settings, _pilot_seed(seed), title=method, time_limit=time_limit)
+        if first.status != "converged" or first.log_z == -np.inf:
+            raise CumulantError(
+                f"the pilot run did not reach the end of its path ({first.status}): there is none to use"
+            )
+        bridge = bridge.frozen(first)  # type: ignore[attr-defined]
     if n_islands == 1:
         outcomes = [
             run_population(
@@ -85,6 +97,10 @@ def run(
 def island_seeds(seed: int, n_islands: int) -> tuple[int, ...]:
     """The seed of each island: that of the ``i``-th does not depend on how many there are."""
     return tuple(int(np.random.default_rng([seed, i]).integers(2**63)) for i in range(n_islands))
+
+
+def _pilot_seed(seed: int) -> int:
+    return int(np.random.default_rng([seed, 2**32]).integers(2**63))
 
 
 def _run_islands(
