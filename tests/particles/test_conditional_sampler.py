@@ -79,6 +79,15 @@ def test_evidence():
     assert better[0] == -1
 
 
+def test_means_by_conditioning_serve_other_methods_and_refuse_other_models():
+    result = particles.hot_coupling(SMALL, 2000, steps_per_group=10, rng=0)
+    exact = SMALL.mean()[:9]
+    assert np.abs(particles.conditional_means(result) - exact).mean() < 0.5 * np.abs(result.mean() - exact).mean()
+    other = particles.anneal(graphical.Potts([(0, 1)], 1.0, n_states=3), 10, 2, rng=0)
+    with pytest.raises(TypeError, match="the model of result must be an Ising model"):
+        particles.conditional_means(other)
+
+
 def test_a_single_spin_and_a_run_that_is_stopped():
     alone = Ising([(0, 1)], 0.7, [0.3, -0.2]).given({1: 1})
     result = particles.conditional_mean_field(alone, 10, temperatures=2, rng=0)
