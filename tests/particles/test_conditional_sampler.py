@@ -1,5 +1,7 @@
 """Conditional mean field with sequential Monte Carlo: unbiased on fixed paths, right on models with known answers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -49,7 +51,7 @@ def test_the_estimate_is_unbiased_on_the_path_of_a_pilot(model, n_islands, setti
 
 
 def test_a_path_designed_by_another_population_has_a_certificate():
-    settings = {"temperatures": 4, "n_islands": 4, "rng": 5}
+    settings: dict[str, Any] = {"temperatures": 4, "n_islands": 4, "rng": 5}
     result = particles.conditional_mean_field(SMALL, 100, adapt_with="pilot", **settings)
     assert result.certificate is not None
     assert result.certificate.lower < SMALL.log_partition()
@@ -77,18 +79,27 @@ def test_evidence():
     assert better[0] == -1
 
 
+def test_means_by_conditioning_serve_other_methods_and_refuse_other_models():
+    result = particles.hot_coupling(SMALL, 2000, steps_per_group=10, rng=0)
+    exact = SMALL.mean()[:9]
+    assert np.abs(particles.conditional_means(result) - exact).mean() < 0.5 * np.abs(result.mean() - exact).mean()
+    other = particles.anneal(graphical.Potts([(0, 1)], 1.0, n_states=3), 10, 2, rng=0)
+    with pytest.raises(TypeError, match="the model of result must be an Ising model"):
+        particles.conditional_means(other)
+
+
 def test_a_single_spin_and_a_run_that_is_stopped():
     alone = Ising([(0, 1)], 0.7, [0.3, -0.2]).given({1: 1})
     result = particles.conditional_mean_field(alone, 10, temperatures=2, rng=0)
     assert result.log_partition() == pytest.approx(alone.log_partition())
-    for adapt_with in ("self", "pilot"):
-        stopped = particles.conditional_mean_field(
-            SMALL, 50, temperatures=50, rng=0, time_limit=1e-9, adapt_with=adapt_with
-        )
-        assert stopped.status == "time_limit"
-        assert stopped.certificate is None
-        with pytest.raises(CumulantError, match="stopped"):
-            particles.conditional_means(stopped)
+    settings: dict[str, Any] = {"temperatures": 50, "rng": 0, "time_limit": 1e-9}
+    stopped = particles.conditional_mean_field(SMALL, 50, **settings)
+    assert stopped.status == "time_limit"
+    assert stopped.certificate is None
+    with pytest.raises(CumulantError, match="stopped"):
+        particles.conditional_means(stopped)
+    with pytest.raises(CumulantError, match="pilot run did not reach the end"):
+        particles.conditional_mean_field(SMALL, 50, adapt_with="pilot", **settings)
 
 
 @pytest.mark.parametrize(

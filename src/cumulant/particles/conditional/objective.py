@@ -70,9 +70,11 @@ class ConditionalObjective:
     Examples
     --------
     >>> model = Ising([(0, 1), (0, 2), (1, 3), (2, 3)], [-0.5, 0.5, 0.5, 0.5], [0.4, 0.3, -0.5, -0.2])
-    >>> objective = ConditionalObjective.of(model, [[0, 1], [2, 3]], [[1, 1, -1, -1], [-1, -1, -1, 1]])
-    >>> round(objective.value(objective.start), 6)
-    3.337926
+    >>> states = 2 * ((np.arange(16)[:, None] >> np.arange(4)) & 1) - 1
+    >>> objective = ConditionalObjective.of(model, [[0, 1], [2, 3]], states, np.exp(model.log_prob(states)))
+    >>> best = np.array([0.381882, 0.249385, -0.701704, -0.464360])
+    >>> round(objective.value(best), 6), bool(abs(objective.gradient(best)).max() < 1e-6)
+    (3.304688, True)
     """
 
     spins: IsingArrays

@@ -1,22 +1,15 @@
 """Conditional mean field with sequential Monte Carlo: the function that users call."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from cumulant import checks, randomness
+from cumulant import checks
 from cumulant.graphical import Ising
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.conditional.bridge import ConditionalMeanField, product_start
 from cumulant.particles.conditional.partitions import refinements
-from cumulant.particles.engine import Settings, run_population
-from cumulant.particles.islands import Runs, run
+from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
-
-_PILOT = 2**32  # the number of the island that designs the path: no other has it
-_METHOD = "conditional mean field"
 
 
 def conditional_mean_field(
@@ -103,35 +96,21 @@ def conditional_mean_field(
     checks.choice("start", start, ("mean_field", "uniform"))
     checks.choice("backward", backward, ("mixture", "reversal"))
     checks.choice("adapt_with", adapt_with, ("self", "pilot"))
-    if time_limit is not None:
-        checks.positive("time_limit", time_limit)
-    settings = Settings(n_particles, ess_threshold=ess_threshold)
     spins = IsingArrays.of(model)
     if not spins.n:
         raise ValueError("model must have a spin that is not given as evidence")
     first = product_start(spins, start)
     partitions = refinements(partition, spins.n, spins.edges)
     bridge = ConditionalMeanField(model, partitions, first, temperatures, free_edges, sweeps, backward, None, n_jobs)
-    seed, began = randomness.seed(rng), time.perf_counter()
-    if adapt_with == "pilot":
-        own = int(np.random.default_rng([seed, _PILOT]).integers(2**63))
-        pilot = run_population(
-            bridge, settings, own, progress=progress, title="pilot", total=bridge.n_steps, time_limit=time_limit
-        )
-        if pilot.status != "converged":
-            runs = Runs(bridge, settings, (own,), 0.05)
-            return ParticleResult(_METHOD, bridge, settings, seed, [pilot], None, runs)
-        bridge = bridge.frozen(pilot)
-        if time_limit is not None:
-            time_limit = max(time_limit - (time.perf_counter() - began), 1e-9)
     return run(
         bridge,
         n_particles,
         n_islands=n_islands,
         ess_threshold=ess_threshold,
-        method=_METHOD,
+        pilot=adapt_with == "pilot",
+        method="conditional mean field",
         total=bridge.n_steps,
-        rng=seed,
+        rng=rng,
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
