@@ -5,5 +5,16 @@ from cumulant.admixture.collapsed_posterior import CollapsedPosterior
 from cumulant.admixture.collapsed_result import CollapsedResult
 from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.data import Corpus
+from cumulant.admixture.held_out import HeldOut, held_out_likelihood
+from cumulant.admixture.lda import LDA
 
-__all__ = ["CollapsedGibbs", "CollapsedPosterior", "CollapsedResult", "Corpus", "collapsed_gibbs"]
+__all__ = [
+    "LDA",
+    "CollapsedGibbs",
+    "CollapsedPosterior",
+    "CollapsedResult",
+    "Corpus",
+    "HeldOut",
+    "collapsed_gibbs",
+    "held_out_likelihood",
+]
