@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,7 +123,8 @@ def test_the_estimate_of_a_prior_maximises_the_likelihood():
         rows = gammaln(4 * a) - gammaln(4 * a + counts.sum(axis=1))
         return -(rows.sum() + (gammaln(a + counts) - gammaln(a)).sum())
 
-    best = np.exp(minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-8}).x)
+    found: Any = minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-8})
+    best = np.exp(found.x)
     assert_allclose(symmetric_prior(counts, 3.0), best, rtol=1e-4)
     assert symmetric_prior(np.array([[4, 0], [0, 4]]), 1.0) < 1e-3  # the maximum is at zero
     assert symmetric_prior(np.full((5, 3), 10), 1.0) > 1e2  # at infinity

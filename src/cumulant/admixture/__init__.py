@@ -1,5 +1,6 @@
 """Admixture: documents made of topics, individuals made of populations (latent Dirichlet allocation)."""
 
+from cumulant.admixture.bags_of_words import read_ldac, read_uci
 from cumulant.admixture.collapsed import collapsed_gibbs
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
 from cumulant.admixture.collapsed_result import CollapsedResult
@@ -17,4 +18,6 @@ __all__ = [
     "HeldOut",
     "collapsed_gibbs",
     "held_out_likelihood",
+    "read_ldac",
+    "read_uci",
 ]

@@ -172,7 +172,7 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "components_")
         settings = {"parameters": _plain(self.get_params()), "seed": self._seed, "words": self._words}
         if hasattr(self, "feature_names_in_"):
-            settings["features"] = list(map(str, self.feature_names_in_))
+            settings["features"] = list(map(str, self.feature_names_in_))  # type: ignore[attr-defined]
         return files.save(path, _KIND, {name: getattr(self, name) for name in _FITTED}, settings)
 
     @classmethod
@@ -186,7 +186,7 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         model._seed, model._words = saved.settings["seed"], tuple(words) if words is not None else None
         model.n_features_in_ = model.components_.shape[1]
         if "features" in saved.settings:
-            model.feature_names_in_ = np.array(saved.settings["features"], dtype=object)
+            model.feature_names_in_ = np.array(saved.settings["features"], dtype=object)  # type: ignore[attr-defined]
         return model
 
     def __sklearn_tags__(self):

@@ -31,8 +31,7 @@ def symmetric_prior(counts: np.ndarray, start: float, *, least: float = 1e-4, mo
     for _ in range(1000):
         above = times @ (digamma(entries + value) - digamma(value))
         below = k * (each @ (digamma(lengths + k * value) - digamma(k * value)))
-        new = float(np.clip(value * above / below, least, most))
-        if abs(new - value) <= 1e-6 * value:
+        before, value = value, float(np.clip(value * above / below, least, most))
+        if abs(value - before) <= 1e-6 * value:
             break
-        value = new
-    return new
+    return value
