@@ -1,7 +1,10 @@
 """`LDA`: recovery of topics, new documents against enumeration, scikit-learn's checks, bad input."""
 
 import itertools
+import os
 import pickle
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from cumulant.admixture import LDA, Corpus, held_out_likelihood
 from cumulant.admixture.held_out import memberships_given
 from cumulant.admixture.prior_estimation import symmetric_prior
+from cumulant.optim import InterruptedWarning
 
 TOPICS = np.kron(np.eye(3), np.full(10, 0.1))  # three topics of ten words each
 
@@ -199,6 +203,17 @@ def test_bad_questions_are_refused(fitted):
         fitted.top_words(3, ["a"])
     with pytest.raises(ValueError, match="n_runs must be a whole number of at least 2"):
         fitted.log_likelihood(np.ones((1, 30)), n_runs=1)
+
+
+@pytest.mark.parametrize("optimise", [False, True])
+def test_ctrl_c_before_the_first_draw_ends_the_program(optimise):
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    model = LDA(8, burn_in=10**6, optimise_priors=optimise, random_state=0)
+    with pytest.warns(InterruptedWarning), pytest.raises(KeyboardInterrupt):
+        model.fit(np.full((200, 100), 10))
+    timer.join()
+    assert not hasattr(model, "components_")
 
 
 def test_documents_without_words_and_words_without_documents():

@@ -115,10 +115,10 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             priors, start, done = self._estimate_priors(corpus, priors)
             burn_in -= done
         self.result_ = self._run(corpus, priors, self.n_sweeps, burn_in, self.thin, start, self._seed)
-        self.document_prior_, self.word_prior_ = (
-            self.result_.posterior.document_prior,
-            self.result_.posterior.word_prior,
-        )
+        if self.result_.log_joint.shape[1] == 0:  # interrupted before the first draw: there is no answer
+            raise KeyboardInterrupt
+        posterior = self.result_.posterior
+        self.document_prior_, self.word_prior_ = posterior.document_prior, posterior.word_prior
         self.components_ = self.result_.frequencies()
         self.memberships_, self.memberships_sd_ = self.result_.memberships(), self.result_.memberships_sd()
         self._words = corpus.words
@@ -231,6 +231,8 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         estimates = float(first.document_prior.mean()), float(first.word_prior.mean())
         for step in range(_ROUNDS):
             run = self._run(corpus, estimates, piece, 0, piece, start, self._seed + 1 + step)
+            if run.status == "interrupted":
+                raise KeyboardInterrupt
             start = run.state.x
             tables = [Counts.of(corpus, self.n_components, z) for z in start]
             estimates = (
