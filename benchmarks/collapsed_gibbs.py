@@ -106,7 +106,7 @@ class Lda:
     def __init__(self, corpus: Corpus, k: int, seed: int, warm: int = _WARM):
         logging.getLogger("lda").setLevel(logging.ERROR)
         self.counts, self.k, self.seed = corpus.counts().toarray().astype(int), k, seed
-        self.model = self._fit(warm)
+        self.warm = warm
 
     def _fit(self, n: int):
         import lda
@@ -123,7 +123,8 @@ class Lda:
         return times[1] - times[0]
 
     def distributions(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.model.doc_topic_, self.model.topic_word_
+        model = self._fit(self.warm)
+        return model.doc_topic_, model.topic_word_
 
 
 def agree(corpus: Corpus, k: int, peer, name: str, sweeps=150, seeds=4) -> None:
@@ -152,7 +153,8 @@ def compare(corpus: Corpus, k: int, peer, name: str, bar: float) -> Row:
     row = Row(
         f"collapsed Gibbs, K = {k}, a million tokens",
         name,
-        *(float(each) for each in np.median(times, axis=0)),
+        float(np.median(times[:, 0])),
+        float(np.median(times[:, 1])),
         float(np.median(ratios)),
         (ratios.min(), ratios.max()),
         bar,

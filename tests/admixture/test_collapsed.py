@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from cumulant.admixture import CollapsedResult, Corpus, collapsed_gibbs
 from cumulant.errors import FileFormatError
+from cumulant.optim import InterruptedWarning
 from tests.reference import admixture as reference
 
 GENOTYPES = Corpus.from_genotypes([[[0, 1], [0, 2]], [[1, 1], [2, -1]], [[-1, -1], [-1, -1]]])
@@ -88,7 +89,8 @@ def test_the_clock_and_ctrl_c_keep_what_there_is():
     assert late.log_joint.shape[1] == late.state.sweeps > 0
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    stopped = collapsed_gibbs(corpus, 8, n_sweeps=10, burn_in=10**6, thin=1, n_chains=2, rng=0)
+    with pytest.warns(InterruptedWarning, match="interrupted after"):
+        stopped = collapsed_gibbs(corpus, 8, n_sweeps=10, burn_in=10**6, thin=1, n_chains=2, rng=0)
     timer.join()
     assert stopped.status == "interrupted"
     with pytest.raises(ValueError, match="no draws: the run ended after"):

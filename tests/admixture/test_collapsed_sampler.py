@@ -44,7 +44,7 @@ def test_a_sweep_has_the_transition_matrix_of_the_definition(method, corpus, k):
     matrix = reference.transition(corpus, k, nu, eta, posterior.tokens.order)
     assert_allclose(p @ matrix, p, atol=1e-14)  # the sweep that is written down leaves the posterior as it is
     # Ours, from a few states: how often each state comes next, by a chi-square test.
-    place, n = k ** np.arange(corpus.n_tokens)[::-1], 4_000
+    place, n = k ** np.arange(corpus.n_tokens)[::-1], 2_000
     for row in (0, len(p) // 3, len(p) - 1):
         start = row // place % k
         state = CollapsedGibbs(method, n_jobs=1).init(posterior, np.tile(start, (n, 1)), 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cumulant.admixture.collapsed_result import CollapsedResult, Sums
 from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.data import Corpus
 from cumulant.optim.driver.display import Display
-from cumulant.optim.driver.interruption import Interruption
+from cumulant.optim.driver.interruption import InterruptedWarning, Interruption
 from cumulant.threads import side_by_side
 
 _PIECE = 2_000_000  # tokens of a chain between two looks at the clock
@@ -66,7 +67,8 @@ def collapsed_gibbs(
     Returns
     -------
     CollapsedResult
-        Ctrl-C and the clock end a run between two sweeps; `CollapsedResult.resume` continues it.
+        Ctrl-C (with an `InterruptedWarning`) and the clock end a run between two sweeps; `CollapsedResult.resume`
+        continues it.
 
     Examples
     --------
@@ -128,6 +130,12 @@ def run_chains(
             if state.sweeps < until and (interruption.requested or (time_limit is not None and elapsed > time_limit)):
                 status = "interrupted" if interruption.requested else "time_limit"
                 break
+    if status == "interrupted":
+        warnings.warn(
+            f"interrupted after {state.sweeps} of {until} sweeps: the draws are those so far, resume() continues",
+            InterruptedWarning,
+            stacklevel=3,
+        )
     return dataclasses.replace(
         begun,
         state=state,
