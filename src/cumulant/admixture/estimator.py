@@ -47,8 +47,8 @@ class Admixture(TransformerMixin, BaseEstimator):
         The parameters of the symmetric Dirichlet distributions of memberships and frequencies.
     options : mapping, optional
         Settings of the method: ``draws, chains, burn_in, thin`` of Markov chains, ``n_starts, max_sweeps, tol`` of mean
-        field, ``n_particles, n_temperatures, n_sweeps, n_islands`` of annealing, ``n_particles, n_steps, finish,
-        safeguard`` of variational SMC.
+        field, ``n_particles, n_temperatures, n_sweeps, exchange, n_islands`` of annealing, ``n_particles, n_steps,
+        finish, safeguard, n_islands`` of variational SMC.
     random_state : int, Generator or None
     n_jobs : int, optional
         Threads; answers do not depend on it.
