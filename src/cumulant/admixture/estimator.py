@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import digamma
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -140,13 +141,12 @@ class Admixture(TransformerMixin, BaseEstimator):
         table, nu = corpus.counts(), float(self.membership_prior)
         with np.errstate(divide="ignore"):
             logs = np.ascontiguousarray(np.maximum(np.log(self.frequencies_), -700.0).T)
-        from scipy.special import digamma
-
-        rho = np.full((corpus.n_documents, len(self.frequencies_)), nu) + corpus.lengths[:, None] / len(logs[0])
+        k = len(self.frequencies_)
+        rho = np.full((corpus.n_documents, k), nu) + corpus.lengths[:, None] / k
         data = (table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
         for _ in range(1000):
             new, unused = np.full(rho.shape, nu), np.zeros(logs.shape)
-            responsibilities(*data, digamma(rho), logs, np.empty(rho.shape[1]), new, unused)
+            responsibilities(*data, digamma(rho), logs, np.empty(k), new, unused)
             change, rho = np.abs(new - rho).max(initial=0.0), new
             if change < 1e-8:
                 break
