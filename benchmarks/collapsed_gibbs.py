@@ -152,7 +152,8 @@ def compare(corpus: Corpus, k: int, peer, name: str, bar: float) -> Row:
     row = Row(
         f"collapsed Gibbs, K = {k}, a million tokens",
         name,
-        *(float(each) for each in np.median(times, axis=0)),
+        float(np.median(times[:, 0])),
+        float(np.median(times[:, 1])),
         float(np.median(ratios)),
         (ratios.min(), ratios.max()),
         bar,

@@ -50,6 +50,14 @@ class Counts(NamedTuple):
     documents: np.ndarray
     words: np.ndarray
 
+    @classmethod
+    def of(cls, corpus: Corpus, n_components: int, z: np.ndarray) -> Counts:
+        """From the components of all tokens."""
+        k, z = n_components, z.astype(np.int64)
+        documents = np.bincount(corpus.document * k + z, minlength=corpus.n_documents * k)
+        words = np.bincount(z * corpus.n_words + corpus.word, minlength=corpus.n_words * k)
+        return cls(documents.reshape(-1, k), words.reshape(k, -1))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CollapsedResult:
@@ -140,11 +148,7 @@ class CollapsedResult:
         """The counts of one draw, where assignments were kept."""
         if self.assignments is None:
             raise ValueError("the assignments of single draws were not kept: ask for them by keep=True")
-        corpus, k = self.posterior.corpus, self.posterior.n_components
-        z = self.assignments[chain, draw].astype(np.int64)
-        documents = np.bincount(corpus.document * k + z, minlength=corpus.n_documents * k)
-        words = np.bincount(z * corpus.n_words + corpus.word, minlength=corpus.n_words * k)
-        return Counts(documents.reshape(-1, k), words.reshape(k, -1))
+        return Counts.of(self.posterior.corpus, self.posterior.n_components, self.assignments[chain, draw])
 
     def _concentrations(self) -> tuple[np.ndarray, np.ndarray]:
         prior = self.posterior.document_prior
