@@ -100,6 +100,10 @@ def test_the_evidence_chooses_the_number_of_components():
     assert choice.decided
     assert choice.probability.sum() == pytest.approx(1.0)
     assert "<- largest" in str(choice)
+    assert (choice.bound <= choice.log_evidence).all()
+    hasty = admixture.choose_components(counts, (2,), n_particles=2, n_temperatures=1, rng=0)
+    assert not hasty.decided  # an estimate below a certified bound
+    assert "too low" in str(hasty)
     same = admixture.choose_components(counts, (1, 2, 3), n_particles=30, n_temperatures=100, rng=0, n_jobs=1)
     np.testing.assert_array_equal(choice.log_evidence, same.log_evidence)
     # of one component the evidence is a closed form: nothing is left to sum over

@@ -136,9 +136,27 @@ def test_a_sweep_is_both_blocks_one_after_the_other():
     logs = MODEL.draw_parameters(counts, THETA, 3, 4)
     expected = MODEL.draw_counts(logs, THETA, 3, 4)
     for jobs in (1, 2):
-        found = MODEL.sweep(counts, THETA, 1, 3, 4, jobs)
+        found = MODEL.sweep(counts, THETA, 1, 3, 4, n_jobs=jobs)
         np.testing.assert_array_equal(found.words, expected.words)
         np.testing.assert_array_equal(found.documents, expected.documents)
+
+
+@pytest.mark.parametrize("model", [MODEL, TWO_LOCI])
+def test_sweeps_with_exchanges_leave_a_member_as_it_is(model):
+    z = np.array(list(itertools.product(range(2), repeat=model.corpus.n_tokens)))
+    every, theta = model.counts(z), Parameters(0.5, 0.9, 0.2)
+    logs = model.log_marginal(every.words, theta) + model.log_document_part(every.documents)
+    probabilities = np.exp(logs - logsumexp(logs))
+    chosen = np.random.default_rng(0).choice(len(z), 40_000, p=probabilities)
+    start = Counts(*(each[chosen] for each in every))
+    moved = model.sweep(start, theta, 3, 1, 1, exchange=True)
+    for values, exact in zip(moved, every, strict=True):
+        mean = np.tensordot(probabilities, exact, axes=1)
+        deviation = np.sqrt(np.tensordot(probabilities, (exact - mean) ** 2, axes=1))
+        assert (np.abs(values.mean(axis=0) - mean) < 4.5 * deviation / 200).all()
+        pairs = np.tensordot(probabilities, exact**2, axes=1)
+        spread = np.sqrt(np.tensordot(probabilities, (exact.astype(float) ** 2 - pairs) ** 2, axes=1))
+        assert (np.abs((values**2).mean(axis=0) - pairs) < 4.5 * spread / 200).all()
 
 
 def test_exact_draws_have_the_distribution_of_their_member():

@@ -71,6 +71,7 @@ RESULTS = {
 }
 
 ESTIMATORS = {
+    "Admixture": (admixture.Admixture(2, method="mean_field", random_state=0), (np.arange(40).reshape(5, 4, 2) % 3,)),
     "GLM": (GLM("bernoulli", l2=0.1), (A, LABELS)),
     "OnlineLasso": (OnlineLasso(l1=0.05, random_state=0), (A, Y)),
     "OnlineL1Logistic": (OnlineL1Logistic(l1=0.05, random_state=0), (A, LABELS)),

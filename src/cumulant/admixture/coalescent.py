@@ -44,7 +44,7 @@ def simulate_microsatellites(
     if times.size == 0 or times[0] <= 0 or (np.diff(times) <= 0).any():
         raise ValueError(f"splits must be increasing positive times; got {splits!r}")
     try:
-        import msprime
+        import msprime  # pyright: ignore[reportMissingImports]
     except ImportError as problem:
         raise ImportError("simulate_microsatellites needs msprime: pip install cumulant[genetics]") from problem
     size, names = 10_000, [chr(ord("A") + at) for at in range(times.size + 1)]

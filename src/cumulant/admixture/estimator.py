@@ -15,15 +15,12 @@ from cumulant import checks, files, randomness
 from cumulant.admixture.data import Corpus
 from cumulant.admixture.fitting import DEFAULTS, fit_by, subject_of
 from cumulant.admixture.genotypes import as_corpus
-from cumulant.admixture.held_out_kernels import held_out
-from cumulant.admixture.mean_field_kernels import responsibilities
+from cumulant.admixture.held_out import held_out_likelihood, memberships_given
 from cumulant.admixture.model import AdmixtureModel
 from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError, FileFormatError
-from cumulant.sampling.diagnostics import log_mean_exp
-from cumulant.threads import in_parts
 
-_REFRESHED = 100  # components that a particle of a held-out likelihood draws again after each token
+_SWEEPS = 500  # over the components of a new individual
 _ARRAYS = ("memberships_", "memberships_std_", "frequencies_", "distance_", "level_", "locus_starts_")
 _NUMBERS = ("mode_share_", "evidence_", "evidence_error_", "elbo_", "seed_")
 
@@ -47,8 +44,8 @@ class Admixture(TransformerMixin, BaseEstimator):
         The parameters of the symmetric Dirichlet distributions of memberships and frequencies.
     options : mapping, optional
         Settings of the method: ``draws, chains, burn_in, thin`` of Markov chains, ``n_starts, max_sweeps, tol`` of mean
-        field, ``n_particles, n_temperatures, n_sweeps, n_islands`` of annealing, ``n_particles, n_steps, finish,
-        safeguard`` of variational SMC.
+        field, ``n_particles, n_temperatures, n_sweeps, exchange, n_islands`` of annealing, ``n_particles, n_steps,
+        finish, safeguard, n_islands`` of variational SMC.
     random_state : int, Generator or None
     n_jobs : int, optional
         Threads; answers do not depend on it.
@@ -133,42 +130,22 @@ class Admixture(TransformerMixin, BaseEstimator):
         return self.certificate_.verify(subject_of(self.method, model, options, self.seed_, self._answer))
 
     def transform(self, X: Any) -> np.ndarray:
-        """Memberships of new individuals by mean field, with the frequencies of the fit; alleles that the fit did not
-        see count as missing.
+        """Mean memberships of new individuals with the frequencies of the fit, by Gibbs sampling; alleles that the fit
+        did not see count as missing.
         """
         corpus = self._new(X)
-        table, nu = corpus.counts(), float(self.membership_prior)
-        with np.errstate(divide="ignore"):
-            logs = np.ascontiguousarray(np.maximum(np.log(self.frequencies_), -700.0).T)
-        from scipy.special import digamma
-
-        rho = np.full((corpus.n_documents, len(self.frequencies_)), nu) + corpus.lengths[:, None] / len(logs[0])
-        data = (table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
-        for _ in range(1000):
-            new, unused = np.full(rho.shape, nu), np.zeros(logs.shape)
-            responsibilities(*data, digamma(rho), logs, np.empty(rho.shape[1]), new, unused)
-            change, rho = np.abs(new - rho).max(initial=0.0), new
-            if change < 1e-8:
-                break
-        return rho / rho.sum(axis=1, keepdims=True)
+        return memberships_given(
+            corpus, self.frequencies_, self._prior(), n_sweeps=_SWEEPS, seed=self.seed_, n_jobs=self.n_jobs
+        ).mean
 
     def score_samples(self, X: Any, *, n_particles: int = 50, rng: Any = 0) -> np.ndarray:
-        """Estimates of ``log p(w_d)`` of new individuals given the frequencies of the fit, memberships integrated out.
-
-        ``exp`` of it is unbiased: particles take the tokens one after the other, and draw again what they have (Wallach
-        and others 2009; Buntine 2009).
+        """Estimates of ``log p(w_d)`` of new individuals given the frequencies of the fit, memberships integrated out;
+        ``exp`` of it is unbiased. See `held_out_likelihood`, which also gives errors.
         """
-        corpus, seed = self._new(X), randomness.seed(rng)
-        checks.whole("n_particles", n_particles)
-        starts = np.concatenate([[0], np.cumsum(corpus.lengths)])
-        logs = np.empty((corpus.n_documents, n_particles))
-        weights, nu = np.ascontiguousarray(self.frequencies_.T), float(self.membership_prior)
-
-        def work(first, last):
-            held_out(first, starts, corpus.word, weights, nu, _REFRESHED, seed, logs[first:last])
-
-        in_parts(work, corpus.n_documents, self.n_jobs)
-        return np.array([log_mean_exp(row)[0] for row in logs])
+        corpus, prior = self._new(X), self._prior()
+        return held_out_likelihood(
+            corpus, self.frequencies_, prior, n_particles=n_particles, rng=rng, n_jobs=self.n_jobs
+        ).documents
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
@@ -212,6 +189,9 @@ class Admixture(TransformerMixin, BaseEstimator):
 
     def _model(self, corpus: Corpus) -> AdmixtureModel:
         return AdmixtureModel(corpus, self.n_components, self.membership_prior, self.allele_prior)
+
+    def _prior(self) -> np.ndarray:
+        return np.full(len(self.frequencies_), float(self.membership_prior))
 
     def _seed(self) -> int:
         state = self.random_state

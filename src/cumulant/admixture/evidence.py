@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, particles, randomness
+from cumulant.admixture.mean_field import mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts, Parameters
 from cumulant.particles import ParticleResult, Population, Start, Step
 
@@ -16,12 +17,14 @@ class EvidenceBridge:
     """From the prior to the posterior of an admixture: ``phi_k = k / K``, ``gamma = 0``, ``eta = eta*``.
 
     A particle is the counts of its components. Weights integrate frequencies and memberships out: they are ratios of
-    ``f(z; theta_k) = prod_k B(A_k)``. Each step moves every particle by `n_sweeps` sweeps of two-stage Gibbs.
+    ``f(z; theta_k) = prod_k B(A_k)``. Each step moves every particle by `n_sweeps` sweeps of two-stage Gibbs,
+    with `exchange` as in `AdmixtureModel.sweep`.
     """
 
     model: AdmixtureModel
     n_temperatures: int
     n_sweeps: int = 1
+    exchange: bool = True
     n_jobs: int | None = None
     fixed: bool = dataclasses.field(default=True, init=False)
 
@@ -47,7 +50,9 @@ class EvidenceBridge:
         """Sweeps of two-stage Gibbs at the current power."""
         at = 1 + (population.step - 1) * self.n_sweeps
         theta = self.theta(population.step)
-        return self.model.sweep(population.x, theta, self.n_sweeps, population.seed, at, self.n_jobs)
+        return self.model.sweep(
+            population.x, theta, self.n_sweeps, population.seed, at, exchange=self.exchange, n_jobs=self.n_jobs
+        )
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None besides the product of mean weights."""
@@ -64,6 +69,7 @@ def annealed_evidence(
     n_temperatures: int = 500,
     *,
     n_sweeps: int = 1,
+    exchange: bool = True,
     n_islands: int = 1,
     rng: Any = None,
     progress: Any = False,
@@ -73,7 +79,9 @@ def annealed_evidence(
     """Estimate ``log p(w)`` with its error and a certified lower bound, by annealing particles from the prior.
 
     ``exp(log_partition())`` is unbiased for ``p(w)``, whatever the settings; the error falls with `n_temperatures` and
-    `n_particles`. The draws are weighted counts of components ``(n, D, K)``.
+    `n_particles`. A step is `n_sweeps` sweeps of two-stage Gibbs; with `exchange` they also propose to exchange two
+    components in a whole document, without which far more temperatures are needed. The draws are weighted
+    counts of components ``(n, D, K)``.
 
     Neal (2001), "Annealed importance sampling".
 
@@ -87,7 +95,7 @@ def annealed_evidence(
     """
     checks.instance("model", model, AdmixtureModel, "an AdmixtureModel")
     return particles.run(
-        EvidenceBridge(model, n_temperatures, n_sweeps, n_jobs), n_particles, n_islands=n_islands,
+        EvidenceBridge(model, n_temperatures, n_sweeps, exchange, n_jobs), n_particles, n_islands=n_islands,
         method="annealed evidence", total=n_temperatures, rng=rng, progress=progress, time_limit=time_limit,
         n_jobs=n_jobs,
     )  # fmt: skip
@@ -103,12 +111,15 @@ class ComponentChoice:
     log_evidence, error : array
         Estimates of ``log p(w)`` and their standard errors: the larger of the error from the genealogies of the
         particles and the spread of the islands.
+    bound : array
+        Certified lower bounds on ``log p(w)`` by mean field. An estimate below its bound is too low.
     results : tuple of ParticleResult
     """
 
     n_components: tuple[int, ...]
     log_evidence: np.ndarray
     error: np.ndarray
+    bound: np.ndarray
     results: tuple[ParticleResult, ...]
 
     @property
@@ -124,17 +135,25 @@ class ComponentChoice:
 
     @property
     def decided(self) -> bool:
-        """Whether the best is ahead of every other by more than two standard errors of the difference."""
+        """Whether the best is ahead of every other by more than two standard errors of the difference, and no estimate
+        is below its certified bound.
+        """
         top = int(np.argmax(self.log_evidence))
         others = np.arange(self.log_evidence.size) != top
         gaps = self.log_evidence[top] - self.log_evidence[others]
-        return bool(np.all(gaps > 2 * np.hypot(self.error[top], self.error[others])))
+        clear = np.all(gaps > 2 * np.hypot(self.error[top], self.error[others]))
+        return bool(clear and (self.log_evidence >= self.bound).all())
 
     def __str__(self):
-        lines = ["    K      log p(w)     error"]
-        for k, value, error in zip(self.n_components, self.log_evidence, self.error, strict=True):
-            lines.append(f"{k:5d}  {value:12.2f}  {error:8.2g}{'  <- largest' if k == self.best else ''}")
-        if not self.decided:
+        lines = ["    K      log p(w)     error  certified above"]
+        table = zip(self.n_components, self.log_evidence, self.error, self.bound, strict=True)
+        for k, value, error, bound in table:
+            mark = "  <- largest" if k == self.best else ""
+            lines.append(f"{k:5d}  {value:12.2f}  {error:8.2g}  {bound:15.2f}{mark}")
+        low = [k for k, below in zip(self.n_components, self.log_evidence < self.bound, strict=True) if below]
+        if low:
+            lines.append(f"Estimates below their certified bounds, at K = {low}, are too low: use more temperatures.")
+        elif not self.decided:
             lines.append("The errors are too large to tell the best from the next: use more temperatures.")
         return "\n".join(lines)
 
@@ -175,17 +194,16 @@ def choose_components(
     if not numbers:
         raise ValueError("n_components must have at least one number")
     checks.whole("n_islands", n_islands, 2)
+    models = [AdmixtureModel(corpus, k, membership_prior, allele_prior) for k in numbers]
     results = tuple(
-        annealed_evidence(
-            AdmixtureModel(corpus, k, membership_prior, allele_prior), n_particles, n_temperatures,
-            n_islands=n_islands, rng=seed, n_jobs=n_jobs,
-        )
-        for k in numbers
-    )  # fmt: skip
+        annealed_evidence(model, n_particles, n_temperatures, n_islands=n_islands, rng=seed, n_jobs=n_jobs)
+        for model in models
+    )
     return ComponentChoice(
         numbers,
         np.array([each.log_partition() for each in results]),
         np.array([larger_error(each.log_partition_error, each.replicate_error) for each in results]),
+        np.array([mean_field(each, n_starts=4, rng=seed).elbo for each in models]),
         results,
     )
 

@@ -26,7 +26,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "collapsed_gibbs": _CHAINS,
     "gibbs": _CHAINS,
     "mean_field": {"n_starts": 8, "max_sweeps": 2000, "tol": 1e-8, "draws": 200},
-    "ais": {"n_particles": 100, "n_temperatures": 500, "n_sweeps": 1, "n_islands": 1},
+    "ais": {"n_particles": 100, "n_temperatures": 500, "n_sweeps": 1, "exchange": True, "n_islands": 1},
     "variational_smc": {"n_particles": 100, "n_steps": 200, "finish": 200, "safeguard": "exact", "n_islands": 1},
 }
 
@@ -55,7 +55,7 @@ def subject_of(
     """What the certificate of a method speaks of."""
     if method == "mean_field":
         return Subject(model, answer)
-    bridge = EvidenceBridge(model, options["n_temperatures"], options["n_sweeps"])
+    bridge = EvidenceBridge(model, options["n_temperatures"], options["n_sweeps"], options["exchange"])
     seeds = island_seeds(seed, options["n_islands"])
     return Subject(Runs(bridge, Settings(options["n_particles"]), seeds, 0.05), answer[0])
 

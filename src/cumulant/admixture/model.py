@@ -220,9 +220,14 @@ class AdmixtureModel:
         return counts
 
     def sweep(
-        self, counts: Counts, theta: Parameters, n_sweeps: int, seed: int, step: int, n_jobs: int | None = None
-    ) -> Counts:
-        """Counts after sweeps of both blocks: `draw_parameters` and `draw_counts` of steps `step`, `step` + 1, ..."""
+        self, counts: Counts, theta: Parameters, n_sweeps: int, seed: int, step: int, *, exchange: bool = False,
+        n_jobs: int | None = None,
+    ) -> Counts:  # fmt: skip
+        """Counts after sweeps of both blocks: `draw_parameters` and `draw_counts` of steps `step`, `step` + 1, ...
+
+        With `exchange` a sweep ends with proposals to exchange two components in all tokens of a document. Memberships
+        hold the tokens of a document together, so that sweeps alone rarely move a whole document.
+        """
         new = Counts(*(np.array(each) for each in counts))
         eta = np.ascontiguousarray(np.broadcast_to(np.float64(theta.eta), counts.words.shape[1:]))
         rest = (self.totals.astype(np.float64), eta, float(theta.phi), float(theta.gamma), float(self.membership_prior))
@@ -232,7 +237,7 @@ class AdmixtureModel:
             first, last = edges[part], edges[part + 1]
             sweep_population(
                 self.corpus.document, self.corpus.word, self.corpus.locus_starts, *rest,
-                new.words[first:last], new.documents[first:last], n_sweeps, seed, first, step,
+                new.words[first:last], new.documents[first:last], n_sweeps, exchange, seed, first, step,
             )  # fmt: skip
 
         if edges.size == 2:

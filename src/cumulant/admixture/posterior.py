@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from cumulant.admixture.held_out_kernels import log_likelihoods
+from cumulant.admixture.likelihood_kernels import log_likelihoods
 from cumulant.admixture.model import AdmixtureModel, Counts
 from cumulant.admixture.summaries import mean_distance, mean_level
 

@@ -126,6 +126,40 @@ def assign_tokens(document, word, frequencies, members, power, seed, chain, swee
 
 
 @kernel(called_by="kernels")
+def exchange_components(document, word, frequencies, n_documents, power, seed, chain, sweep, z):
+    """Propose, as often as there are other components, to exchange two components of all tokens of a document.
+
+    With memberships integrated out and a symmetric prior nothing but the frequencies speaks against it: accepted with
+    probability ``min(1, prod beta_new^power / prod beta_old^power)``.
+    """
+    n_components, n_words = frequencies.shape
+    base, first = n_components * (n_words + n_documents) + word.size, 0
+    while first < word.size:
+        d, last = document[first], first
+        while last < word.size and document[last] == d:
+            last += 1
+        for r in range(n_components - 1):
+            u, v = uniforms(seed, chain, sweep, base + d, r)
+            pair = int(u * (n_components * (n_components - 1)))
+            a, b = pair // (n_components - 1), pair % (n_components - 1)
+            if b >= a:
+                b += 1
+            gain = 0.0
+            for i in range(first, last):
+                if z[i] == a:
+                    gain += frequencies[b, word[i]] - frequencies[a, word[i]]
+                elif z[i] == b:
+                    gain += frequencies[a, word[i]] - frequencies[b, word[i]]
+            if math.log(v) < power * gain:
+                for i in range(first, last):
+                    if z[i] == a:
+                        z[i] = b
+                    elif z[i] == b:
+                        z[i] = a
+        first = last
+
+
+@kernel(called_by="kernels")
 def count(z, document, word, words, documents):
     """Counts of the components `z` of the tokens, in place."""
     for k in range(words.shape[0]):
@@ -200,9 +234,11 @@ def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn
 
 @kernel(called_by="python")
 def sweep_population(
-    document, word, starts, totals, eta, phi, gamma, nu, words, documents, n_sweeps, seed, first, step
+    document, word, starts, totals, eta, phi, gamma, nu, words, documents, n_sweeps, exchange, seed, first, step
 ):
-    """Sweeps of both blocks for each of the particles `first`, `first` + 1, ..., their counts in place."""
+    """Sweeps of both blocks for each of the particles `first`, `first` + 1, ..., their counts in place; with
+    `exchange`, each ends with `exchange_components`.
+    """
     n_components, n_words = eta.shape
     n_documents = documents.shape[1]
     frequencies, members = np.empty((n_components, n_words)), np.empty((n_documents, n_components))
@@ -217,4 +253,6 @@ def sweep_population(
             assign_tokens(
                 document, word, frequencies, members, phi - gamma, seed, first + s, at, of_word, of_document, score, z
             )
+            if exchange:
+                exchange_components(document, word, frequencies, n_documents, phi - gamma, seed, first + s, at, z)
             count(z, document, word, words[s], documents[s])
