@@ -47,11 +47,6 @@ RESULTS = {
     "MaxProduct": lambda: carried(graphical.max_product(graphical.Ising([(0, 1), (1, 2)], 0.5, 0.2))),
     "MeanField": lambda: carried(graphical.mean_field(GRID)),
     "Projection": lambda: carried(graphical.project(graphical.Ising(graphical.grid(3, 3), 1.0), 0.5)),
-    "ParticleResult": lambda: carried(
-        admixture.annealed_evidence(
-            admixture.AdmixtureModel(admixture.Corpus.from_counts([[2, 1, 0], [0, 1, 2]]), 2), 20, 5, n_islands=2, rng=0
-        )
-    ),
     "MeanFieldFit": lambda: carried(
         admixture.mean_field(
             admixture.AdmixtureModel(admixture.Corpus.from_counts([[2, 1, 0], [0, 1, 2]]), 2), n_starts=2
