@@ -109,8 +109,7 @@ class ComponentChoice:
     ----------
     n_components : tuple of int
     log_evidence, error : array
-        Estimates of ``log p(w)`` and their standard errors: the larger of the error from the genealogies of the
-        particles and the spread of the islands.
+        Estimates of ``log p(w)`` and their standard errors, by `evidence_error`.
     bound : array
         Certified lower bounds on ``log p(w)`` by mean field. An estimate below its bound is too low.
     results : tuple of ParticleResult
@@ -202,13 +201,18 @@ def choose_components(
     return ComponentChoice(
         numbers,
         np.array([each.log_partition() for each in results]),
-        np.array([larger_error(each.log_partition_error, each.replicate_error) for each in results]),
+        np.array([evidence_error(each) for each in results]),
         np.array([mean_field(each, n_starts=4, rng=seed).elbo for each in models]),
         results,
     )
 
 
-def larger_error(*errors: float) -> float:
-    """The larger one of the errors that are known."""
-    finite = [each for each in errors if np.isfinite(each)]
-    return max(finite) if finite else np.inf
+def evidence_error(result: ParticleResult) -> float:
+    """The standard error of ``log p(w)``: from the genealogies of the particles, or from the spread of the logarithms
+    of the islands where that is larger. Errors of ``p(w)`` itself cannot show that islands are many nats apart.
+    """
+    logs = np.array([each.log_z for each in result.outcomes])
+    if logs.size == 1:
+        return result.log_partition_error
+    known = [result.log_partition_error, float(logs.std(ddof=1) / np.sqrt(logs.size))]
+    return max(each for each in known if np.isfinite(each))

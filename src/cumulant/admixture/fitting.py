@@ -10,7 +10,7 @@ import numpy as np
 from cumulant import sampling
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
 from cumulant.admixture.collapsed_sampler import CollapsedGibbs
-from cumulant.admixture.evidence import EvidenceBridge, annealed_evidence, larger_error
+from cumulant.admixture.evidence import EvidenceBridge, annealed_evidence, evidence_error
 from cumulant.admixture.mean_field import mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts
 from cumulant.admixture.posterior import MembershipDraws
@@ -114,7 +114,7 @@ def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int,
     each = [counts_of(outcome.population.x) for outcome in result.outcomes]
     counts = Counts(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
     weights = result.draws.weights.reshape(-1)
-    error = larger_error(result.log_partition_error, result.replicate_error)
+    error = evidence_error(result)
     return Fitted(
         MembershipDraws.of_counts(model, counts, weights, seed, n_jobs),
         result,

@@ -1,5 +1,6 @@
 """Figures 3.12 to 3.14: how far trials of four methods agree on the structure of simulated populations."""
 
+import re
 import time
 from typing import Any
 
@@ -117,7 +118,7 @@ def _judge(setting: str, found: dict, bound: float, events: int, trials: int, qu
         ),
         Claim(
             f"{setting}: what agrees is the posterior, not a flattened one",
-            "the agreement is reported without the distance from the target",
+            "our question; the source reports the agreement and not the distance from the target",
             f"variational particles stop at (phi, gamma) = ({phi:.2f}, {gamma:.2f}) instead of (1, 0), KL about "
             f"{kl:.0f} nats by the best estimate of the evidence; log p(w) by {evidence}, where variational particles "
             f"that are not finished give a bound; certified log p(w) >= {bound:.0f} by mean field; "
@@ -141,7 +142,7 @@ def _judge(setting: str, found: dict, bound: float, events: int, trials: int, qu
 
 
 def _file(setting: str) -> str:
-    return "admixture-agreement-" + "".join(c if c.isalnum() else "-" for c in setting.lower()).replace("---", "-")
+    return "admixture-agreement-" + re.sub(r"[^a-z0-9]+", "-", setting.lower())
 
 
 def _draw(found: dict, populations: Any) -> Any:
