@@ -47,9 +47,10 @@ def kernel(
     """Compile `function` with Numba: cached on disk, GIL released, strict arithmetic unless `fastmath` (all of
     it, or the named freedoms of LLVM) is asked for.
 
-    `called_by` says who calls it. A kernel that only kernels call has no wrapper: calling it from Python ends the
-    process. One that only Python calls is compiled once instead of twice. With `inline` its source is put into its
-    callers, whose `fastmath` then holds for it too: for a few lines that are called at one or two places.
+    `called_by` says who calls it. A kernel that only kernels call is put into them, and has neither a wrapper nor
+    machine code of its own: calling it from Python ends the process. One that only Python calls is compiled once
+    instead of twice. With `inline` its source is put into its callers, whose `fastmath` then holds for it too: for a
+    few lines that are called at one or two places.
 
     >>> @kernel
     ... def total(values):
