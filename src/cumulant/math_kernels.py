@@ -23,7 +23,7 @@ _SIGNIFICAND, _SHIFT = np.uint64((1 << 52) - 1), np.uint64(52)
 _SMALLEST = 2.2250738585072014e-308  # the smallest normal number
 
 
-@kernel(fastmath={"contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"contract", "nsz"})
 def fast_exp(x):
     """``exp(x)`` for ``x <= 709``; 0 below -708.
 
@@ -48,7 +48,7 @@ def fast_exp(x):
     return np.int64(bits).view(np.float64) if x >= -708.0 else 0.0
 
 
-@kernel(fastmath={"contract", "nsz"})
+@kernel(called_by="kernels", fastmath={"contract", "nsz"})
 def fast_log(x):
     """``log(x)`` for finite ``x > 0``; what is below the smallest normal number counts as that: about -708.4.
 

@@ -19,7 +19,7 @@ _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 
 
-@kernel
+@kernel(called_by="kernels")
 def philox(c0, c1, c2, c3, k0, k1):
     """Four 32-bit words from a 128-bit counter and a 64-bit key, all given and returned as uint64 below 2**32."""
     for _ in range(10):
@@ -29,7 +29,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@kernel
+@kernel(called_by="kernels")
 def uniform_pair(seed, chain, sweep, site):
     """Two independent uniforms in (0, 1), never 0 and never 1, for this (seed, chain, sweep, site).
 
@@ -49,7 +49,7 @@ def uniform_pair(seed, chain, sweep, site):
     return (2.0 * np.float64(first) + 1.0) * _TO_UNIT, (2.0 * np.float64(second) + 1.0) * _TO_UNIT
 
 
-@kernel
+@kernel(called_by="kernels")
 def uniform(seed, chain, sweep, site):
     """One uniform in (0, 1) for this (seed, chain, sweep, site): the first of `uniform_pair`."""
     return uniform_pair(seed, chain, sweep, site)[0]

@@ -32,12 +32,17 @@ def side_by_side(work: Callable[[int], Any], n: int, n_jobs: int | None) -> list
 
 def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list:
     """``work(first, last)`` on fixed parts of ``range(n)``, by several threads; the answers in order."""
-    edges = np.linspace(0, n, min(_PARTS, max(n, 1)) + 1).astype(int)
-    threads = min(cores(n_jobs), len(edges) - 1)
-    spans = list(itertools.pairwise(edges))
+    spans = _spans(n)
+    threads = min(cores(n_jobs), len(spans))
     if threads == 1:
         return [work(first, last) for first, last in spans]
     return list(_pool(threads).map(lambda span: work(*span), spans))
+
+
+@functools.cache
+def _spans(n: int) -> list[tuple[int, int]]:
+    edges = np.linspace(0, n, min(_PARTS, max(n, 1)) + 1).astype(int).tolist()
+    return list(itertools.pairwise(edges))
 
 
 def one_blas_thread() -> Any:

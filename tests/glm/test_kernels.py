@@ -12,6 +12,7 @@ from cumulant.glm.solvers.coordinate_kernels import descend_columns, descend_gra
 from cumulant.glm.solvers.dual_ascent_kernels import ascend
 from cumulant.glm.solvers.quadratic_model import polish
 from cumulant.randomness_kernels import uniform_pair
+from tests.compiled import from_python
 from tests.glm.cases import FAMILIES, features, observations
 from tests.reference import glm as reference
 
@@ -25,7 +26,8 @@ def test_an_epoch_of_dual_ascent(family, l1):
     weights = rng.random(30)
     weights /= weights.sum()
     offset = 0.1 * rng.normal(size=30)
-    rows = [min(int(uniform_pair(5, 0, 2, u)[1] * 30), 29) for u in range(60)]
+    uniforms = from_python(uniform_pair)
+    rows = [min(int(uniforms(5, 0, 2, u)[1] * 30), 29) for u in range(60)]
     expected = reference.dual_epoch(family, X, y, weights, offset + 0.2, np.zeros(30), l1, l2, rows)
     slopes, v, loss = np.zeros(30), np.zeros(X.shape[1]), loss_of(family, y)
     ascend(
@@ -41,12 +43,12 @@ def test_one_row_is_a_row_of_many(family):
     y = observations(family, features(n=41))
     eta, loss = np.linspace(-5, 5, 41), loss_of(family, y)
     value, slope, curvature = loss.terms(eta)
-    conjugates = loss.conjugate(slope)
+    conjugates, terms, conjugate = loss.conjugate(slope), from_python(row_terms), from_python(row_conjugate)
     for i in range(41):
-        one = row_terms(loss.code, 1.0, eta[i], y[i])
+        one = terms(loss.code, 1.0, eta[i], y[i])
         assert_allclose(one[1:], (slope[i], curvature[i]), rtol=1e-13, atol=1e-300)
         # without the constant, so that value and conjugate still add up
-        gap = one[0] + row_conjugate(loss.code, 1.0, slope[i], y[i]) - slope[i] * eta[i]
+        gap = one[0] + conjugate(loss.code, 1.0, slope[i], y[i]) - slope[i] * eta[i]
         assert_allclose(gap, value[i] + conjugates[i] - slope[i] * eta[i], atol=1e-11)
 
 

@@ -22,6 +22,7 @@ from cumulant.glm import GLM, OnlineL1Logistic, OnlineLasso
 from cumulant.glm.objective.loss_kernels import row_terms
 from cumulant.glm.online import passes
 from cumulant.glm.online.online_kernels import direction, implicit_slope
+from tests.compiled import from_python
 from tests.reference import online as reference
 
 PUBLISHED = {"formulation": "split", "curvature": "identity", "fit_intercept": False, "shuffle": False}
@@ -91,11 +92,12 @@ def test_newton_steps_at_a_fixed_barrier_end_on_the_central_path(form, b, mu, w)
 
 def test_the_gradient_and_curvature_of_a_row():
     a, w = np.array([1.0, 2.0]), np.array([0.3, 0.1])
-    value, slope, bend = row_terms(0, 1.0, a @ w, 1.0)
+    terms = from_python(row_terms)
+    value, slope, bend = terms(0, 1.0, a @ w, 1.0)
     assert value == pytest.approx(0.47407698, abs=1e-8)
     assert_allclose(slope * a, (-0.37754067, -0.75508134), atol=1e-8)
     assert_allclose(bend * a**2, (0.23500371, 0.94001485), atol=1e-8)
-    assert row_terms(0, 1.0, -800.0, 1.0)[0] == 800.0
+    assert terms(0, 1.0, -800.0, 1.0)[0] == 800.0
     model = OnlineL1Logistic().partial_fit([[800.0], [-800.0]], [0, 1], classes=[0, 1])
     assert np.isfinite(model.coef_).all()
 

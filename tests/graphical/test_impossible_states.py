@@ -226,9 +226,9 @@ def test_contradicting_phenotypes_are_certain_to_be_impossible():
 def test_a_pedigree_too_wide_for_elimination_has_a_finite_lower_end_within_its_time():
     model, truth = linkage(np.random.default_rng(1), 60, 6, n_alleles=4)
     bound_log_partition(model, time_limit=0.5, max_memory=2**24)  # compiles
-    begin = time.perf_counter()
-    interval = bound_log_partition(model, time_limit=2.0, max_memory=2**24)
-    assert time.perf_counter() - begin < 4.0
+    begin = time.process_time()  # on one thread, at most what the clock shows, which a busy machine may delay
+    interval = bound_log_partition(model, time_limit=2.0, max_memory=2**24, n_jobs=1)
+    assert time.process_time() - begin < 4.0
     assert model.family.score(truth, model.theta) <= interval.upper
     assert np.isfinite(interval.lower)
     again = bound_log_partition(

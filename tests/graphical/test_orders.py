@@ -5,8 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.graphical import Structure, elimination_order
+from cumulant.graphical.exact import orders, program
 from cumulant.graphical.exact.min_fill import min_fill, min_weight
 from cumulant.graphical.exact.orders import ORDERS, cost
+from cumulant.graphical.exact.program import Program
+from cumulant.kernels import InterpretedFirst
 from tests.reference.orders import eliminate, fill, weight
 
 
@@ -15,6 +18,26 @@ def random_structure(seed):
     n = int(rng.integers(2, 90))
     scopes = [rng.permutation(n)[: rng.integers(0, min(4, n) + 1)].tolist() for _ in range(int(rng.integers(1, 2 * n)))]
     return Structure(rng.integers(2, 5, n), scopes), scopes
+
+
+def test_plans_are_the_same_whether_interpreted_or_compiled(monkeypatch):
+    found = []
+    for seconds in (np.inf, -1.0):
+        for module, name in ((orders, "_greedy_order"), (program, "_build_steps")):
+            planner = InterpretedFirst(getattr(module, name).compiled)
+            planner._left = seconds
+            monkeypatch.setattr(module, name, planner)
+        monkeypatch.setattr(orders, "_FEW", 100)
+        plans = []
+        for seed in range(12):
+            structure, _ = random_structure(seed)
+            for kind in ("min-fill", "min-weight"):
+                order = elimination_order(structure, kind, restarts=1)
+                plans.append([order.order, order.entries, *Program.of(structure, order.order).layout])
+        found.append(plans)
+    for interpreted, compiled in zip(*found, strict=True):
+        for one, other in zip(interpreted, compiled, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("kind", ORDERS)

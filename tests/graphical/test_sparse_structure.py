@@ -159,9 +159,9 @@ def test_the_graph_is_found_where_values_are_missing():
 def test_a_search_ends_by_the_clock_with_what_it_has():
     x = np.random.default_rng(0).choice([-1, 1], (2000, 60))
     x[:, 1:] = np.where(np.random.default_rng(1).random((2000, 59)) < 0.7, x[:, :-1], x[:, 1:])
-    began = time.perf_counter()
+    began = time.process_time()
     found = sparse_structure(x, time_limit=0.05)
-    assert time.perf_counter() - began < 10.0
+    assert time.process_time() - began < 10.0
     assert found.status == "time_limit"
     assert found.certificate is not None
 

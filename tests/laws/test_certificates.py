@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant
-from cumulant import families, graphical, optim, particles, variational
+from cumulant import admixture, families, graphical, optim, particles, variational
 from cumulant.certificates import Assumption, Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import risk
@@ -47,12 +47,18 @@ RESULTS = {
     "MaxProduct": lambda: carried(graphical.max_product(graphical.Ising([(0, 1), (1, 2)], 0.5, 0.2))),
     "MeanField": lambda: carried(graphical.mean_field(GRID)),
     "Projection": lambda: carried(graphical.project(graphical.Ising(graphical.grid(3, 3), 1.0), 0.5)),
+    "MeanFieldFit": lambda: carried(
+        admixture.mean_field(
+            admixture.AdmixtureModel(admixture.Corpus.from_counts([[2, 1, 0], [0, 1, 2]]), 2), n_starts=2
+        )
+    ),
     "GaussianFit": lambda: carried(variational.fit(variational.logistic_regression(A, LABELS))),
     "DivergenceBound": lambda: carried(
         variational.bound_divergence(variational.fit(variational.logistic_regression(A, LABELS)), n=500)
     ),
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
     "SparseStructure": lambda: carried(graphical.sparse_structure(SPINS, l1=0.2)),
+    "ParticleResult": lambda: carried(particles.anneal(GRID, 50, 10, n_islands=4, rng=0)),
     "VariationalResult": lambda: carried(particles.variational_smc(GRID, 50, 10, finish=5, frozen=True, rng=0)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)
@@ -60,6 +66,7 @@ RESULTS = {
 }
 
 ESTIMATORS = {
+    "Admixture": (admixture.Admixture(2, method="mean_field", random_state=0), (np.arange(40).reshape(5, 4, 2) % 3,)),
     "GLM": (GLM("bernoulli", l2=0.1), (A, LABELS)),
     "OnlineLasso": (OnlineLasso(l1=0.05, random_state=0), (A, Y)),
     "OnlineL1Logistic": (OnlineL1Logistic(l1=0.05, random_state=0), (A, LABELS)),

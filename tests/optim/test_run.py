@@ -183,9 +183,9 @@ def test_an_error_in_the_callback_is_not_swallowed():
     "solver", [optim.GradientDescent(), CoordinateDescent(), BareDescent()], ids=["jax", "host", "bare"]
 )
 def test_the_clock_ends_a_run_and_its_work_replays_it(solver):
-    start = time.perf_counter()
+    start = time.process_time()
     result = optim.run(solver, RIDGE, ZERO, tol=None, time_limit=0.3, every=1000, rng=2)
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert result.status == "time_limit"
     assert result.work > 0
     assert result.trace.steps[-1] == result.work  # recorded where it stopped

@@ -112,7 +112,7 @@ def test_rounding_past_the_last_positive_weight():
     for weights in ([0.1, 0.2, 0.3, 0.0], [0.1, 0.7, 0.1, 0.1, 0.1, 0.0, 0.0], [1e16, 1.0, 1.0, 0.0, 0.0]):
         weights = np.array(weights)
         last = np.flatnonzero(weights)[-1]
-        drawn = tree_draw(tree_build(weights), BELOW_ONE, weights.size)
+        drawn = _draw_many(tree_build(weights), np.array([BELOW_ONE]), weights.size)[0]
         assert weights[drawn] > 0.0
         assert drawn <= last
 
@@ -121,13 +121,11 @@ def test_rounding_past_the_last_positive_weight():
 def test_all_zero_weights_are_drawn_uniformly(n):
     rng = np.random.default_rng(n)
     tree = tree_build(np.ones(n))
-    for i in range(n):
-        tree_update(tree, i, 0.0)
+    _update_many(tree, np.arange(n), np.zeros(n))
     assert tree_total(tree) == 0.0
     counts = np.bincount(_draw_many(tree, rng.random(100_000), n), minlength=n)
     assert counts.size == n
-    assert tree_draw(tree, 0.0, n) == 0
-    assert tree_draw(tree, BELOW_ONE, n) == n - 1
+    assert _draw_many(tree, np.array([0.0, BELOW_ONE]), n).tolist() == [0, n - 1]
     if n > 1:
         assert stats.chisquare(counts).pvalue > 1e-3
 
@@ -141,7 +139,7 @@ def test_the_max_tree_finds_the_first_largest(n):
         assert max_tree_argmax(tree) == np.argmax(weights)
         i, value = rng.integers(n), float(rng.integers(0, 6))
         weights[i] = value
-        max_tree_update(tree, i, value)
+        _update_many_max(tree, np.array([i]), np.array([value]))
     np.testing.assert_array_equal(tree, max_tree_build(weights))
 
 

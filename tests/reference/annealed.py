@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from cumulant.randomness_kernels import uniform
+from cumulant import randomness_kernels
+from tests.compiled import from_python
+
+uniform = from_python(randomness_kernels.uniform)
 
 
 def annealed_log_weight(sizes, fields, factors, temperatures, seed, chain):

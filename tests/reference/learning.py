@@ -7,7 +7,10 @@ import itertools
 
 import numpy as np
 
-from cumulant.randomness_kernels import uniform_pair
+from cumulant import randomness_kernels
+from tests.compiled import from_python
+
+uniform_pair = from_python(randomness_kernels.uniform_pair)
 
 
 def joint_scores(cardinalities, factors):

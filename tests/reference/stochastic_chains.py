@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from cumulant.randomness_kernels import uniform, uniform_pair
+from cumulant import randomness_kernels
+from tests.compiled import from_python
 from tests.sequences.cases import feature_map, joint_law
+
+uniform, uniform_pair = from_python(randomness_kernels.uniform), from_python(randomness_kernels.uniform_pair)
 
 
 def loss(problem, w, i):

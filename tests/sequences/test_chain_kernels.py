@@ -19,6 +19,7 @@ from cumulant.sequences.chain.chain_kernels import (
     sparse_scores,
 )
 from cumulant.sequences.chain.labelling_kernels import best_labels, sample_labels
+from tests.compiled import from_python
 from tests.reference import chains
 
 SHAPES = [(t, k) for t in (1, 2, 3, 4) for k in (2, 3)]
@@ -257,7 +258,7 @@ def test_scores_are_inner_products_of_features_and_weights(bias):
         ours, thresholded = np.empty((length, 3)), np.empty((length, 3))
         where = *problem.tokens, offsets[i], offsets[i + 1]
         chain_scores(w, 4, bias, *where, ours)
-        sparse_scores(w, 0.4, 4, bias, *where, thresholded)
+        from_python(sparse_scores)(w, 0.4, 4, bias, *where, thresholded)
         shrunk = np.sign(w) * np.maximum(np.abs(w) - 0.4, 0.0)
         for weights, scores in ((w, ours), (shrunk, thresholded)):
             whole = chains.scores_of_all(scores, weights[-3:])

@@ -110,6 +110,19 @@ def test_answers_do_not_depend_on_the_number_of_threads():
     assert one.dual(mu) == three.dual(mu)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_answers_do_not_depend_on_whether_kernels_are_interpreted(monkeypatch, dtype):
+    rng = np.random.default_rng(4)
+    data, answers = ragged(rng), []
+    for small in (10_000, -1):
+        monkeypatch.setattr("cumulant.sequences.chain.problem._SMALL", small)
+        problem = ChainProblem(data, 3, l2=0.3)
+        mu = problem.start(0.3, dtype)
+        answers.append([problem.residual(mu), *problem.attributes_of_sequences])
+    for interpreted, compiled in zip(*answers, strict=True):
+        np.testing.assert_array_equal(interpreted, compiled)
+
+
 def test_huge_scores_are_computed_with_logarithms():
     rng = np.random.default_rng(4)
     problem = ChainProblem(ragged(rng, scale=1e4), 3, l2=1.0)

@@ -89,8 +89,11 @@ class Corpus:
         else:
             table = scipy.sparse.csr_array(checks.real_array("counts", counts, ndim=2))
         data = np.asarray(table.data, dtype=np.float64)
-        if not np.isfinite(data).all() or (data < 0).any() or (data != np.round(data)).any():
-            raise ValueError("counts must be whole numbers, not negative")
+        wrong = ~np.isfinite(data) | (data < 0) | (data != np.round(data))
+        if wrong.any():
+            raise ValueError(f"counts must be whole numbers, not negative; got {data[wrong][0]}")
+        if data.sum() >= 2**31:
+            raise ValueError(f"counts must add up to less than 2**31 tokens; they add up to {data.sum():.4g}")
         table.eliminate_zeros()
         times = np.asarray(table.data, dtype=np.int64)
         document = np.repeat(np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), times)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cumulant._version import __version__
-from cumulant.cli import crf, ising, stream, vi
+from cumulant.cli import admix, crf, ising, stream, vi
 from cumulant.errors import CumulantError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(admix.app, name="admix")
 app.add_typer(crf.app, name="crf")
 app.add_typer(ising.app, name="ising")
 app.add_typer(stream.app, name="stream")

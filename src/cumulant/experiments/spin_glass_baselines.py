@@ -3,6 +3,7 @@
 import numpy as np
 
 from cumulant import graphical
+from cumulant.experiments._spin_glasses import exact, exact_by_halves, instance, means_of, tree_reweighted
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.plotting import COLOURS, figure
 
@@ -19,9 +20,9 @@ def run(quick: bool, rng: int) -> Report:
     found: dict[str, dict[str, np.ndarray]] = {"grid": {}, "complete": {}}
     settled = 0
     for seed in seeds:
-        lattice, dense = _instance(seed, graphical.grid(SIDE, SIDE)), _instance(seed, graphical.complete(NODES))
-        _record(found["grid"], _exact(lattice), _on_the_grid(lattice))
-        _record(found["complete"], _exact_by_halves(dense), _on_the_complete_graph(dense))
+        lattice, dense = instance(seed, graphical.grid(SIDE, SIDE)), instance(seed, graphical.complete(NODES))
+        _record(found["grid"], exact(lattice), _on_the_grid(lattice))
+        _record(found["complete"], exact_by_halves(dense), _on_the_complete_graph(dense))
         settled += graphical.belief_propagation(dense, schedule="parallel").converged
     claims = _claims(found, settled, len(seeds))
     text = "; ".join(
@@ -39,45 +40,10 @@ def run(quick: bool, rng: int) -> Report:
     return Report(claims, lambda: _draw(found), notes)
 
 
-def _instance(seed: int, edges: np.ndarray) -> graphical.Ising:
-    draw = np.random.default_rng(seed)
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
-    fields = draw.uniform(-1, 1, int(edges.max()) + 1)
-    return graphical.Ising(edges, draw.choice([-0.5, 0.5], len(edges)), fields)
-
-
-def _record(table, exact, answers) -> None:
+def _record(table, truth, answers) -> None:
     for name, (value, means) in answers.items():
-        row = [value - exact[0], np.abs(means - exact[1]).mean(), exact[0]]
+        row = [value - truth[0], np.abs(means - truth[1]).mean(), truth[0]]
         table[name] = np.vstack([*([table[name]] if name in table else []), row])
-
-
-def _means(marginals) -> np.ndarray:
-    return marginals[:, 1] - marginals[:, 0]
-
-
-def _exact(model: graphical.Ising):
-    return model.log_partition(), _means(model.marginals())
-
-
-def _exact_by_halves(model: graphical.Ising):
-    """All states of one half of the spins against all of the other, some rows at a time."""
-    half = NODES // 2
-    spins = 2.0 * ((np.arange(2**half)[:, None] >> np.arange(half)) & 1) - 1.0
-    couplings = np.zeros((NODES, NODES))
-    couplings[tuple(model.edges.T)] = model.couplings
-    inner = [couplings[:half, :half], couplings[half:, half:]]
-    fields = [model.fields[:half], model.fields[half:]]
-    alone = [spins @ h + np.einsum("si,ij,sj->s", spins, J, spins) for h, J in zip(fields, inner, strict=True)]
-    across = spins @ couplings[:half, half:]
-    rows, columns = np.zeros(2**half), np.zeros(2**half)
-    top = float(alone[0].max() + alone[1].max())
-    for part in np.array_split(np.arange(2**half), 64):
-        weights = np.exp(alone[0][part, None] + across[part] @ spins.T + alone[1] - top)
-        rows[part] = weights.sum(axis=1)
-        columns += weights.sum(axis=0)
-    parts = [rows @ spins / rows.sum(), columns @ spins / columns.sum()]
-    return top + float(np.log(rows.sum())), np.concatenate(parts)
 
 
 def _on_the_grid(model: graphical.Ising):
@@ -88,9 +54,9 @@ def _on_the_grid(model: graphical.Ising):
     )
     return {
         **_mean_fields(model, strips),
-        "Bethe": (bethe.log_partition, _means(bethe.marginals)),
-        "Kikuchi": (kikuchi.log_partition, _means(kikuchi.marginals)),
-        "tree-reweighted": _tree_reweighted(model),
+        "Bethe": (bethe.log_partition, means_of(bethe.marginals)),
+        "Kikuchi": (kikuchi.log_partition, means_of(kikuchi.marginals)),
+        "tree-reweighted": tree_reweighted(model),
     }
 
 
@@ -98,23 +64,17 @@ def _on_the_complete_graph(model: graphical.Ising):
     bethe = graphical.double_loop(model)
     return {
         **_mean_fields(model, np.split(np.arange(NODES), 2)),
-        "Bethe": (bethe.log_partition, _means(bethe.marginals)),
-        "tree-reweighted": _tree_reweighted(model),
+        "Bethe": (bethe.log_partition, means_of(bethe.marginals)),
+        "tree-reweighted": tree_reweighted(model),
     }
 
 
 def _mean_fields(model: graphical.Ising, blocks):
     naive, wide = graphical.mean_field(model, n_starts=20), graphical.structured_mean_field(model, blocks=blocks)
     return {
-        "mean field": (naive.bound, _means(naive.marginals)),
-        "mean field, blocks": (wide.bound, _means(wide.marginals)),
+        "mean field": (naive.bound, means_of(naive.marginals)),
+        "mean field, blocks": (wide.bound, means_of(wide.marginals)),
     }
-
-
-def _tree_reweighted(model: graphical.Ising):
-    """All spanning trees alike: each edge has its effective resistance (Wainwright, Jaakkola, Willsky 2005)."""
-    found = graphical.tree_reweighted(model, "uniform", damping=0.5, tol=1e-10, max_sweeps=5000)
-    return found.bound, _means(found.marginals)
 
 
 def _range(errors: np.ndarray) -> str:

@@ -3,8 +3,17 @@
 One engine (`run`) serves every bridge: it weighs, keeps the evidence, resamples and records.
 """
 
+from cumulant.particles.annealing import anneal
 from cumulant.particles.bridges import Bridge, Population, Start, Step
+from cumulant.particles.conditional.block_gibbs import BlockGibbs
+from cumulant.particles.conditional.bridge import ConditionalMeanField
+from cumulant.particles.conditional.means import conditional_means
+from cumulant.particles.conditional.objective import ConditionalObjective, Parameters
+from cumulant.particles.conditional.partitions import check_refinement, halve, peel, split_largest
+from cumulant.particles.conditional.sampler import conditional_mean_field
+from cumulant.particles.conditional.solver import fit_conditional_mean_field
 from cumulant.particles.engine import Outcome, Settings, run_population
+from cumulant.particles.hot_coupling import hot_coupling
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
 from cumulant.particles.spins import OverlapDistribution, free_energy, has_both_modes, overlap_distribution, up_share
@@ -24,11 +33,15 @@ from cumulant.particles.variational.safeguards import (
 
 __all__ = [
     "AllowedStep",
+    "BlockGibbs",
     "Bridge",
+    "ConditionalMeanField",
+    "ConditionalObjective",
     "IsingFamily",
     "Outcome",
     "OverlapDistribution",
     "ParameterPath",
+    "Parameters",
     "ParticleResult",
     "Population",
     "Safeguard",
@@ -38,15 +51,24 @@ __all__ = [
     "TwoBlockFamily",
     "VariationalBridge",
     "VariationalResult",
+    "anneal",
     "check_family",
+    "check_refinement",
+    "conditional_mean_field",
+    "conditional_means",
+    "fit_conditional_mean_field",
     "free_energy",
+    "halve",
     "has_both_modes",
+    "hot_coupling",
     "kl_gradient",
     "least_steps_between_resamplings",
     "overlap_distribution",
+    "peel",
     "run",
     "run_population",
     "safeguarded_step",
+    "split_largest",
     "up_share",
     "variational_smc",
     "weight_model",

@@ -15,6 +15,7 @@ from cumulant.particles.bridges import Bridge, Population
 from cumulant.sampling.resampling import RESAMPLING, resample
 
 _RESAMPLING = 2**32  # the stream of random numbers that is kept for resampling
+_GROUPS, _MEMBERS = (48, 24, 12, 6), 5  # numbers of groups of lineages, and the members that each must have kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,17 +42,22 @@ class Settings:
 class Outcome:
     """What one population came to.
 
-    `variance` estimates the relative variance of ``exp(log_z)`` from the one run. Particles that descend from the same
-    first particle belong together: with ``S_i`` the weight of the descendants of first particle ``i``,
-    ``1 - (n / (n - 1))^(r + 1) (1 - sum_i S_i^2)`` is unbiased for it after ``r`` multinomial resamplings (Lee and
-    Whiteley 2018); the other methods add less noise than that takes off, so that ``r`` counts as 0 for them and the
-    estimate is a little too large. It says nothing where all descend from a single one: then it is infinite.
+    `variance` estimates the relative variance of ``exp(log_z)`` from the one run. Where particles were never resampled
+    it is that of a mean of independent weights. Else the first particles are put into groups of neighbours. Descendants
+    stay in the group of their ancestor, and resampling keeps their order, so that a group is nearly an independent
+    population: the product of the mean weights of its members over the stretches between resamplings is an estimate of
+    ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates, with
+    `freedom` degrees of freedom, is that of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to
+    follow ancestors, for groups of them, and valid for every method of resampling). There are 48, 24, 12 or 6 groups,
+    the most of which each kept five members at least. Where not even 6 do, the variance is infinite: so few first
+    ancestors are left that they say nothing, and only separate islands do.
     """
 
     population: Population
     status: str
     trace: dict[str, np.ndarray]
     variance: float
+    freedom: int
     kinds: dict[str, float]
     alone: bool
     ancestors: np.ndarray | None = None
@@ -85,44 +91,45 @@ def run_population(
     n, began = settings.n_particles, time.perf_counter()
     start = bridge.begin(n, seed)
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
-    first, ancestors = np.arange(n), []
+    lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []
     records: dict[str, list[float]] = {"ess": [float(n)], "log_z": [population.log_z], "resampled": [0.0]}
     status = "converged"
     with Interruption() as interruption, Display(progress, title, total) as display:
         while True:
             population, last, extra = _advance(bridge, population)
-            resampled = not last and population.ess < settings.ess_threshold * n
-            records["ess"].append(population.ess)
+            ess = population.ess
+            resampled = not last and ess < settings.ess_threshold * n
+            records["ess"].append(ess)
             records["log_z"].append(population.log_z)
             records["resampled"].append(float(resampled))
             for name, value in extra.items():
                 records.setdefault(name, [math.nan] * population.step).append(float(value))
-            chosen = np.arange(n)
+            if last or population.log_z == -math.inf:
+                break
+            chosen = np.arange(n) if settings.ancestry else None
             if resampled:
                 generator = population.generator(_RESAMPLING)
                 chosen = resample(population.log_weights, method=settings.resampling, rng=generator)
-                first = first[chosen]
+                lineages = [each.after(population.weights, chosen) for each in lineages]
                 population = dataclasses.replace(
                     population, x=take(population.x, chosen), log_weights=np.full(n, -math.log(n))
                 )
             if settings.ancestry:
                 ancestors.append(chosen)
-            if last or population.log_z == -math.inf:
-                break
             population = dataclasses.replace(population, x=bridge.move(population))
             elapsed = time.perf_counter() - began
             display.update(population.step, elapsed, population.log_z, math.inf)
             if interruption.requested or (time_limit is not None and elapsed > time_limit):
                 status = "interrupted" if interruption.requested else "time_limit"
                 break
-    counted = int(sum(records["resampled"])) if settings.resampling == "multinomial" else 0
-    kinds = bridge.kinds(population) if status == "converged" and population.log_z > -math.inf else {}
+    variance, freedom = _relative_variance(population.weights, lineages)
     return Outcome(
         population,
         status,
         {name: np.array(values) for name, values in records.items()},
-        _relative_variance(population.weights, first, counted),
-        kinds,
+        variance,
+        freedom,
+        bridge.kinds(population) if status == "converged" and population.log_z > -math.inf else {},
         settings.ess_threshold == 0 and population.log_z > -math.inf,
         np.array(ancestors) if settings.ancestry else None,
     )
@@ -156,10 +163,49 @@ def take(x: Any, chosen: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[chosen], x)
 
 
-def _relative_variance(weights: np.ndarray, first: np.ndarray, resamplings: int) -> float:
-    """Of ``exp(log_z)``, from the weights, the first ancestors and the number of multinomial resamplings."""
-    n = weights.size
-    if np.unique(first).size == 1:
-        return math.inf
-    together = float(np.sum(np.bincount(first, weights=weights) ** 2))
-    return max(0.0, 1.0 - (n / (n - 1)) ** (resamplings + 1) * (1.0 - together))
+@dataclasses.dataclass(frozen=True, eq=False)
+class Lineages:
+    """The group that the first ancestor of each particle is in, and what each group says of ``Z``: see `Outcome`.
+
+    `log_scale` of a group is the logarithm of the product of (weight of its members) / (share of its members after
+    resampling) over all resamplings, and of one over its first share. `fewest` is the smallest number of members that
+    a group had.
+    """
+
+    group: np.ndarray
+    log_scale: np.ndarray
+    fewest: int
+    resampled: bool = False
+
+    @classmethod
+    def of(cls, n: int, count: int) -> "Lineages":
+        """Of particles that have not been resampled: groups of neighbours, as even as can be."""
+        group = np.arange(n) * count // n
+        sizes = np.bincount(group, minlength=count)
+        return cls(group, -np.log(np.maximum(sizes, 1) / n), int(sizes.min()))
+
+    def after(self, weights: np.ndarray, chosen: np.ndarray) -> "Lineages":
+        """After a resampling of particles with these weights."""
+        group, count = self.group[chosen], self.log_scale.size
+        sizes = np.bincount(group, minlength=count)
+        fewest = min(self.fewest, int(sizes.min()))
+        if fewest < _MEMBERS:
+            return dataclasses.replace(self, group=group, fewest=fewest, resampled=True)
+        before = np.log(np.bincount(self.group, weights=weights, minlength=count))
+        return Lineages(group, self.log_scale + before - np.log(sizes / group.size), fewest, True)
+
+    def estimates(self, weights: np.ndarray) -> np.ndarray:
+        """What the groups say of ``Z``, relative to the estimate of all."""
+        return np.bincount(self.group, weights=weights, minlength=self.log_scale.size) * np.exp(self.log_scale)
+
+
+def _relative_variance(weights: np.ndarray, lineages: list[Lineages]) -> tuple[float, int]:
+    """Of ``exp(log_z)``, and its degrees of freedom: from the particles where they are independent, else from the
+    finest groups that always had enough members.
+    """
+    values = weights * weights.size
+    if lineages[0].resampled:
+        values = next((each.estimates(weights) for each in lineages if each.fewest >= _MEMBERS), np.zeros(0))
+    if values.size < 2 or values.mean() == 0:
+        return math.inf, 1
+    return float(values.var(ddof=1) / values.size / values.mean() ** 2), values.size - 1

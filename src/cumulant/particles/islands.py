@@ -1,6 +1,7 @@
 """Islands: independent populations over one bridge, by threads, and what they say together."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 
 from cumulant import checks, randomness
 from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of, rounding
+from cumulant.errors import CumulantError
 from cumulant.particles.bridges import Bridge
+from cumulant.particles.cluster import run_on_cluster
 from cumulant.particles.engine import Outcome, Settings, run_population
 from cumulant.particles.result import ParticleResult
 from cumulant.sampling.annealing import lower_from_estimates
@@ -17,12 +20,15 @@ from cumulant.threads import side_by_side
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
-    """What can be run again: a bridge, the settings, seeds, the probability that the claim fails."""
+    """What can be run again: a bridge, the settings, the seeds of the islands that came back, the probability that the
+    claim fails, and how many islands were lost.
+    """
 
     bridge: Bridge
     settings: Settings
     seeds: tuple[int, ...]
     delta: float
+    lost: int = 0
 
     def again(self, n_jobs: int | None = None) -> list[Outcome]:
         """All islands, from their seeds."""
@@ -37,6 +43,7 @@ def run(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     ancestry: bool = False,
+    pilot: bool = False,
     delta: float = 0.05,
     method: str = "particles",
     total: int | None = None,
@@ -44,6 +51,7 @@ def run(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Run populations over a bridge: the function that all methods of this package share.
 
@@ -58,8 +66,16 @@ def run(
         A method of `sampling.resample`, done where the effective size falls below ``ess_threshold * n_particles``.
     ancestry : bool
         Keep the ancestors of every step in the draws.
+    pilot : bool
+        Let a first population design the path, and run the islands over that path with fresh particles. The estimate is
+        then unbiased, and the certificate holds, for bridges whose path is not fixed.
     delta : float
         The probability with which the certified lower bound may fail.
+    n_jobs : int, optional
+        Threads, over islands or over the particles of a single one.
+    client : distributed.Client, optional
+        Run the islands on the workers of a Dask cluster instead. The answer is the same. An island whose workers were
+        lost again and again is left out of the answer, which says so (`ParticleResult.lost`).
     """
     settings = Settings(n_particles, resampling, ess_threshold, ancestry)
     checks.whole("n_islands", n_islands)
@@ -68,7 +84,22 @@ def run(
         checks.positive("time_limit", time_limit)
     seed = randomness.seed(rng)
     seeds = island_seeds(seed, n_islands)
-    if n_islands == 1:
+    if pilot and not bridge.fixed:
+        first = run_population(bridge, settings, _pilot_seed(seed), title=method, time_limit=time_limit)
+        if first.status != "converged" or first.log_z == -np.inf:
+            raise CumulantError(
+                f"the pilot run did not reach the end of its path ({first.status}): there is none to use"
+            )
+        bridge = bridge.frozen(first)  # type: ignore[attr-defined]
+    lost = 0
+    if client is not None:
+        work = functools.partial(_island, _on_one_thread(bridge), settings, time_limit)
+        found = run_on_cluster(client, work, seeds)
+        seeds = tuple(seed for seed, outcome in zip(seeds, found, strict=True) if outcome is not None)
+        outcomes, lost = [outcome for outcome in found if outcome is not None], n_islands - len(seeds)
+        if not outcomes:
+            raise CumulantError("every island was lost with its worker: there is no answer")
+    elif n_islands == 1:
         outcomes = [
             run_population(
                 bridge, settings, seeds[0], progress=progress, title=method, total=total, time_limit=time_limit
@@ -76,7 +107,7 @@ def run(
         ]
     else:
         outcomes = _run_islands(bridge, settings, seeds, n_jobs, time_limit=time_limit)
-    runs = Runs(bridge, settings, seeds, delta)
+    runs = Runs(bridge, settings, seeds, delta, lost)
     ended = all(outcome.status == "converged" for outcome in outcomes)
     certificate = _certificate(runs, estimates(outcomes)) if bridge.fixed and ended else None
     return ParticleResult(method, bridge, settings, seed, outcomes, certificate, runs)
@@ -87,12 +118,24 @@ def island_seeds(seed: int, n_islands: int) -> tuple[int, ...]:
     return tuple(int(np.random.default_rng([seed, i]).integers(2**63)) for i in range(n_islands))
 
 
+def _pilot_seed(seed: int) -> int:
+    return int(np.random.default_rng([seed, 2**32]).integers(2**63))
+
+
 def _run_islands(
     bridge: Bridge, settings: Settings, seeds: Sequence[int], n_jobs: int | None, *, time_limit: float | None = None
 ) -> list[Outcome]:
-    # An island has one thread: those of a pool must not wait for each other.
-    alone: Any = dataclasses.replace(bridge, n_jobs=1) if hasattr(bridge, "n_jobs") else bridge  # type: ignore[type-var]
-    return side_by_side(lambda i: run_population(alone, settings, seeds[i], time_limit=time_limit), len(seeds), n_jobs)
+    work = functools.partial(_island, _on_one_thread(bridge), settings, time_limit)
+    return side_by_side(lambda i: work(seeds[i]), len(seeds), n_jobs)
+
+
+def _island(bridge: Bridge, settings: Settings, time_limit: float | None, seed: int) -> Outcome:
+    return run_population(bridge, settings, seed, time_limit=time_limit)
+
+
+def _on_one_thread(bridge: Bridge) -> Bridge:
+    """An island has one thread: those of a pool must not wait for each other."""
+    return dataclasses.replace(bridge, n_jobs=1) if hasattr(bridge, "n_jobs") else bridge  # type: ignore[type-var]
 
 
 def estimates(outcomes: Sequence[Outcome]) -> np.ndarray:
@@ -125,6 +168,7 @@ def _certificate(runs: Runs, found: np.ndarray) -> Certificate:
             by_construction("each estimate of Z is unbiased", "sequential Monte Carlo on a fixed path"),
             assume("random numbers are independent and uniform"),
             *getattr(runs.bridge, "assumptions", ()),
+            *([assume("islands were lost whatever their estimates were")] if runs.lost else []),
         ),
         kind="with probability",
         delta=runs.delta,

@@ -50,6 +50,11 @@ class ParticleResult:
         return next((each.status for each in self.outcomes if each.status != "converged"), "converged")
 
     @property
+    def lost(self) -> int:
+        """How many islands were lost with their workers; the answer is that of the others."""
+        return self.runs.lost
+
+    @property
     def subject(self) -> Subject:
         """What the certificate speaks of: ``result.certificate.verify(result.subject)`` runs every island again."""
         return Subject(self.runs, np.concatenate([outcome.independent for outcome in self.outcomes]))
@@ -83,15 +88,23 @@ class ParticleResult:
 
     @property
     def log_partition_error(self) -> float:
-        """The standard error of ``log Z`` by ``"smc"``, from the genealogies of the particles (see `Outcome`)."""
+        """The standard error of ``log Z`` by ``"smc"``: from the ancestors of the particles (see `Outcome`), or, where
+        they do not say it, from the spread of the islands; infinite where that is not known either.
+        """
+        return self._error[0]
+
+    @property
+    def _error(self) -> tuple[float, int]:
+        """The standard error and its degrees of freedom."""
         logs = np.array([each.log_z for each in self.outcomes])
         if logs.max() == -math.inf:
-            return math.inf
+            return math.inf, 1
         shares = np.exp(logs - logs.max())
         variances = np.array([each.variance for each in self.outcomes])
         if not np.isfinite(variances).all():
-            return math.inf
-        return float(np.sqrt(np.sum(shares**2 * variances)) / shares.sum())
+            return self.replicate_error, max(len(self.outcomes) - 1, 1)
+        error = float(np.sqrt(np.sum(shares**2 * variances)) / shares.sum())
+        return error, sum(each.freedom for each in self.outcomes)
 
     @property
     def replicate_error(self) -> float:
@@ -100,13 +113,15 @@ class ParticleResult:
 
     def interval(self, level: float = 0.95) -> Interval:
         """Where ``log Z`` is with about this probability: an approximation for many particles, not a certificate."""
-        from scipy.special import ndtri
+        from scipy.special import stdtrit
 
         checks.fraction("level", level)
-        error = self.log_partition_error
+        error, freedom = self._error
         # log Z-hat is about normal with mean log Z - error^2 / 2: a logarithm of a mean is too small on average.
         centre = self.log_partition("smc") + error**2 / 2
-        half = float(ndtri((1 + level) / 2)) * error
+        if not math.isfinite(error):
+            return Interval(-math.inf, math.inf)
+        half = float(stdtrit(freedom, (1 + level) / 2)) * error
         return Interval(centre - half, centre + half, centre)
 
     @property
@@ -169,6 +184,10 @@ class ParticleResult:
         rows = [values[resample(logs, rng=rng)] for values, logs in zip(draws.values, draws.log_weights, strict=True)]
         return Draws(np.stack(rows), self.method, draws.settings, draws.variables).to_arviz(name)
 
+    def _error_in_words(self) -> str:
+        error = self.log_partition_error
+        return f" ± {error:.2g}" if math.isfinite(error) else ", error not known: run several islands"
+
     def _require_end(self) -> None:
         if self.status != "converged":
             raise CumulantError(
@@ -178,6 +197,7 @@ class ParticleResult:
 
     def __repr__(self):
         islands = f", {len(self.outcomes)} islands" if len(self.outcomes) > 1 else ""
+        islands += f", {self.lost} lost" if self.lost else ""
         return f"ParticleResult({self.method}, {self.settings.n_particles} particles{islands}, {self.status})"
 
     def __str__(self):
@@ -185,10 +205,12 @@ class ParticleResult:
             return repr(self)
         lines = [
             f"{self.method}: log Z = {self.log_partition():.6g}"
-            + (f" ± {self.log_partition_error:.2g}" if self.default_kind == "smc" else f" ({self.default_kind})"),
+            + (self._error_in_words() if self.default_kind == "smc" else f" ({self.default_kind})"),
             f"  {self.ess:.0f} of {self.settings.n_particles * len(self.outcomes)} particles count, "
             f"{int(np.nansum(self.trace['resampled']))} resamplings",
         ]
+        if self.lost:
+            lines.append(f"  {self.lost} of {self.lost + len(self.outcomes)} islands were lost with their workers")
         lines += [f"  {kind}: {self.log_partition(kind):.6g}" for kind in self.kinds if kind != self.default_kind]
         if self.certificate is not None:
             lines.append("  " + str(self.certificate).splitlines()[0])

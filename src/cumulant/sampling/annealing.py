@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import betaincinv
 
 from cumulant import checks, randomness
-from cumulant.precision import float64
+from cumulant.precision import float64, precise
 from cumulant.pytrees import pytree
 from cumulant.sampling.chains import require_counts
 from cumulant.sampling.diagnostics import log_mean_exp, weighted_sample_size
 from cumulant.sampling.draws import Draws
+from cumulant.sampling.metropolis import MetropolisState
 from cumulant.sampling.target import Target
 
 
@@ -61,7 +62,13 @@ class GeometricPath:
 
     def log_ratio(self, x: Any) -> Any:
         """``log p(x) - log q(x)`` at points ``(..., dim)``, up to the constant of the target."""
-        return self.target.log_density(x) - self.begin.log_density(x)
+        return _log_ratio(self.begin, self.target, x)
+
+
+@precise
+@jax.jit
+def _log_ratio(begin, target, x):
+    return jnp.vectorize(lambda x: target.at(x) - begin.at(x), signature="(d)->()")(x)
 
 
 def _bridge(x, data):
@@ -136,7 +143,7 @@ def annealed_importance_sampling(
     True
     """
     require_counts(n=(n, 1), steps=(steps, 1))
-    given = _schedule(temperatures)
+    given = temperature_schedule(temperatures)
     seed = randomness.seed(rng)
     with float64():
         # The particles and the moves have seeds of their own, both made from the one that was given.
@@ -171,7 +178,15 @@ def _move(sampler, target, state, steps):
     return jax.lax.fori_loop(0, steps, lambda _, s: sampler.step(target, s), state)
 
 
-def _schedule(temperatures: Any) -> np.ndarray:
+def move_at(sampler: Any, target: Target, x: Any, key: Any, steps: int) -> Any:
+    """Points after `steps` transitions of a sampler from ``x``, ``(n, dim)``."""
+    zero = jnp.zeros(len(x))
+    state = MetropolisState(x, zero, jnp.zeros_like(x), key, zero, jnp.zeros((), jnp.int32))
+    return _move(sampler, target, state, steps).x
+
+
+def temperature_schedule(temperatures: Any) -> np.ndarray:
+    """A number of equal steps from 0 to 1, or increasing numbers that begin with 0 and end with 1, as an array."""
     if isinstance(temperatures, int | np.integer) and not isinstance(temperatures, bool) and temperatures >= 1:
         return np.linspace(0.0, 1.0, int(temperatures) + 1)
     given = np.asarray(temperatures, dtype=np.float64)

@@ -181,6 +181,8 @@ class DenseDesign(_Design):
         some = np.flatnonzero(weights)
         if _FEW * len(some) >= len(weights):
             return super()._times_vector(weights)
+        if not len(some):
+            return np.zeros(len(self.X))
         out, few = np.empty(len(self.X)), weights[some]
         self._over_parts(lambda a, b: kernels.rows_times_some(self.X, some, few, a, b, out))
         return out

@@ -1,7 +1,8 @@
 """Losses of generalised linear models row by row: value, slope, curvature and conjugate, in one pass each.
 
 Codes: 0 successes in `scale` trials, logit link; 1 Poisson, log link; 2 normal with variance `scale`, natural link
-``mean / variance``; 3 gamma, log link. Every loss is half a deviance, so zero is the best a row can do.
+``mean / variance``, here for single rows only; 3 gamma, log link. Every loss is half a deviance, so zero is the best a
+row can do.
 """
 
 import math
@@ -46,7 +47,7 @@ def _gamma(eta, y):
     return eta + ratio, 1.0 - ratio, ratio
 
 
-@kernel
+@kernel(called_by="kernels")
 def row_terms(code, scale, eta, y):
     """Value, slope and curvature of one row; the value without the constant that makes it half a deviance."""
     if code == 0:
@@ -66,10 +67,6 @@ def terms(code, scale, eta, y, constant, value, slope, curvature):
     elif code == 1:
         for i in range(len(eta)):
             own, slope[i], curvature[i] = _poisson(eta[i], y[i])
-            value[i] = own + constant[i]
-    elif code == 2:
-        for i in range(len(eta)):
-            own, slope[i], curvature[i] = _normal(scale, eta[i], y[i])
             value[i] = own + constant[i]
     else:
         for i in range(len(eta)):
@@ -98,7 +95,7 @@ def _entropy_of_successes(scale, slope, y):
     return scale * (_x_log_x(few) + (1.0 - few) * rest)
 
 
-@kernel
+@kernel(called_by="kernels")
 def row_conjugate(code, scale, slope, y):
     """The conjugate of the value of `row_terms`; the slope is in the closed domain, or beyond it by rounding."""
     if code == 0:
@@ -138,13 +135,7 @@ def fenchel_young(code, scale, eta, slope, y, value, change, curvature, size):
     """
     for i in range(len(eta)):
         x, size[i] = eta[i], 1.0 + abs(eta[i])
-        if code == 2:
-            mean = y[i] + slope[i]
-            change[i] = scale * x - mean
-            value[i] = 0.5 * change[i] * (change[i] / scale)
-            curvature[i] = scale
-            size[i] = abs(x) + abs(mean) / scale
-        elif code == 0:
+        if code == 0:
             many, few = slope[i] + y[i], _failures(scale, slope[i], y[i])
             e = fast_exp(-abs(x))
             curvature[i] = scale * e / ((1.0 + e) * (1.0 + e))
@@ -226,8 +217,6 @@ def fenchel_young_softmax(eta, slope, y, value, change, size):
 def reach(code, scale, slope, y, change):
     """The largest ``t <= 1`` for which ``slope + t change`` is in the closed domain of the conjugate, for all rows."""
     t = 1.0
-    if code == 2:
-        return t
     for i in range(len(slope)):
         step = change[i]
         if code == 3:  # slopes are at most one

@@ -98,7 +98,7 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class NamedLoss(Loss):
-    """A loss with compiled loops: Bernoulli and binomial (logit), Poisson (log), normal (identity), gamma (log).
+    """A loss with compiled loops: Bernoulli and binomial (logit), Poisson (log), gamma (log); see `NormalLoss`.
 
     The gamma loss ``eta + y exp(-eta) - log y - 1`` has the log link: its natural parameter, minus the inverse of
     the mean, would confine scores to a half-line. It is convex in ``eta`` all the same, with conjugate
@@ -112,8 +112,8 @@ class NamedLoss(Loss):
 
     @property
     def concordance(self):
-        """Normal losses are quadratic; of the others the third derivative is at most the second."""
-        return 0.0 if self.code == 2 else 1.0
+        """The third derivative is at most the second."""
+        return 1.0
 
     def terms(self, eta):
         """See `Loss`."""
@@ -137,33 +137,75 @@ class NamedLoss(Loss):
         fenchel_young(self.code, self.scale, eta, slope, self.y, value, change, curvature, size)
         return Divergence(value, change, curvature, 8.0 * size, 64.0 * _UNIT * value)
 
-    def magnitude(self, eta, slope):
-        """See `Loss`."""
-        if self.code == 2:
-            return (np.abs(self.scale * eta) + np.abs(self.y)) ** 2 / self.scale
-        return super().magnitude(eta, slope)
-
     def clipped(self, slope):
         """See `Loss`."""
         if self.code == 0:
             return np.clip(slope, -self.y, self.scale - self.y)
-        return slope if self.code == 2 else np.minimum(slope, 1.0) if self.code == 3 else np.maximum(slope, -self.y)
+        return np.minimum(slope, 1.0) if self.code == 3 else np.maximum(slope, -self.y)
 
     def mean(self, eta):
         """See `Loss`."""
-        if self.code == 0:
-            return self.scale * expit(eta)
-        return self.scale * eta if self.code == 2 else np.exp(eta)
+        return self.scale * expit(eta) if self.code == 0 else np.exp(eta)
 
     def start(self, weights):
         """See `Loss`."""
         mean = dot(weights, self.y)
-        if self.code == 2:
-            return np.array([mean / self.scale])
         if self.code == 0:
             share = min(max(mean / self.scale, 1e-3), 1 - 1e-3)
             return np.array([np.log(share / (1 - share))])
         return np.array([np.log(max(mean, 1e-8))])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalLoss(NamedLoss):
+    """Half the squared error over the variance ``v = scale``, ``(v eta - y)^2 / (2 v)``: the link is natural.
+
+    Memory limits it, so that NumPy is as fast as a loop and has nothing to compile.
+    """
+
+    @property
+    def concordance(self):
+        """It is quadratic."""
+        return 0.0
+
+    def terms(self, eta):
+        """See `Loss`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = self.scale * eta - self.y
+            return residual * residual * (0.5 / self.scale), residual, np.full(len(eta), self.scale)
+
+    def conjugate(self, slope):
+        """See `Loss`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return slope * (0.5 * slope + self.y) / self.scale
+
+    def reach(self, slope, change):
+        """See `Loss`."""
+        return 1.0
+
+    def divergence(self, eta, slope):
+        """See `Loss`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.y + slope
+            change = self.scale * eta - mean
+            value, size = 0.5 * change * (change / self.scale), np.abs(eta) + np.abs(mean) / self.scale
+            return Divergence(value, change, np.full(len(eta), self.scale), 8.0 * size, 64.0 * _UNIT * value)
+
+    def magnitude(self, eta, slope):
+        """See `Loss`."""
+        return (np.abs(self.scale * eta) + np.abs(self.y)) ** 2 / self.scale
+
+    def clipped(self, slope):
+        """See `Loss`."""
+        return slope
+
+    def mean(self, eta):
+        """See `Loss`."""
+        return self.scale * eta
+
+    def start(self, weights):
+        """See `Loss`."""
+        return np.array([dot(weights, self.y) / self.scale])
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +416,7 @@ def _named(name: str, scale: float, y: np.ndarray) -> NamedLoss:
         y = _support(y, y >= 0, "at least 0 for the Poisson family")
         constant = xlogy(y, y) - y
     elif code == 2:
-        y, constant = np.ascontiguousarray(y, dtype=np.float64), np.zeros(len(y))
+        return NormalLoss(code, scale, np.ascontiguousarray(y, dtype=np.float64), np.zeros(len(y)))
     else:
         y = _support(y, y > 0, "positive for the gamma family")
         constant = -np.log(y) - 1.0

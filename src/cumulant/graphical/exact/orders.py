@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, reve
 from cumulant.graphical.exact.min_fill import min_fill, min_weight
 from cumulant.graphical.exact.order_kernels import cost_of_order, frontier_order, greedy_order, random_ties
 from cumulant.graphical.structure import Structure
+from cumulant.kernels import InterpretedFirst
 
 ORDERS = ("natural", "min-fill", "min-weight", "frontier", "nested-dissection")
 _DENSE = 4096  # variables up to which adjacency is kept as bit sets
@@ -20,6 +21,8 @@ _CHEAP = 2.0**14  # entries below which the search for a better order costs more
 _WORTH = 2.0**24  # entries from which more starts are tried
 _SMALL = 6_000_000  # variables times edges up to which a quick search takes min-fill
 _HOPELESS = 30.0  # bits of a clique that no memory holds
+_FEW = 64  # variables up to which the kernel of greedy orders need not be compiled
+_greedy_order = InterpretedFirst(greedy_order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +206,8 @@ class _Search:
             random_ties(seed, ties)
         order, stale, around, beyond = np.empty((4, self.n), np.int64)
         weight, fill = np.empty((2, self.n))
-        greedy_order(self.bits.copy(), self.logs, ties, by_weight, order, weight, fill, stale, around, beyond)
+        work = weight, fill, stale, around, beyond
+        _greedy_order(self.n <= _FEW, self.bits.copy(), self.logs, ties, by_weight, order, *work)
         self.offer(order, kind)
 
     def sweeps(self, seed: int) -> None:

@@ -7,6 +7,10 @@ import numpy as np
 
 from cumulant.graphical.exact.program_kernels import build_steps
 from cumulant.graphical.structure import Structure
+from cumulant.kernels import InterpretedFirst
+
+_SMALL = 500  # variables and factors
+_build_steps = InterpretedFirst(build_steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +45,9 @@ class Program:
         while True:
             pool = np.empty(room, np.int64)
             pool[: scopes.size] = scopes
-            made, used = build_steps(
-                order, structure.cardinalities, structure.scope_starts, summed, begins, ends, pool, term_starts, terms,
-                lengths, cliques, *variables, *tables,
+            made, used = _build_steps(
+                n + n_factors <= _SMALL, order, structure.cardinalities, structure.scope_starts, summed, begins, ends,
+                pool, term_starts, terms, lengths, cliques, *variables, *tables,
             )  # fmt: skip
             if used >= 0:
                 break

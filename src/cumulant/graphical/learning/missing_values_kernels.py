@@ -69,7 +69,7 @@ def marginal_conditionals(states, weights, t, limit, gradient):
     return value, left_out
 
 
-@kernel
+@kernel(called_by="kernels")
 def _set_states(x, members, count, sizes, number):
     """The joint state of this number, the first member slowest."""
     for k in range(count - 1, -1, -1):
@@ -78,7 +78,7 @@ def _set_states(x, members, count, sizes, number):
         number //= sizes[v]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _entry(t, f, x):
     at = t.origin[f]
     for k in range(t.scope_starts[f], t.scope_starts[f + 1]):

@@ -29,7 +29,7 @@ def random_words(seed, chain, sweep, block, stream):
 
 
 @kernel(called_by="kernels")
-def _logistic(word):
+def logistic(word):
     """``log(u / (1 - u)) / 2`` at ``u = (word + 1/2) / 2^32``."""
     u = (2.0 * np.float64(word) + 1.0) * _TO_UNIT
     return 0.5 * fast_log(u / (1.0 - u))
@@ -64,10 +64,10 @@ def logistic_noise(out, first, size, seed, chain, sweep):
     """
     for k in range((size + 3) // 4):
         w0, w1, w2, w3 = random_words(seed, chain, sweep, first // 4 + k, 1)
-        out[4 * k] = _logistic(w0)
-        out[4 * k + 1] = _logistic(w1)
-        out[4 * k + 2] = _logistic(w2)
-        out[4 * k + 3] = _logistic(w3)
+        out[4 * k] = logistic(w0)
+        out[4 * k + 1] = logistic(w1)
+        out[4 * k + 2] = logistic(w2)
+        out[4 * k + 3] = logistic(w3)
 
 
 @kernel(called_by="python")
@@ -103,10 +103,10 @@ def ising_scan_lanes(x, out, order, indptr, neighbours, couplings, fields, begin
             if p % 4 == 0:
                 for c in range(lanes):
                     w0, w1, w2, w3 = random_words(seed, first_chain + c, sweep, p // 4, 1)
-                    noise[0, c] = _logistic(w0)
-                    noise[1, c] = _logistic(w1)
-                    noise[2, c] = _logistic(w2)
-                    noise[3, c] = _logistic(w3)
+                    noise[0, c] = logistic(w0)
+                    noise[1, c] = logistic(w1)
+                    noise[2, c] = logistic(w2)
+                    noise[3, c] = logistic(w3)
             i = order[p]
             for c in range(lanes):
                 h[c] = fields[i]

@@ -19,7 +19,7 @@ _0, _1, _17, _19, _23, _32, _41, _45, _63 = (np.uint64(k) for k in (0, 1, 17, 19
 
 
 @kernel(called_by="kernels")
-def _next(a, b, c, d):
+def next_word(a, b, c, d):
     """The next word of xoshiro256++ and the new state."""
     total = a + d
     word = ((total << _23) | (total >> _41)) + a
@@ -34,7 +34,7 @@ def _next(a, b, c, d):
 
 
 @kernel(called_by="kernels")
-def _begin(states, seed, chain, sweep):
+def begin_streams(states, seed, chain, sweep):
     """A state for each stream, from the counter (word, sweep, chain)."""
     for w in range(states.shape[1]):
         for half in range(2):
@@ -55,13 +55,13 @@ def _decisions(states, none, one, coin, none_digits, one_digits):
         a, b, c, d = first[w], second[w], third[w], fourth[w]
         p, q, word = _0, _0, _0
         for k in range(12):
-            word, a, b, c, d = _next(a, b, c, d)
+            word, a, b, c, d = next_word(a, b, c, d)
             digit = _0 - ((none_digits >> np.uint64(k)) & _1)
             p = (p & word) | (digit & (p | word))
             digit = _0 - ((one_digits >> np.uint64(k)) & _1)
             q = (q & word) | (digit & (q | word))
         for k in range(12, 24):
-            word, a, b, c, d = _next(a, b, c, d)
+            word, a, b, c, d = next_word(a, b, c, d)
             digit = _0 - ((none_digits >> np.uint64(k)) & _1)
             p = (p & word) | (digit & (p | word))
             digit = _0 - ((one_digits >> np.uint64(k)) & _1)
@@ -134,7 +134,7 @@ def torus_chain(x, out, rows, columns, none_digits, one_digits, begin, burn_in, 
     for colour in range(2):
         pack(x, rows, columns, colour, words[colour])
     for sweep in range(begin, begin + burn_in + thin * out.shape[0]):
-        _begin(states, seed, chain, sweep)
+        begin_streams(states, seed, chain, sweep)
         for colour in range(2):
             _half_sweep(words[colour], words[1 - colour], colour, states, scratch, none_digits, one_digits)
         done = sweep + 1 - begin - burn_in

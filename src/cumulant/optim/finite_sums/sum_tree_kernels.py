@@ -37,7 +37,7 @@ def _built(weights: np.ndarray, combine: np.ufunc, neutral: float) -> np.ndarray
     return tree
 
 
-@kernel
+@kernel(called_by="kernels")
 def tree_update(tree, i, weight):
     """Give leaf `i` the weight `weight`; `tree` is changed in place."""
     k = tree.size // 2 + i
@@ -54,7 +54,7 @@ def tree_total(tree):
     return tree[1]
 
 
-@kernel
+@kernel(called_by="kernels")
 def tree_draw(tree, u, n):
     """The index drawn by `u` in [0, 1): the i with `w_0 + ... + w_{i-1} <= u * total < w_0 + ... + w_i`.
 
@@ -77,7 +77,7 @@ def tree_draw(tree, u, n):
     return k - capacity
 
 
-@kernel
+@kernel(called_by="kernels")
 def max_tree_update(tree, i, weight):
     """Give leaf `i` the weight `weight`; `tree` is changed in place."""
     k = tree.size // 2 + i

@@ -22,7 +22,7 @@ _SMALL = 1e-50  # a scale this small is multiplied out
 # agree, seconds of it for each kernel they stand in.
 
 
-@kernel
+@kernel(called_by="kernels")
 def longest_span(starts):
     """The largest difference of neighbours."""
     out = 0
@@ -31,7 +31,7 @@ def longest_span(starts):
     return out
 
 
-@kernel
+@kernel(called_by="kernels")
 def copy_rows(source, length, target):
     """``target[:length] = source[:length]``."""
     for t in range(length):
@@ -39,14 +39,14 @@ def copy_rows(source, length, target):
             target[t, k] = source[t, k]
 
 
-@kernel
+@kernel(called_by="kernels")
 def workspace(longest, labels):
     """Scores, forward, backward and node tables ``(T, K)``, then three of transitions ``(K, K)``."""
     work, squares = np.empty((4, longest, labels)), np.empty((3, labels, labels))
     return work[0], work[1], work[2], work[3], squares[0], squares[1], squares[2]
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def add_features(target, amount, indptr, indices, values, first, last, attributes, has_bias, nodes, counts):
     """Adds `amount` times the features of one sequence, its nodes weighted by `nodes` and its pairs by `counts`."""
     labels = target.shape[1]
@@ -69,7 +69,7 @@ def add_features(target, amount, indptr, indices, values, first, last, attribute
             matrix[j, k] += amount * counts[j, k]
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def catch_up(x, total, late, passed, first_dense, rows):
     """Take the steps along `total` that the rows `rows`, and all from `first_dense` on, have put off."""
     labels = x.shape[1]
@@ -83,7 +83,7 @@ def catch_up(x, total, late, passed, first_dense, rows):
             late[a] = passed
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def multiply_out(x, total, late, passed, scale):
     """All rows catch up, and the scale goes into them."""
     labels = x.shape[1]
@@ -94,7 +94,7 @@ def multiply_out(x, total, late, passed, scale):
         late[a] = 0.0
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, first, last, scores, matrix):
     """Scores of nodes, and the matrix of transitions, of one sequence at the weights ``scale * x``."""
     labels = x.shape[1]
@@ -108,7 +108,7 @@ def scaled_scores(x, scale, attributes, has_bias, indptr, indices, values, first
             matrix[j, k] = scale * x[first_transition + j, k]
 
 
-@kernel(fastmath=FAST)
+@kernel(called_by="kernels", fastmath=FAST)
 def subtract_labels(nodes, counts, labels, first, last):
     """Marginals and expected transitions minus those of the true labels: what the gradient is made of."""
     for t in range(first, last):
@@ -117,7 +117,7 @@ def subtract_labels(nodes, counts, labels, first, last):
             counts[labels[t], labels[t + 1]] -= 1.0
 
 
-@kernel
+@kernel(called_by="kernels")
 def shrink(x, total, late, passed, scale, gamma, l2):
     """The penalty of one step of size `gamma`, put into the scale; returns what has passed and the scale."""
     scale *= 1.0 - gamma * l2

@@ -21,7 +21,7 @@ _RANGE = 350.0  # products of two numbers that are exp(-350) are still far from 
 _FAST = {"reassoc", "contract", "nsz"}
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def sparse_scores(hidden, threshold, attributes, has_bias, indptr, indices, values, first, last, scores):
     """`chain_scores` with the weights ``soft(hidden, threshold)``."""
     labels = hidden.shape[1]

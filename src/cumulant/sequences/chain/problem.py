@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from cumulant.kernels import InterpretedFirst
 from cumulant.sequences.chain.chain_kernels import (
     all_marginals,
     chain_distribution,
@@ -31,6 +32,9 @@ from cumulant.sequences.data.sequence_data import SequenceData
 from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.solvers.dual_ascent_kernels import ascend, work_space
 from cumulant.threads import in_parts
+
+_SMALL = 10_000  # values up to which a kernel that passes over them once need not be compiled
+_distinct_attributes, _subtract_gold = InterpretedFirst(distinct_attributes), InterpretedFirst(subtract_gold)
 
 
 class ChainMarginals(NamedTuple):
@@ -116,7 +120,8 @@ class ChainProblem(Regularised):
         starts = np.empty(self.n_terms + 1, dtype=np.int64)
         distinct, place = np.empty((2, len(indices)), dtype=np.int32)
         seen = np.full(a, -1, dtype=np.int64), np.empty(a, dtype=np.int64)
-        distinct_attributes(indptr, indices, self.data.offsets, starts, distinct, place, *seen)
+        offsets = self.data.offsets
+        _distinct_attributes(len(indices) <= _SMALL, indptr, indices, offsets, starts, distinct, place, *seen)
         return starts, distinct[: starts[-1]].copy(), place
 
     @cached_property
@@ -267,7 +272,8 @@ class ChainProblem(Regularised):
 
         def part(first, last):
             own, out = np.zeros((2, self.n_labels, self.n_labels))
-            subtract_gold(mu.pairs, self.data.offsets, self.labels, first, last, own, out)
+            small = mu.pairs.size <= _SMALL
+            _subtract_gold(small, mu.pairs, self.data.offsets, self.labels, first, last, own, out)
             return out
 
         apart = -mu.nodes

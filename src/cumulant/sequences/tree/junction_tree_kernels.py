@@ -19,13 +19,13 @@ _FAST = {"reassoc", "contract", "nsz"}
 # Scores ---------------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(called_by="kernels")
 def _table(layout, c, tables):
     """The table of clique `c` among those of its graph."""
     return tables[layout.tables[c] : layout.tables[c] + layout.states[c] * layout.blocks[c]]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _spread(layout, which, values, table):
     """Adds to each entry of a table the one of `values` to which the map `which` takes it."""
     place, chunk = layout.map_starts[which], layout.chunks[which]
@@ -41,7 +41,7 @@ def _spread(layout, which, values, table):
                 table[start + e] += values[p + e]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _project(layout, which, table, out):
     """The sums of a table over the entries that the map `which` takes to the same place."""
     out[:] = 0.0
@@ -59,7 +59,7 @@ def _project(layout, which, table, out):
                 out[p + e] += table[start + e]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _factor_scores(weights, threshold, features, f, out):
     """The scores of the entries of factor `f`, with the weights ``soft(weights, threshold)``."""
     out[:] = 0.0
@@ -74,7 +74,7 @@ def _factor_scores(weights, threshold, features, f, out):
                 out[k] += value * own[k]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _score_tables(weights, threshold, layout, features, i, scores, one):
     """The score of each entry of each clique of graph `i`: the sum of the factors that are counted there."""
     scores[:] = 0.0
@@ -115,7 +115,7 @@ def _shares(row):
     return highest + np.log(total)
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _upward(layout, i, tables, message):
     """Scores become the probabilities of each clique given its separator; returns the log-partition function."""
     structure, log_z = layout.structures[i], 0.0
@@ -130,7 +130,7 @@ def _upward(layout, i, tables, message):
     return log_z
 
 
-@kernel
+@kernel(called_by="kernels")
 def _separator_marginal(layout, c, tables, separators):
     """The marginal of the separator of `c`, from the clique above; 1 for a root. It is returned."""
     out = separators[layout.separators[c] : layout.separators[c] + layout.states[c]]
@@ -141,7 +141,7 @@ def _separator_marginal(layout, c, tables, separators):
     return out
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _downward(layout, i, tables, separators):
     """Probabilities given the separators become marginals of the cliques and of the separators."""
     structure = layout.structures[i]
@@ -153,7 +153,7 @@ def _downward(layout, i, tables, separators):
                 own[e] *= shares[s]
 
 
-@kernel
+@kernel(called_by="kernels")
 def tree_marginals(layout, i, scores, tables, separators, message):
     """The marginals of all cliques and separators of graph `i`; returns the log-partition function."""
     for e in range(len(scores)):
@@ -163,7 +163,7 @@ def tree_marginals(layout, i, scores, tables, separators, message):
     return log_z
 
 
-@kernel
+@kernel(called_by="kernels")
 def _beliefs(layout, i, tables, starts, out):
     """The marginals of all factors of graph `i`; that of factor ``f`` begins at ``starts[f]``."""
     structure = layout.structures[i]
@@ -177,12 +177,12 @@ def _beliefs(layout, i, tables, starts, out):
 # All graphs -----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(called_by="kernels")
 def _own(offsets, i, values):
     return values[offsets[i] : offsets[i + 1]]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _cut(offsets, i, work):
     """As much of the work space as graph `i` needs."""
     return work[: offsets[i + 1] - offsets[i]]
@@ -229,7 +229,7 @@ def node_marginals(weights, layout, features, first, last, work, labels, out):
                     target[e // stride % labels] += own[e]
 
 
-@kernel
+@kernel(called_by="kernels")
 def _best_up(layout, i, tables, best, message):
     """Max-product messages; leaves in `best` the best of each block."""
     structure = layout.structures[i]
@@ -292,7 +292,7 @@ def factor_marginals(layout, cliques, first, last, starts, out):
         _beliefs(layout, i, _own(layout.table_offsets, i, cliques), starts, out)
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _negative_entropy(probabilities):
     total = 0.0
     for e in range(len(probabilities)):
@@ -309,7 +309,7 @@ def entropies_of(layout, cliques, separators, first, last, out):
         out[i] = below - _negative_entropy(_own(layout.table_offsets, i, cliques))
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _inner(first, second):
     total = 0.0
     for e in range(len(first)):
@@ -329,7 +329,7 @@ def all_marginals(weights, layout, features, first, last, work, cliques, separat
             out[e] = tables[e]
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _conditional_block(row, share, out):
     """`share` of the probabilities proportional to `row`; returns their part of the entropy by the chain rule."""
     total = 0.0
@@ -369,7 +369,7 @@ def tree_distributions(layout, cliques, first, last, work, starts, beliefs, entr
 # Dual ascent ----------------------------------------------------------------------------------------------------------
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _collect(layout, features, rows, i, step, one, out):
     """The features of graph `i` weighted by `step`, laid out as `rows` says in `out`; returns their squared norm."""
     structure = layout.structures[i]
@@ -390,7 +390,7 @@ def _collect(layout, features, rows, i, step, one, out):
     return norm
 
 
-@kernel(fastmath=_FAST)
+@kernel(called_by="kernels", fastmath=_FAST)
 def _move(rows, i, direction, amount, weights):
     """Adds `amount` times the direction of graph `i` to the weights."""
     place = 0

@@ -1,0 +1,130 @@
+"""`cumulant admix`: population structure from genotypes."""
+
+import json as json_text
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(help="Population structure: memberships, evidence, the number of populations.", no_args_is_help=True)
+
+
+class Method(StrEnum):
+    """The methods of `admixture.Admixture`."""
+
+    collapsed_gibbs = "collapsed_gibbs"
+    gibbs = "gibbs"
+    mean_field = "mean_field"
+    ais = "ais"
+    variational_smc = "variational_smc"
+
+
+Data = Annotated[
+    Path, typer.Argument(help="Genotypes: .npz, .csv, PLINK's .bed (with .bim and .fam), else a STRUCTURE file.")
+]
+
+
+@app.command()
+def fit(
+    data: Data,
+    components: Annotated[int, typer.Option("--components", "-K", min=1, help="The number of populations.")] = 2,
+    method: Annotated[Method, typer.Option(help="How the posterior is computed.")] = Method.collapsed_gibbs,
+    membership_prior: Annotated[float, typer.Option(help="Dirichlet parameter of memberships.")] = 0.1,
+    allele_prior: Annotated[float, typer.Option(help="Dirichlet parameter of allele frequencies.")] = 0.1,
+    plot: Annotated[Path | None, typer.Option(help="Picture of memberships (needs matplotlib).")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File of the fit: .npz.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Fit an admixture and print the memberships by population, with what is known of the evidence."""
+    for path in (plot, output):
+        if path is not None and not path.parent.is_dir():  # said now, not after the work
+            raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
+    from cumulant.admixture import Admixture, read_genotypes
+
+    genotypes = read_genotypes(data)
+    model = Admixture(
+        components, method=str(method), membership_prior=membership_prior, allele_prior=allele_prior, random_state=seed
+    ).fit(genotypes)
+    if plot is not None:
+        from cumulant.plotting import save
+        from cumulant.plotting.admixture import memberships
+
+        plot = save(memberships(model.memberships_, genotypes.populations).figure, plot)
+    if output is not None:
+        output = model.save(output)
+    if json:
+        print(json_text.dumps(_plain(model, genotypes, plot, output)))
+        return
+    from rich.console import Console
+
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(str(genotypes), markup=False)
+    console.print(_table(model, genotypes))
+    console.print(f"{model.mode_share_:.0%} of the draws are of the mode shown", markup=False)
+    if model.evidence_ is not None:
+        console.print(f"log p(w) = {model.evidence_:.2f} ± {model.evidence_error_:.2g}", markup=False)
+    if model.certificate_ is not None:
+        console.print(str(model.certificate_), markup=False)
+    for name, path in (("picture", plot), ("fit", output)):
+        if path is not None:
+            console.print(f"The {name}: {path}", markup=False)
+
+
+@app.command()
+def choose(
+    data: Data,
+    largest: Annotated[int, typer.Option("--largest", "-K", min=2, help="Compare 1, 2, ... up to this number.")] = 6,
+    temperatures: Annotated[int, typer.Option(min=1, help="Steps from the prior to the posterior.")] = 1000,
+    particles: Annotated[int, typer.Option(min=2, help="Particles of each of two islands.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+) -> None:
+    """Compare numbers of populations by their evidence."""
+    from cumulant.admixture import choose_components, read_genotypes
+
+    numbers = range(1, largest + 1)
+    print(
+        choose_components(read_genotypes(data), numbers, n_particles=particles, n_temperatures=temperatures, rng=seed)
+    )
+
+
+def _table(model: Any, genotypes: Any) -> Any:
+    """Mean memberships of each population, or of the first individuals where none are named."""
+    from rich.table import Table
+
+    table = Table(title="Mean memberships", title_justify="left")
+    table.add_column("population" if genotypes.populations else "individual")
+    for k in range(model.memberships_.shape[1]):
+        table.add_column(str(k + 1), justify="right")
+    for name, shares in _means(model, genotypes)[:60]:
+        table.add_row(name, *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def _means(model: Any, genotypes: Any) -> list[tuple[str, Any]]:
+    import numpy as np
+
+    if not genotypes.populations:
+        names = genotypes.individuals or [str(i) for i in range(len(genotypes))]
+        return list(zip(names, model.memberships_, strict=True))
+    labels = np.array(genotypes.populations)
+    return [(name, model.memberships_[labels == name].mean(axis=0)) for name in dict.fromkeys(genotypes.populations)]
+
+
+def _plain(model: Any, genotypes: Any, plot: Path | None, output: Path | None) -> dict[str, Any]:
+    certificate = model.certificate_
+    return {
+        "individuals": len(genotypes),
+        "loci": genotypes.alleles.shape[1],
+        "components": model.n_components,
+        "method": model.method,
+        "mode_share": model.mode_share_,
+        "memberships": {name: shares.tolist() for name, shares in _means(model, genotypes)},
+        "log_evidence": model.evidence_,
+        "log_evidence_error": model.evidence_error_,
+        "elbo": model.elbo_,
+        "certificate": None if certificate is None else json_text.loads(certificate.to_json()),
+        "plot": None if plot is None else str(plot),
+        "output": None if output is None else str(output),
+    }

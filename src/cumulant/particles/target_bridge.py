@@ -1,0 +1,119 @@
+"""A bridge over densities of vectors: from a family's distribution along a geometric path, by Metropolis moves."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant import randomness
+from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.engine import Outcome
+from cumulant.particles.temperatures import Temperatures
+from cumulant.precision import float64
+from cumulant.sampling.annealing import GeometricPath, move_at
+from cumulant.sampling.target import Target
+from cumulant.sampling.transforms import ConstrainedTarget
+
+
+class Coordinates(NamedTuple):
+    """``x = centre + factor z``: coordinates in which the particles of a step have mean zero and unit covariance."""
+
+    centre: np.ndarray
+    factor: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TargetBridge:
+    """``log f_t = (1 - t) log q + t log p``, with `sweeps` moves of `sampler` at each temperature.
+
+    Where `scaled`, the sampler works in coordinates in which the particles have mean zero and unit covariance
+    (`coordinates`, one for each step, or those of the particles where there are none yet).
+    """
+
+    path: GeometricPath
+    sampler: Any
+    temperatures: Temperatures
+    scaled: bool
+    sweeps: int = 1
+    coordinates: tuple[Coordinates, ...] | None = None
+    n_jobs: int | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether temperatures and coordinates were given."""
+        return self.temperatures.share is None and (not self.scaled or self.coordinates is not None)
+
+    def begin(self, n: int, seed: int) -> Start:
+        """Draws of the family."""
+        first = int(np.random.default_rng([seed, 0, 0]).integers(2**63))
+        drawn = np.asarray(self.path.family.sample(self.path.theta, n, rng=first), dtype=np.float64)
+        return Start(drawn.reshape(n, self.path.target.dim), 0.0, (0.0, ()))
+
+    def advance(self, population: Population) -> Step:
+        """The next temperature, and the coordinates of its moves."""
+        t, used = population.memory
+        ratio = np.asarray(self.path.log_ratio(population.x))
+        ratio = np.where(np.isnan(ratio), -np.inf, ratio)  # where the density is not a number it counts as zero
+        following = self.temperatures.after(t, population.step, lambda: ratio)
+        logs = (following - t) * ratio
+        if self.scaled and following < 1.0:
+            if self.coordinates is not None:
+                used = (self.coordinates[population.step - 1],)
+            elif logs.max() > -np.inf:
+                used = (*used, _coordinates(population.x, population.log_weights + logs))
+        return Step(population.x, logs, following >= 1.0, (following, used), {"temperature": following})
+
+    def move(self, population: Population) -> np.ndarray:
+        """Transitions of the sampler."""
+        t, used = population.memory
+        seed = int(population.generator(1).integers(2**63))
+        centre, factor = used[-1] if used else (0.0, None)
+        with float64():
+            target = self.path.at(t)
+            z = population.x
+            if factor is not None:
+                z = np.linalg.solve(factor, (z - centre).T).T
+                target = Target(_in_coordinates, target.dim, (target, jnp.asarray(centre), jnp.asarray(factor)))
+            state = move_at(self.sampler, target, jnp.asarray(z), randomness.key(seed), self.sweeps)
+            z = np.asarray(state)
+        return z if factor is None else centre + z @ factor.T
+
+    def kinds(self, population: Population) -> dict[str, float]:
+        """None."""
+        return {}
+
+    def draws(self, x: np.ndarray) -> np.ndarray:
+        """The variables in their own spaces, one after the other."""
+        target = self.path.target
+        if not isinstance(target, ConstrainedTarget):
+            return x
+        return np.concatenate([each.reshape(len(x), -1) for each in target.constrain(x).values()], axis=1)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The names of the variables."""
+        target = self.path.target
+        return target.constrained_shapes if isinstance(target, ConstrainedTarget) else target.shapes
+
+    def frozen(self, outcome: Outcome) -> "TargetBridge":
+        """The same path at the temperatures, and in the coordinates, that a run has chosen."""
+        used = outcome.population.memory[1] if self.scaled else None
+        return dataclasses.replace(self, temperatures=Temperatures.used(outcome), coordinates=used)
+
+
+def _in_coordinates(z, data):
+    target, centre, factor = data
+    return target.at(centre + factor @ z)
+
+
+def _coordinates(x: np.ndarray, log_weights: np.ndarray) -> Coordinates:
+    """Mean and Cholesky factor of the covariance of weighted particles, which is kept away from being singular."""
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    centre = weights @ x
+    off = x - centre
+    covariance = (weights[:, None] * off).T @ off
+    covariance[np.diag_indices(len(centre))] *= 1.0 + 1e-6
+    covariance[np.diag_indices(len(centre))] += 1e-12
+    return Coordinates(centre, np.linalg.cholesky(covariance))

@@ -1,0 +1,49 @@
+"""Where a bridge is on its way from 0 to 1: numbers that were given, or chosen so that weights stay even."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cumulant import checks
+from cumulant.particles.engine import Outcome
+from cumulant.sampling.annealing import next_temperature, temperature_schedule
+
+_SHARE = 0.9  # of the particles that a step keeps, where temperatures are to be chosen and no share is given
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Temperatures:
+    """Increasing numbers from 0 to 1, or None and the effective share of the particles that every step keeps."""
+
+    values: np.ndarray | None
+    share: float | None = None
+
+    @classmethod
+    def of(cls, temperatures: Any, share: float | None) -> "Temperatures":
+        """From what users give: a number of equal steps, increasing numbers, or None; a share takes their place."""
+        if share is None and temperatures is not None:
+            return cls(temperature_schedule(temperatures))
+        return cls(None, float(checks.fraction("share", _SHARE if share is None else share)))
+
+    @classmethod
+    def used(cls, outcome: Outcome) -> "Temperatures":
+        """Those that a population has been through."""
+        return cls(np.concatenate([[0.0], outcome.trace["temperature"][1:]]))
+
+    @property
+    def total(self) -> int | None:
+        """The number of steps, where it is known."""
+        return None if self.values is None else self.values.size - 1
+
+    def after(self, t: float, step: int, log_ratio: Callable[[], np.ndarray]) -> float:
+        """The temperature of a step. `log_ratio` gives the derivative of the log-weights by the temperature, which is
+        asked only where temperatures are chosen; particles that are impossible do not count.
+        """
+        if self.values is not None:
+            return float(self.values[step])
+        assert self.share is not None
+        ratio = log_ratio()
+        ratio = ratio[ratio > -np.inf]
+        return next_temperature(ratio, t, self.share) if ratio.size else 1.0

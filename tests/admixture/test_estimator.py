@@ -1,0 +1,164 @@
+"""The estimator: genotypes of two groups that every method must tell apart, files, refusals, held-out likelihoods."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import gammaln, logsumexp
+from sklearn.base import clone
+
+from cumulant.admixture import Admixture, Corpus, Genotypes, agreement_report
+from cumulant.errors import CertificateError, FileFormatError
+
+RNG = np.random.default_rng(0)
+FIRST, SECOND = RNG.integers(0, 4, (8, 6, 2)), RNG.integers(3, 8, (8, 6, 2))
+DATA = np.concatenate([FIRST, SECOND])
+CHAINS = {"draws": 50, "chains": 2, "burn_in": 200, "thin": 2}
+METHODS = {
+    "collapsed_gibbs": CHAINS,
+    "gibbs": CHAINS,
+    "mean_field": {},
+    "ais": {"n_particles": 40, "n_temperatures": 1000},
+    "variational_smc": {"n_particles": 40, "n_steps": 50, "finish": 300},
+}
+
+
+def fitted(method, **change):
+    return Admixture(2, method=method, options=METHODS[method], random_state=0, **change).fit(DATA)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_tells_two_groups_apart(method):
+    model = fitted(method)
+    np.testing.assert_allclose(model.memberships_.sum(axis=1), 1.0)
+    assert model.mode_share_ > 0.8
+    groups = model.memberships_.argmax(axis=1)
+    assert len(set(groups[:8])) == len(set(groups[8:])) == 1
+    assert groups[0] != groups[8]
+    assert (model.memberships_std_ > 0).all()
+    assert model.distance_[:8, 8:].min() > 0.6 > 0.4 > model.distance_[:8, :8].max()
+    assert model.level_.shape == (16,)
+    sums = np.add.reduceat(model.frequencies_, model.locus_starts_[:-1], axis=1)
+    np.testing.assert_allclose(sums, 1.0)
+    assert (model.evidence_ is not None) == (method in ("ais", "variational_smc"))
+    assert (model.certificate_ is not None) == (method in ("ais", "mean_field"))
+    again = clone(model).set_params(n_jobs=1).fit(DATA)
+    np.testing.assert_array_equal(again.memberships_, model.memberships_)
+
+
+def test_bound_and_evidence_are_in_order():
+    field, annealed = fitted("mean_field"), fitted("ais")
+    assert field.elbo_ < annealed.evidence_ + 4 * annealed.evidence_error_
+    assert annealed.certificate_.lower < annealed.evidence_
+    report = agreement_report([field, annealed])
+    assert report.largest_distance_variance < 0.1
+
+
+@pytest.mark.parametrize("method", ["gibbs", "mean_field", "ais"])
+def test_files_keep_what_was_fitted(method, tmp_path):
+    model = fitted(method)
+    path = model.save(tmp_path / "model")
+    loaded = Admixture.load(path)
+    for name in ("memberships_", "distance_", "frequencies_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+    assert loaded.evidence_ == model.evidence_
+    np.testing.assert_array_equal(loaded.transform(FIRST), model.transform(FIRST))
+    if model.certificate_ is None:
+        with pytest.raises(CertificateError, match="has no certificate"):
+            loaded.verify(DATA)
+    else:
+        assert loaded.verify(DATA).upper <= loaded.certificate_.upper
+        with pytest.raises(CertificateError):
+            loaded.verify(DATA[::-1])
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(FileFormatError):
+        Admixture.load(path)
+
+
+def test_new_individuals_belong_to_the_group_of_their_alleles():
+    model = fitted("gibbs")
+    new = model.transform(np.concatenate([FIRST[:2], SECOND[:2]]))
+    np.testing.assert_array_equal(new.argmax(axis=1)[:2], model.memberships_.argmax(axis=1)[:2])
+    np.testing.assert_allclose(new[0], model.memberships_[0], atol=0.2)
+    unknown = model.transform(np.full((1, 6, 2), 99))  # alleles that the fit did not see: the prior
+    np.testing.assert_allclose(unknown, 0.5)
+
+
+def test_held_out_likelihoods_are_those_of_enumeration():
+    model = fitted("gibbs")
+    new = np.array([[[0, 5], [3, -1], [2, 2], [-1, -1], [6, 0], [-1, -1]]])
+    columns = []
+    for locus, values in enumerate(model.alleles_):
+        columns += [model.locus_starts_[locus] + np.flatnonzero(values == a)[0] for a in new[0, locus] if a in values]
+    beta, nu, terms = model.frequencies_, model.membership_prior, []
+    for z in itertools.product(range(2), repeat=len(columns)):
+        n = np.bincount(z, minlength=2)
+        prior = gammaln(nu + n).sum() - gammaln(2 * nu + n.sum()) - 2 * gammaln(nu) + gammaln(2 * nu)
+        terms.append(prior + np.log(beta[list(z), columns]).sum())
+    exact = logsumexp(terms)
+    found = [model.score_samples(new, n_particles=4, rng=seed)[0] for seed in range(400)]
+    ratio = np.exp(np.array(found) - exact)
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / 20
+    assert model.score_samples(new, n_particles=4000)[0] == pytest.approx(exact, abs=0.05)
+    assert model.score(FIRST) > model.score(FIRST[:, ::-1])
+
+
+def test_data_may_be_counts_sparse_counts_a_corpus_or_genotypes_with_missing_calls():
+    counts = np.array([[9, 1, 0], [0, 1, 9], [8, 2, 0]])
+    models = [
+        Admixture(2, method="gibbs", options=CHAINS, random_state=1).fit(data)
+        for data in (counts, scipy.sparse.csr_array(counts), Corpus.from_counts(counts))
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.memberships_, models[0].memberships_)
+    missing = DATA.astype(float)
+    missing[0, 0] = np.nan
+    coded = np.where(np.isnan(missing), -1, missing)
+    names = Genotypes(coded + 100 * (coded >= 0), individuals=[f"cat {i}" for i in range(16)])
+    found = [Admixture(2, method="gibbs", options=CHAINS, random_state=1).fit(data) for data in (missing, coded, names)]
+    np.testing.assert_array_equal(found[0].memberships_, found[1].memberships_)
+    np.testing.assert_array_equal(found[0].memberships_, found[2].memberships_)  # lengths of fragments are only names
+
+
+def test_one_component_is_allowed():
+    model = Admixture(1, method="gibbs", options=CHAINS, random_state=0).fit(DATA)
+    np.testing.assert_allclose(model.memberships_, 1.0)
+    np.testing.assert_array_equal(model.level_, 0.0)
+
+
+def _with(change):
+    data = DATA.astype(float)
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "words"),
+    [
+        ({"n_components": 0}, DATA, "n_components must be a whole number of at least 1; got 0"),
+        ({"n_components": 2.5}, DATA, "n_components"),
+        ({"method": "structure"}, DATA, "method must be one of"),
+        ({"options": {"sweeps": 3}}, DATA, "sweeps is not an argument"),
+        ({"membership_prior": -1.0}, DATA, "membership_prior"),
+        ({}, [[["A", "T"]]], "X must be an array of real numbers"),
+        ({}, [[[0, 1], [0]]], "different lengths"),
+        ({}, DATA[:, :, 0][:, 0], "X must have 3 axes"),
+        ({}, np.zeros((0, 3, 2)), "must have individuals"),
+        ({}, _with(lambda x: x[3].fill(-1)), "individual 3 has no data"),
+        ({}, _with(lambda x: x[:, 2].fill(np.nan)), "locus 2 has no data"),
+        ({}, DATA - 3, "from 0 on, or -1 or NaN"),
+        ({}, DATA + 0.5, "whole numbers"),
+        ({}, np.array([[1, 0], [0, 0]]), "document 1 has no data"),
+        ({}, np.array([[1.5, 0], [0, 1]]), "X: counts must be whole numbers"),
+    ],
+)
+def test_refusals_name_what_is_wrong(settings, data, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        Admixture(**{"n_components": 2, "method": "gibbs", **settings}).fit(data)
+
+
+def test_new_data_must_fit_the_loci():
+    model = fitted("gibbs")
+    with pytest.raises(ValueError, match="the 6 loci of the fit"):
+        model.transform(DATA[:, :3])
