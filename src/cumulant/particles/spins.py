@@ -66,7 +66,7 @@ def overlap_distribution(particles: Any, weights: Any = None, bins: int | None =
     x, W = _weighted(particles, weights)
     if bins is None:
         bins = x.shape[1] + 1 if x.shape[1] < 100 else 41
-    checks.whole("bins", bins)
+    bins = checks.whole("bins", bins)
     if len(x) < 2:
         raise ValueError("an overlap needs at least two particles")
     overlaps = x @ x.T / x.shape[1]
