@@ -127,6 +127,14 @@ def test_both_are_unbiased_over_thousands_of_runs(name, method, weights):
     assert found.std(ddof=1) / np.sqrt(found.size) < 0.01
 
 
+def test_a_path_is_not_run_again_by_the_particles_that_chose_it():
+    chosen = particles.anneal(GLASS, 30, share=0.8, rng=0)
+    path = chosen.bridge.frozen(chosen.outcomes[0])
+    with pytest.raises(ValueError, match="designed with the random numbers of this rng"):
+        particles.run(path, 30, rng=0)
+    assert particles.run(path, 30, rng=1).certificate is not None
+
+
 def test_a_pilot_makes_chosen_temperatures_unbiased_and_certified():
     found = [particles.anneal(GLASS, 30, share=0.8, pilot=True, rng=seed, n_jobs=1) for seed in range(300)]
     assert unbiased(np.exp([each.log_partition() - GLASS.log_partition() for each in found]))

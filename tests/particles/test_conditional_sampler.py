@@ -39,7 +39,7 @@ def test_the_four_node_example_with_many_particles(sweeps):
 def test_the_estimate_is_unbiased_on_the_path_of_a_pilot(model, n_islands, settings):
     """Islands of 200 particles each, against enumeration: the mean of Z is exact within 4 standard errors."""
     result = particles.conditional_mean_field(
-        model, 200, temperatures=2, n_islands=n_islands, adapt_with="pilot", rng=1, **settings
+        model, 200, temperatures=2, n_islands=n_islands, pilot=True, rng=1, **settings
     )
     ratios = np.exp([each.log_z - model.log_partition() for each in result.outcomes])
     assert abs(ratios.mean() - 1) < 4 * ratios.std(ddof=1) / np.sqrt(n_islands)
@@ -52,7 +52,7 @@ def test_the_estimate_is_unbiased_on_the_path_of_a_pilot(model, n_islands, setti
 
 def test_a_path_designed_by_another_population_has_a_certificate():
     settings: dict[str, Any] = {"temperatures": 4, "n_islands": 4, "rng": 5}
-    result = particles.conditional_mean_field(SMALL, 100, adapt_with="pilot", **settings)
+    result = particles.conditional_mean_field(SMALL, 100, pilot=True, **settings)
     assert result.certificate is not None
     assert result.certificate.lower < SMALL.log_partition()
     assert result.certificate.verify(result.subject).lower == pytest.approx(result.certificate.lower)
@@ -99,7 +99,7 @@ def test_a_single_spin_and_a_run_that_is_stopped():
     with pytest.raises(CumulantError, match="stopped"):
         particles.conditional_means(stopped)
     with pytest.raises(CumulantError, match="pilot run did not reach the end"):
-        particles.conditional_mean_field(SMALL, 50, adapt_with="pilot", **settings)
+        particles.conditional_mean_field(SMALL, 50, pilot=True, **settings)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_single_spin_and_a_run_that_is_stopped():
         ({"free_edges": 1}, "free_edges must be True or False"),
         ({"start": "hot"}, "start must be one of 'mean_field', 'uniform'"),
         ({"backward": "forward"}, "backward must be one of 'mixture', 'reversal'"),
-        ({"adapt_with": "other"}, "adapt_with must be one of 'self', 'pilot'"),
+        ({"pilot": "other"}, "pilot must be True or False"),
         ({"ess_threshold": 2.0}, "ess_threshold must be between 0 and 1"),
     ],
 )

@@ -117,12 +117,12 @@ def test_curvature_in_the_span_of_the_gradients_is_the_whole_of_it():
         theta = theta - 0.3 * whole.solve(gradient)
 
 
-def test_a_path_that_was_frozen_is_unbiased():
+def test_a_path_that_a_pilot_designed_is_unbiased():
     """Of 400 runs with fresh particles on one path the mean of exp(log_z) is Z."""
     model = Ising(torus(4, 4), 1.0)
     family = particles.IsingFamily(model)
     pilot = variational_smc(model, 50, 15, finish=10, rng=0)
-    bridge = pilot.bridge.frozen(pilot)
+    bridge = pilot.bridge.frozen(pilot.outcomes[0])
     assert len(bridge.path) == 26
     with pytest.raises(ValueError, match="designed with the random numbers of this rng"):
         particles.run(bridge, 50, rng=0)
@@ -138,16 +138,16 @@ def test_a_path_that_was_frozen_is_unbiased():
     assert abs(found.mean() - 1) < 4 * found.std(ddof=1) / np.sqrt(found.size)
 
 
-def test_a_frozen_path_has_a_certificate_that_says_whose_word_it_rests_on():
-    result = variational_smc(Levels(), 100, 20, finish=5, frozen=True, n_islands=4, rng=0)
+def test_the_path_of_a_pilot_has_a_certificate_that_says_whose_word_it_rests_on():
+    result = variational_smc(Levels(), 100, 20, finish=5, pilot=True, n_islands=4, rng=0)
     assert result.certificate is not None
     assert result.certificate.lower <= Levels().log_partition(Levels.target)
     assert any("Levels" in str(each) and "assumed" in str(each) for each in result.certificate.assumptions)
     assert result.certificate.verify(result.subject).lower == result.certificate.lower
-    ours = variational_smc(Ising(torus(4, 4), 0.3), 50, 5, finish=3, frozen=True, rng=0)
+    ours = variational_smc(Ising(torus(4, 4), 0.3), 50, 5, finish=3, pilot=True, rng=0)
     assert not any("Family" in str(each) for each in ours.certificate.assumptions)
-    with pytest.raises(ValueError, match="frozen needs finish"):
-        variational_smc(Levels(), 100, 20, frozen=True)
+    with pytest.raises(ValueError, match="pilot needs finish"):
+        variational_smc(Levels(), 100, 20, pilot=True)
 
 
 def test_islands_and_threads_change_nothing():
@@ -235,6 +235,6 @@ def test_twelve_by_twelve_at_a_tenth():
     annealed = variational_smc(model, finish=100, n_islands=20, rng=0)
     ends = np.array([each.log_z for each in annealed.outcomes])
     assert abs(np.median(ends) - exact) < 1
-    fixed = variational_smc(model, finish=50, frozen=True, n_islands=20, rng=0)
+    fixed = variational_smc(model, finish=50, pilot=True, n_islands=20, rng=0)
     assert abs(fixed.log_partition() - exact) < 3 * fixed.log_partition_error < 0.3
     assert fixed.certificate.lower < exact

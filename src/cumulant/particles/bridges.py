@@ -14,7 +14,8 @@ sampled to a target, through unnormalised ``f_0, f_1, ..., f_K``. It has
 ``fixed`` says whether the path is the same whatever the particles do. Only then ``E exp(log_z) = Z_K / Z_0 * Z_0``, and
 only then a run supports a certificate. A step that looks at particles (temperatures chosen by their effective size, a
 parameter moved along an estimated gradient) is not fixed, and may offer ``frozen(outcome)``, the bridge with the path
-that a run designed, for runs with fresh particles.
+that a run designed, for runs with fresh particles. The engine refuses to run it with the seeds it has in
+``designed_by``.
 
 Particles are any pytree whose leaves take an array of particles as an index: arrays with a row for each, or objects
 with a layout of their own. `advance` and `move` may change them in place: nobody keeps those of a step that is over.

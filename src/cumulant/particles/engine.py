@@ -89,6 +89,8 @@ def run_population(
 ) -> Outcome:
     """Run one population over a bridge to its end, or until the clock or Ctrl-C ends it between two steps."""
     n, began = settings.n_particles, time.perf_counter()
+    if seed in getattr(bridge, "designed_by", ()):
+        raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
     start = bridge.begin(n, seed)
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
     lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []

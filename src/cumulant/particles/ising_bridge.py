@@ -134,6 +134,11 @@ class IsingBridge:
         """The names of the variables."""
         return self.model.shapes
 
+    @property
+    def designed_by(self) -> tuple[int, ...]:
+        """The seeds of the particles that chose the temperatures."""
+        return self.temperatures.designed_by
+
     def frozen(self, outcome: Outcome) -> "IsingBridge":
         """The same path at the temperatures that a run has chosen."""
         return dataclasses.replace(self, temperatures=Temperatures.used(outcome))

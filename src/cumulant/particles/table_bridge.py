@@ -70,6 +70,11 @@ class TableBridge:
         """The names of the variables."""
         return self.model.shapes
 
+    @property
+    def designed_by(self) -> tuple[int, ...]:
+        """The seeds of the particles that chose the temperatures."""
+        return self.temperatures.designed_by
+
     def frozen(self, outcome: Outcome) -> "TableBridge":
         """The same path at the temperatures that a run has chosen."""
         return dataclasses.replace(self, temperatures=Temperatures.used(outcome))

@@ -96,6 +96,11 @@ class TargetBridge:
         target = self.path.target
         return target.constrained_shapes if isinstance(target, ConstrainedTarget) else target.shapes
 
+    @property
+    def designed_by(self) -> tuple[int, ...]:
+        """The seeds of the particles that chose the temperatures."""
+        return self.temperatures.designed_by
+
     def frozen(self, outcome: Outcome) -> "TargetBridge":
         """The same path at the temperatures, and in the coordinates, that a run has chosen."""
         used = outcome.population.memory[1] if self.scaled else None

@@ -15,10 +15,14 @@ _SHARE = 0.9  # of the particles that a step keeps, where temperatures are to be
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Temperatures:
-    """Increasing numbers from 0 to 1, or None and the effective share of the particles that every step keeps."""
+    """Increasing numbers from 0 to 1, or None and the effective share of the particles that every step keeps.
+
+    `designed_by` are the seeds of the particles that chose the numbers.
+    """
 
     values: np.ndarray | None
     share: float | None = None
+    designed_by: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, temperatures: Any, share: float | None) -> "Temperatures":
@@ -30,7 +34,8 @@ class Temperatures:
     @classmethod
     def used(cls, outcome: Outcome) -> "Temperatures":
         """Those that a population has been through."""
-        return cls(np.concatenate([[0.0], outcome.trace["temperature"][1:]]))
+        values = np.concatenate([[0.0], outcome.trace["temperature"][1:]])
+        return cls(values, designed_by=(outcome.population.seed,))
 
     @property
     def total(self) -> int | None:

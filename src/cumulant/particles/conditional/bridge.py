@@ -31,6 +31,8 @@ class ConditionalMeanField:
         Steps between two approximations.
     path : tuple of Parameters, optional
         The approximations, one for each partition. Without them, they are fitted to the particles on the way.
+    designed_by : whole numbers
+        The seeds of the particles that the path was fitted to.
     """
 
     model: Ising
@@ -42,6 +44,7 @@ class ConditionalMeanField:
     backward: str = "mixture"
     path: tuple[Parameters, ...] | None = None
     n_jobs: int | None = None
+    designed_by: tuple[int, ...] = ()
 
     @functools.cached_property
     def spins(self) -> IsingArrays:
@@ -133,7 +136,7 @@ class ConditionalMeanField:
 
     def frozen(self, outcome: Outcome) -> "ConditionalMeanField":
         """The same bridge with the approximations of a finished run."""
-        return dataclasses.replace(self, path=outcome.population.memory[1:])
+        return dataclasses.replace(self, path=outcome.population.memory[1:], designed_by=(outcome.population.seed,))
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None but the product of mean weights."""

@@ -22,7 +22,7 @@ def conditional_mean_field(
     sweeps: int = 1,
     start: str = "mean_field",
     backward: str = "mixture",
-    adapt_with: str = "self",
+    pilot: bool = False,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
     rng: Any = None,
@@ -40,7 +40,7 @@ def conditional_mean_field(
     (`BlockGibbs`); `sweeps` Gibbs sweeps over all spins follow, which change no weights.
 
     ``exp(log_partition())`` is consistent as the number of particles grows. It is unbiased, and has a certificate,
-    where the path does not depend on the particles that are weighted: ``adapt_with="pilot"``.
+    where the path does not depend on the particles that are weighted: ``pilot=True``.
 
     A large effective size is no evidence that the particles are right. Particles from a peaked mean field may all lie
     in the same mode and weigh about the same. Compare ``start="uniform"``, and the spread of several islands
@@ -62,9 +62,8 @@ def conditional_mean_field(
         ``"mean_field"``, or ``"uniform"`` for fair coins.
     backward : str
         ``"mixture"``; ``"reversal"`` is the usual backward kernel of annealing, for comparison.
-    adapt_with : str
-        ``"self"``: the approximations are fitted to the particles themselves. ``"pilot"``: to another population of
-        the same size, before; this doubles the work.
+    pilot : bool
+        Fit the approximations to another population of the same size, before; this doubles the work.
     ess_threshold : float
         Particles are resampled where the effective size falls below this share of them.
     n_islands, rng, progress, time_limit, n_jobs
@@ -95,7 +94,7 @@ def conditional_mean_field(
     checks.instance("free_edges", free_edges, bool, "True or False")
     checks.choice("start", start, ("mean_field", "uniform"))
     checks.choice("backward", backward, ("mixture", "reversal"))
-    checks.choice("adapt_with", adapt_with, ("self", "pilot"))
+    checks.instance("pilot", pilot, bool, "True or False")
     spins = IsingArrays.of(model)
     if not spins.n:
         raise ValueError("model must have a spin that is not given as evidence")
@@ -107,7 +106,7 @@ def conditional_mean_field(
         n_particles,
         n_islands=n_islands,
         ess_threshold=ess_threshold,
-        pilot=adapt_with == "pilot",
+        pilot=pilot,
         method="conditional mean field",
         total=bridge.n_steps,
         rng=rng,

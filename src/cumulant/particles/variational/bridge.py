@@ -10,6 +10,7 @@ from cumulant import checks
 from cumulant.errors import CumulantError
 from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.engine import Outcome
 from cumulant.particles.variational.directions import GRADIENTS, Curvature, kl_gradient, search, weighted_covariance
 from cumulant.particles.variational.family import TwoBlockFamily
 from cumulant.particles.variational.path import ParameterPath, redraw, straight, sweep, weigh
@@ -172,9 +173,9 @@ class VariationalBridge:
         """Those of the family."""
         return self.family.draws(*x)
 
-    def frozen(self, result: Any) -> ParameterPath:
-        """The path of the island with the best bound, for runs with fresh particles: unbiased, with a certificate."""
+    def frozen(self, outcome: Outcome) -> ParameterPath:
+        """The path of a finished run, for runs with fresh particles: unbiased, with a certificate."""
         if not self.finish:
             raise ValueError("the path must end at the target to be run again: give finish, a number of steps")
-        best = max(result.outcomes, key=lambda outcome: outcome.kinds["bound"])
-        return ParameterPath(self.family, np.array(best.population.memory.path), designed_by=tuple(result.runs.seeds))
+        found = outcome.population
+        return ParameterPath(self.family, np.array(found.memory.path), designed_by=(found.seed,))

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import checks, randomness
-from cumulant.errors import CumulantError
+from cumulant import checks
 from cumulant.optim.interior_point.step_sizes import Harmonic, check_robbins_monro
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
@@ -105,7 +104,7 @@ def variational_smc(
     gradient: str = "plain",
     curvature: str = "bfgs",
     finish: int | None = None,
-    frozen: bool = False,
+    pilot: bool = False,
     penalty: float = 0.0,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
@@ -132,9 +131,8 @@ def variational_smc(
     bound, and with `finish` the product.
 
     No guarantee comes with a path that looks at its particles: the estimates are biased, which standard errors do not
-    show, and there is no certificate. With `frozen` a pilot run designs the path and fresh particles run it: ``E
-    exp(log_z) = Z`` then, with a certificate. That the steps converge
-    is not proved: ``F`` is not convex in ``theta``.
+    show, and there is no certificate. With `pilot` another population designs the path and fresh particles run it: ``E
+    exp(log_z) = Z`` then, with a certificate. That the steps converge is not proved: ``F`` is not convex in ``theta``.
 
     Parameters
     ----------
@@ -154,8 +152,8 @@ def variational_smc(
         ``"bfgs"`` (damped), ``"bb"`` (one number, damped) or ``"none"`` (steepest descent).
     finish : int, optional
         Steps of a straight path from ``theta_K`` to ``theta*``.
-    frozen : bool
-        Run a pilot with `n_particles` for its path, and then all islands on that path; needs `finish`.
+    pilot : bool
+        Run a population of `n_particles` for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
 
@@ -190,17 +188,21 @@ def variational_smc(
     rule = Safeguard(safeguard) if isinstance(safeguard, str) else safeguard
     last = 0 if finish is None else checks.whole("finish", finish)
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
-    options = {"ess_threshold": ess_threshold, "progress": progress, "time_limit": time_limit, "total": bridge.total}
-    seed = randomness.seed(rng)
-    if frozen:
-        if finish is None:
-            raise ValueError("frozen needs finish, a number of steps: the path that is kept must end at the target")
-        pilot = run(bridge, n_particles, method="pilot", rng=np.random.default_rng([seed, 1]), **options)
-        if pilot.status != "converged":
-            raise CumulantError(f"the pilot run was stopped ({pilot.status}) before its path reached the target")
-        bridge = bridge.frozen(pilot)
-    method = "variational_smc"
-    found = run(bridge, n_particles, n_islands=n_islands, method=method, rng=seed, n_jobs=n_jobs, **options)
-    if frozen:
+    if pilot and finish is None:
+        raise ValueError("pilot needs finish, a number of steps: the path that is kept must end at the target")
+    found = run(
+        bridge,
+        n_particles,
+        n_islands=n_islands,
+        ess_threshold=ess_threshold,
+        pilot=pilot,
+        method="variational_smc",
+        total=bridge.total,
+        rng=rng,
+        progress=progress,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+    )
+    if pilot:
         return found
     return VariationalResult(**{each.name: getattr(found, each.name) for each in dataclasses.fields(found)})
