@@ -154,7 +154,7 @@ def _runs(model, truth, sweeps):
 
 @pytest.mark.slow
 def test_the_recommended_settings_on_the_grid():
-    """Those of the guide, `docs/conditional-mean-field.md`: ten runs, each within 0.1 nats and 0.02."""
+    """Those of the guide, `docs/conditional_mean_field.md`: ten runs, each within 0.1 nats and 0.02."""
     model = instance(0, graphical.grid(12, 12))
     log_z, means = exact(model)
     for seed in range(10):

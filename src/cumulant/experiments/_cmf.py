@@ -62,8 +62,9 @@ def draw(
 ) -> Any:
     """Errors of ``log Z`` step by step, and of the means at the end; `lines` are answers without sampling."""
     fig, (left, right) = figure(1, 2, width=11.0)
-    for colour, name in zip(COLOURS, traced, strict=False):
-        traces = found[name].traces
+    colours = dict(zip(found, COLOURS, strict=False))
+    for name in traced:
+        colour, traces = colours[name], found[name].traces
         steps = np.arange(traces.shape[1])
         for trace in traces:
             left.plot(steps, trace, color=colour, linewidth=0.5, alpha=0.5)
@@ -74,11 +75,11 @@ def draw(
         left.axhline(value, color="0.4", linestyle=style, linewidth=0.9, label=name)
     left.set_yscale("symlog", linthresh=1.0)
     left.set(xlabel="step", ylabel="error of log Z (nats)", title=title)
-    left.legend(fontsize="small", frameon=False)
+    left.legend(fontsize="small", frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     names = [*found, *lines]
     for k, name in enumerate(found):
         values = found[name].means
-        right.plot(values, np.full(values.size, k), "o", color=COLOURS[k % len(COLOURS)], alpha=0.6, markersize=3.5)
+        right.plot(values, np.full(values.size, k), "o", color=colours[name], alpha=0.6, markersize=3.5)
         half = 1.96 * values.std(ddof=1) / np.sqrt(values.size)
         right.plot([values.mean() - half, values.mean() + half], [k, k], color="0.2", linewidth=2.0)
     for k, name in enumerate(lines, start=len(found)):
@@ -86,6 +87,10 @@ def draw(
     right.set_yticks(range(len(names)), names)
     right.invert_yaxis()
     right.set_xscale("log")
+    low, high = right.get_xlim()
+    ticks = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5) if low < digit * 10.0**power < high]
+    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    right.minorticks_off()
     right.set(xlabel="mean error of the means")
     return fig
 
