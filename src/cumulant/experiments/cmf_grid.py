@@ -54,7 +54,9 @@ def run(quick: bool, rng: int) -> Report:
         + ". One instance, free boundary. Hot coupling has as many steps as conditional mean field. Free edges have "
         "three quarters of the temperatures, for about the same time."
     )
-    return Report(_claims(found, lines, stages_), lambda: draw(found, (SWEEPS, LITERAL, HOT), lines, "12 x 12 grid"), notes)
+    return Report(
+        _claims(found, lines, stages_), lambda: draw(found, (SWEEPS, LITERAL, HOT), lines, "12 x 12 grid"), notes
+    )
 
 
 def _claims(found, lines, refinements: int) -> list[Claim]:
