@@ -139,15 +139,15 @@ def test_a_path_that_was_frozen_is_unbiased():
 
 
 def test_a_frozen_path_has_a_certificate_that_says_whose_word_it_rests_on():
-    result = variational_smc(Levels(), 100, 20, finish=5, frozen=True, n_islands=4, rng=0)
+    result = variational_smc(Levels(), 100, 20, finish=5, pilot=True, n_islands=4, rng=0)
     assert result.certificate is not None
     assert result.certificate.lower <= Levels().log_partition(Levels.target)
     assert any("Levels" in str(each) and "assumed" in str(each) for each in result.certificate.assumptions)
     assert result.certificate.verify(result.subject).lower == result.certificate.lower
-    ours = variational_smc(Ising(torus(4, 4), 0.3), 50, 5, finish=3, frozen=True, rng=0)
+    ours = variational_smc(Ising(torus(4, 4), 0.3), 50, 5, finish=3, pilot=True, rng=0)
     assert not any("Family" in str(each) for each in ours.certificate.assumptions)
-    with pytest.raises(ValueError, match="frozen needs finish"):
-        variational_smc(Levels(), 100, 20, frozen=True)
+    with pytest.raises(ValueError, match="pilot needs finish"):
+        variational_smc(Levels(), 100, 20, pilot=True)
 
 
 def test_islands_and_threads_change_nothing():
@@ -235,6 +235,6 @@ def test_twelve_by_twelve_at_a_tenth():
     annealed = variational_smc(model, finish=100, n_islands=20, rng=0)
     ends = np.array([each.log_z for each in annealed.outcomes])
     assert abs(np.median(ends) - exact) < 1
-    fixed = variational_smc(model, finish=50, frozen=True, n_islands=20, rng=0)
+    fixed = variational_smc(model, finish=50, pilot=True, n_islands=20, rng=0)
     assert abs(fixed.log_partition() - exact) < 3 * fixed.log_partition_error < 0.3
     assert fixed.certificate.lower < exact

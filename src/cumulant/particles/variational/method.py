@@ -105,7 +105,7 @@ def variational_smc(
     gradient: str = "plain",
     curvature: str = "bfgs",
     finish: int | None = None,
-    frozen: bool = False,
+    pilot: bool = False,
     penalty: float = 0.0,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
@@ -132,9 +132,8 @@ def variational_smc(
     bound, and with `finish` the product.
 
     No guarantee comes with a path that looks at its particles: the estimates are biased, which standard errors do not
-    show, and there is no certificate. With `frozen` a pilot run designs the path and fresh particles run it: ``E
-    exp(log_z) = Z`` then, with a certificate. That the steps converge
-    is not proved: ``F`` is not convex in ``theta``.
+    show, and there is no certificate. With `pilot` a first run designs the path and fresh particles run it: ``E
+    exp(log_z) = Z`` then, with a certificate. That the steps converge is not proved: ``F`` is not convex in ``theta``.
 
     Parameters
     ----------
@@ -154,8 +153,8 @@ def variational_smc(
         ``"bfgs"`` (damped), ``"bb"`` (one number, damped) or ``"none"`` (steepest descent).
     finish : int, optional
         Steps of a straight path from ``theta_K`` to ``theta*``.
-    frozen : bool
-        Run a pilot with `n_particles` for its path, and then all islands on that path; needs `finish`.
+    pilot : bool
+        Run a first population for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
 
@@ -192,15 +191,15 @@ def variational_smc(
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
     options = {"ess_threshold": ess_threshold, "progress": progress, "time_limit": time_limit, "total": bridge.total}
     seed = randomness.seed(rng)
-    if frozen:
+    if pilot:
         if finish is None:
-            raise ValueError("frozen needs finish, a number of steps: the path that is kept must end at the target")
-        pilot = run(bridge, n_particles, method="pilot", rng=np.random.default_rng([seed, 1]), **options)
-        if pilot.status != "converged":
-            raise CumulantError(f"the pilot run was stopped ({pilot.status}) before its path reached the target")
-        bridge = bridge.frozen(pilot)
+            raise ValueError("pilot needs finish, a number of steps: the path that is kept must end at the target")
+        first = run(bridge, n_particles, method="pilot", rng=np.random.default_rng([seed, 1]), **options)
+        if first.status != "converged":
+            raise CumulantError(f"the pilot run was stopped ({first.status}) before its path reached the target")
+        bridge = bridge.frozen(first)
     method = "variational_smc"
     found = run(bridge, n_particles, n_islands=n_islands, method=method, rng=seed, n_jobs=n_jobs, **options)
-    if frozen:
+    if pilot:
         return found
     return VariationalResult(**{each.name: getattr(found, each.name) for each in dataclasses.fields(found)})
