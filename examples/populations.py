@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> None:
     chains = admixture.Admixture(2, random_state=0).fit(data)
     for name in dict.fromkeys(data.populations or []):
         chosen = np.array(data.populations) == name
-        mean, deviation = chains.memberships_[chosen].mean(axis=0), chains.memberships_std_[chosen].mean()
+        mean, deviation = chains.memberships_[chosen].mean(axis=0), chains.memberships_sd_[chosen].mean()
         print(f"{name}: memberships {np.round(mean, 2)}, deviation of an individual {deviation:.2f}")
     field = admixture.Admixture(2, method="mean_field", random_state=0).fit(data)
     print(field.verify(data))

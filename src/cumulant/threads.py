@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,15 +27,21 @@ def cores(n_jobs: int | None) -> int:
 
 
 def side_by_side(work: Callable[[int], Any], n: int, n_jobs: int | None) -> list:
-    """``work(0), ..., work(n - 1)`` by several threads; the answers in order."""
-    return list(_pool(min(cores(n_jobs), n)).map(work, range(n)))
+    """``work(0), ..., work(n - 1)`` by several threads; the answers in order.
+
+    Work that asks for threads itself gets none: threads of a pool that wait for others of it would wait for ever.
+    """
+    threads = min(cores(n_jobs), n)
+    if _within.pool:
+        return [work(i) for i in range(n)]
+    return list(_pool(threads).map(work, range(n)))
 
 
 def in_parts(work: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list:
     """``work(first, last)`` on fixed parts of ``range(n)``, by several threads; the answers in order."""
     spans = _spans(n)
     threads = min(cores(n_jobs), len(spans))
-    if threads == 1:
+    if threads == 1 or _within.pool:
         return [work(first, last) for first, last in spans]
     return list(_pool(threads).map(lambda span: work(*span), spans))
 
@@ -61,6 +68,19 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Within(threading.local):
+    """Whether this thread is one of a pool."""
+
+    pool = False
+
+
+_within = _Within()
+
+
+def _enter_pool() -> None:
+    _within.pool = True
+
+
 def _forget_pools() -> None:
     _pool.cache_clear()  # the threads of a pool do not live on in a forked child
 
@@ -71,4 +91,4 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cumulant")
+    return ThreadPoolExecutor(threads, thread_name_prefix="cumulant", initializer=_enter_pool)

@@ -57,8 +57,9 @@ def test_counts_of_kept_draws_make_the_means():
     assert result.assignments.dtype == np.uint8
     draws = [result.counts(1, draw) for draw in range(4)]
     total = 0.3 + WORDS.lengths[:, None]
-    assert_allclose(result.memberships(1), np.mean([(0.1 + n) / total for n, _ in draws], axis=0))
-    want = np.mean([(0.1 + m) / (0.1 * WORDS.n_words + m.sum(axis=1, keepdims=True)) for _, m in draws], axis=0)
+    assert_allclose(result.memberships(1), np.mean([(0.1 + each.documents) / total for each in draws], axis=0))
+    words = [each.words for each in draws]
+    want = np.mean([(0.1 + m) / (0.1 * WORDS.n_words + m.sum(axis=1, keepdims=True)) for m in words], axis=0)
     assert_allclose(result.frequencies(1), want)
     assert_allclose(result.log_joint[1, 2], result.posterior.log_joint(result.assignments[1, 2].astype(int)))
     assert result.best_chain == result.log_joint.mean(axis=1).argmax()

@@ -36,7 +36,7 @@ def test_every_method_tells_two_groups_apart(method):
     groups = model.memberships_.argmax(axis=1)
     assert len(set(groups[:8])) == len(set(groups[8:])) == 1
     assert groups[0] != groups[8]
-    assert (model.memberships_std_ > 0).all()
+    assert (model.memberships_sd_ > 0).all()
     assert model.distance_[:8, 8:].min() > 0.6 > 0.4 > model.distance_[:8, :8].max()
     assert model.level_.shape == (16,)
     sums = np.add.reduceat(model.frequencies_, model.locus_starts_[:-1], axis=1)

@@ -84,8 +84,8 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
 
 
 def _whole(text: str, where: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise FileFormatError(f"{where}: {text!r} is not a whole number")
+    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) >= 2**31:
+        raise FileFormatError(f"{where}: {text!r:.40} is not a whole number below 2**31")
     return int(text)
 
 

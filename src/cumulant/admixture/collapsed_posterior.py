@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from cumulant import checks
 from cumulant.admixture.collapsed_kernels import log_rising
-from cumulant.admixture.data import Corpus
+from cumulant.admixture.data import Corpus, start_components, token_components
 
 
 class TokenOrder(NamedTuple):
@@ -102,7 +102,7 @@ class CollapsedPosterior:
 
     def log_joint(self, z: Any) -> float:
         """``log p(z, w)`` for the components of all tokens, in the order of the corpus."""
-        (z,) = self.starts(1, z, 0)
+        z = np.array(token_components("z", z, self.corpus, self.n_components), np.int32).reshape(-1)
         tokens, k = self.tokens, self.n_components
         seen, none = np.zeros(k, np.int32), np.zeros(k)
         documents = np.zeros(self.corpus.n_documents)
@@ -120,21 +120,7 @@ class CollapsedPosterior:
 
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """The components of all tokens at the start of each chain: drawn uniformly where `start` is None."""
-        shape = (chains, self.corpus.n_tokens)
-        if start is None:
-            rows = [np.random.default_rng([seed, c]).integers(self.n_components, size=shape[1]) for c in range(chains)]
-            return np.array(rows, np.int32).reshape(shape)
-        given = checks.array("init", start)
-        if given.shape not in (shape[1:], shape) or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"init must be whole numbers of shape {shape[1:]} or {shape}, a component for each token; "
-                f"got {given.dtype} of shape {given.shape}"
-            )
-        if given.size and not (given.min() >= 0 and given.max() < self.n_components):
-            raise ValueError(
-                f"init must be components from 0 to {self.n_components - 1}; got {given.min()} to {given.max()}"
-            )
-        return np.array(np.broadcast_to(given, shape), np.int32)
+        return start_components(self.corpus, self.n_components, chains, start, seed)
 
 
 def _prior(name: str, value: Any, size: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ import numpy as np
 from cumulant import checks, files
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
 from cumulant.admixture.collapsed_sampler import CollapsedChains
-from cumulant.admixture.data import Corpus
+from cumulant.admixture.data import Corpus, Counts
+from cumulant.errors import FileFormatError
 from cumulant.sampling import Draws
 
 _KIND = "collapsed Gibbs sampling"
@@ -42,21 +44,6 @@ class Sums(NamedTuple):
             (corpus.n_loci, real),
         )
         return cls(*(np.zeros((chains, size, k), kind) for size, kind in shapes))
-
-
-class Counts(NamedTuple):
-    """Tokens of each component in each document (documents, K), of each word in each component (K, words)."""
-
-    documents: np.ndarray
-    words: np.ndarray
-
-    @classmethod
-    def of(cls, corpus: Corpus, n_components: int, z: np.ndarray) -> Counts:
-        """From the components of all tokens."""
-        k, z = n_components, z.astype(np.int64)
-        documents = np.bincount(corpus.document * k + z, minlength=corpus.n_documents * k)
-        words = np.bincount(z * corpus.n_words + corpus.word, minlength=corpus.n_words * k)
-        return cls(documents.reshape(-1, k), words.reshape(k, -1))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -185,7 +172,15 @@ class CollapsedResult:
     def load(cls, path: str | os.PathLike) -> CollapsedResult:
         """Read a file that `save` wrote."""
         saved = files.load(path, _KIND)
-        arrays, settings = saved.arrays, saved.settings
+        try:
+            return cls._from(saved.arrays, saved.settings)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileFormatError(
+                f"{path} does not hold collapsed Gibbs sampling of this version: {problem}"
+            ) from problem
+
+    @classmethod
+    def _from(cls, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> CollapsedResult:
         names = (tuple(each) if each is not None else None for each in settings["names"])
         corpus = Corpus(
             arrays["document"], arrays["word"], settings["n_documents"], arrays["locus_starts"], *names

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from cumulant import checks
+from cumulant.admixture.two_stage_kernels import count_tokens
 
 MISSING = -1  # a call that was not made
 
@@ -49,6 +52,29 @@ class Corpus:
     documents: tuple[str, ...] | None = None
     loci: tuple[str, ...] | None = None
 
+    def __post_init__(self):
+        checks.whole("n_documents", self.n_documents, 0)
+        starts = _whole_numbers("locus_starts", self.locus_starts, np.int64)
+        text = starts.size == 2 and starts[-1] == 0  # without any words
+        if starts.size < 2 or starts[0] != 0 or ((np.diff(starts) <= 0).any() and not text):
+            raise ValueError(f"locus_starts must increase from 0, with every locus having a column; got {starts}")
+        for name, below in (("document", self.n_documents), ("word", int(starts[-1]))):
+            values = _whole_numbers(name, getattr(self, name), np.int32)
+            if values.size and not (values.min() >= 0 and values.max() < below):
+                raise ValueError(f"{name} must be from 0 to {below - 1}; got {values.min()} to {values.max()}")
+            object.__setattr__(self, name, values)
+        if self.document.size != self.word.size:
+            raise ValueError(
+                f"document and word must be of the same tokens; got {self.document.size}, {self.word.size}"
+            )
+        if (np.diff(self.document) < 0).any():  # kernels walk through the documents one after the other
+            raise ValueError("document must be in increasing order: sort the tokens by their documents")
+        object.__setattr__(self, "locus_starts", starts)
+        for name, size in (("words", self.n_words), ("documents", self.n_documents), ("loci", self.n_loci)):
+            names = getattr(self, name)
+            if names is not None and len(names) != size:
+                raise ValueError(f"{name} must have {size} names; got {len(names)}")
+
     @property
     def n_tokens(self) -> int:
         """The number of tokens."""
@@ -64,7 +90,7 @@ class Corpus:
         """The number of loci; 1 for a text."""
         return self.locus_starts.size - 1
 
-    @property
+    @functools.cached_property
     def locus(self) -> np.ndarray:
         """The locus of each column."""
         return np.repeat(np.arange(self.n_loci), np.diff(self.locus_starts))
@@ -84,7 +110,7 @@ class Corpus:
     def from_counts(cls, counts: Any, *, words: Sequence[str] | None = None) -> Corpus:
         """A text from a matrix (documents, words) of whole numbers, dense or sparse."""
         if scipy.sparse.issparse(counts):
-            table = scipy.sparse.csr_array(counts)
+            table: Any = scipy.sparse.csr_array(counts)
             table.sum_duplicates()
         else:
             table = scipy.sparse.csr_array(checks.real_array("counts", counts, ndim=2))
@@ -98,15 +124,8 @@ class Corpus:
         times = np.asarray(table.data, dtype=np.int64)
         document = np.repeat(np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), times)
         word = np.repeat(table.indices, times)
-        if words is not None and len(words) != table.shape[1]:
-            raise ValueError(f"words must have a name for each of the {table.shape[1]} columns; got {len(words)}")
-        return cls(
-            document.astype(np.int32),
-            word.astype(np.int32),
-            table.shape[0],
-            np.array([0, table.shape[1]]),
-            tuple(map(str, words)) if words is not None else None,
-        )
+        names = tuple(map(str, words)) if words is not None else None
+        return cls(document, word, table.shape[0], np.array([0, table.shape[1]]), names)
 
     @classmethod
     def from_genotypes(cls, genotypes: Any, *, n_alleles: Sequence[int] | None = None) -> Corpus:
@@ -128,5 +147,65 @@ class Corpus:
         column = array + starts[:-1][None, :, None]
         known = (array != MISSING).reshape(array.shape[0], -1)
         document = np.repeat(np.arange(array.shape[0]), known.sum(axis=1))
-        word = column.reshape(array.shape[0], -1)[known]
-        return cls(document.astype(np.int32), word.astype(np.int32), array.shape[0], starts)
+        return cls(document, column.reshape(array.shape[0], -1)[known], array.shape[0], starts)
+
+
+class Counts(NamedTuple):
+    """Tokens of each word in each component ``(..., K, W)``, and of each component in each document ``(..., D, K)``.
+
+    They are all that a model sees of the components of the tokens.
+    """
+
+    words: np.ndarray
+    documents: np.ndarray
+
+    @classmethod
+    def zeros(cls, corpus: Corpus, n_components: int, n: int) -> Counts:
+        """Of no tokens, `n` times."""
+        shapes = (n_components, corpus.n_words), (corpus.n_documents, n_components)
+        return cls(*(np.zeros((n, *shape), np.int32) for shape in shapes))
+
+    @classmethod
+    def of(cls, corpus: Corpus, n_components: int, z: Any) -> Counts:
+        """Of components ``(..., tokens)`` of the tokens."""
+        array = token_components("z", z, corpus, n_components)
+        rows = np.ascontiguousarray(array, np.int32).reshape(math.prod(array.shape[:-1]), corpus.n_tokens)
+        counts = cls.zeros(corpus, n_components, len(rows))
+        count_tokens(rows, corpus.document, corpus.word, counts.words, counts.documents)
+        return cls(*(each.reshape(*array.shape[:-1], *each.shape[1:]) for each in counts))
+
+
+def start_components(corpus: Corpus, n_components: int, chains: int, start: Any, seed: int) -> np.ndarray:
+    """The component of every token at the start of each chain, (chains, tokens): drawn uniformly where `start` is None,
+    else `start` for all chains or a row for each.
+    """
+    shape = (chains, corpus.n_tokens)
+    if start is None:
+        rows = [np.random.default_rng([seed, c]).integers(n_components, size=shape[1]) for c in range(chains)]
+        return np.array(rows, np.int32).reshape(shape)
+    given = token_components("init", start, corpus, n_components)
+    if given.shape not in (shape[1:], shape):
+        raise ValueError(f"init must have shape {shape[1:]} or {shape}; got {given.shape}")
+    return np.array(np.broadcast_to(given, shape), np.int32)
+
+
+def token_components(name: str, value: Any, corpus: Corpus, n_components: int) -> np.ndarray:
+    """Components ``(..., tokens)`` of the tokens of a corpus, whole numbers below `n_components`."""
+    array = checks.array(name, value)
+    if array.shape[-1:] != (corpus.n_tokens,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be whole numbers, a component for each of the {corpus.n_tokens} tokens; got {array.dtype} of "
+            f"shape {array.shape}"
+        )
+    if array.size and not (array.min() >= 0 and array.max() < n_components):
+        raise ValueError(f"{name} must be components from 0 to {n_components - 1}; got {array.min()} to {array.max()}")
+    return array
+
+
+def _whole_numbers(name: str, value: Any, kind: Any) -> np.ndarray:
+    array = checks.array(name, value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a vector of whole numbers; got {array.dtype} of shape {array.shape}")
+    if array.size and max(-int(array.min()), int(array.max())) > np.iinfo(kind).max:
+        raise ValueError(f"{name} must be below 2**{8 * np.dtype(kind).itemsize - 1}; got {array.max()}")
+    return np.ascontiguousarray(array, kind)

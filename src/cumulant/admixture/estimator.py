@@ -21,7 +21,7 @@ from cumulant.certificates import Certificate
 from cumulant.errors import CertificateError, FileFormatError
 
 _SWEEPS = 500  # over the components of a new individual
-_ARRAYS = ("memberships_", "memberships_std_", "frequencies_", "distance_", "level_", "locus_starts_")
+_ARRAYS = ("memberships_", "memberships_sd_", "frequencies_", "distance_", "level_", "locus_starts_")
 _NUMBERS = ("mode_share_", "evidence_", "evidence_error_", "elbo_", "seed_")
 
 
@@ -52,7 +52,7 @@ class Admixture(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    memberships_, memberships_std_ : array (individuals, components)
+    memberships_, memberships_sd_ : array (individuals, components)
         Posterior means and standard deviations within one mode: that of the draw with the largest likelihood.
     mode_share_ : float
         The share of all draws that belong to this mode. Where it is well below one, rely on `distance_` and `level_`.
@@ -112,7 +112,7 @@ class Admixture(TransformerMixin, BaseEstimator):
         self.seed_ = self._seed()
         found = fit_by(self.method, model, {**options, **(self.options or {})}, self.seed_, self.n_jobs)
         mode = found.draws.mode(model)
-        self.memberships_, self.memberships_std_ = mode.memberships, mode.memberships_std
+        self.memberships_, self.memberships_sd_ = mode.memberships, mode.memberships_sd
         self.frequencies_, self.mode_share_ = mode.frequencies, mode.share
         self.distance_, self.level_ = found.draws.distance, found.draws.level
         self.evidence_, self.evidence_error_, self.elbo_ = found.evidence, found.evidence_error, found.elbo
@@ -200,7 +200,7 @@ class Admixture(TransformerMixin, BaseEstimator):
     def _new(self, X: Any) -> Corpus:
         """The corpus of new data, with the columns of the fit."""
         check_is_fitted(self)
-        corpus, _ = as_corpus("X", X, self.alleles_)
+        corpus, _ = as_corpus("X", X, self.alleles_, new=True)
         if not np.array_equal(corpus.locus_starts, self.locus_starts_):
             raise ValueError(
                 f"X must have the {self.locus_starts_.size - 1} loci and {self.locus_starts_[-1]} columns of the fit; "

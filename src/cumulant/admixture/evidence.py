@@ -52,7 +52,7 @@ class EvidenceBridge:
         theta = self.theta(population.step)
         return self.model.sweep(
             population.x, theta, self.n_sweeps, population.seed, at, exchange=self.exchange, n_jobs=self.n_jobs
-        )
+        )[0]
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None besides the product of mean weights."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import sampling
+from cumulant import checks, sampling
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
 from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.evidence import EvidenceBridge, annealed_evidence, evidence_error
@@ -24,10 +24,17 @@ from cumulant.particles.islands import Runs, island_seeds
 _CHAINS = {"draws": 200, "chains": 4, "burn_in": 1000, "thin": 5}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "collapsed_gibbs": _CHAINS,
-    "gibbs": _CHAINS,
+    "gibbs": {**_CHAINS, "exchange": True},
     "mean_field": {"n_starts": 8, "max_sweeps": 2000, "tol": 1e-8, "draws": 200},
     "ais": {"n_particles": 100, "n_temperatures": 500, "n_sweeps": 1, "exchange": True, "n_islands": 1},
-    "variational_smc": {"n_particles": 100, "n_steps": 200, "finish": 200, "safeguard": "exact", "n_islands": 1},
+    "variational_smc": {
+        "n_particles": 100,
+        "n_steps": 100,
+        "finish": 100,
+        "exchange": True,
+        "pilot": False,
+        "n_islands": 1,
+    },
 }
 
 
@@ -61,7 +68,9 @@ def subject_of(
 
 
 def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
-    draws = sampling.sample(TwoStageGibbs(n_jobs), model, options["draws"], rng=seed, **_of_chains(options))
+    draws = sampling.sample(
+        TwoStageGibbs(options["exchange"], n_jobs), model, options["draws"], rng=seed, **_of_chains(options)
+    )
     members, frequencies = (draws[name].reshape(len(draws), *shape) for name, shape in model.shapes.items())
     return Fitted(MembershipDraws(members, frequencies, np.full(len(draws), 1 / len(draws))), draws)
 
@@ -79,7 +88,8 @@ def _of_chains(options: dict[str, Any]) -> dict[str, Any]:
 
 def _mean_field(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
     settings = {name: options[name] for name in ("n_starts", "max_sweeps", "tol")}
-    fit, n = mean_field(model, rng=seed, **settings), options["draws"]
+    n = checks.whole("draws", options["draws"])
+    fit = mean_field(model, rng=seed, **settings)
     rng = np.random.default_rng([seed, 1])
     members = np.stack([_dirichlet(fit.membership_parameters, rng) for _ in range(n)])
     frequencies = np.broadcast_to(fit.frequencies, (n, *fit.frequencies.shape))
@@ -101,6 +111,7 @@ def _annealed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs:
 
 
 def _variational(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+    checks.whole("finish", options["finish"])  # without it the particles are not those of the posterior
     result = variational_evidence(model, rng=seed, n_jobs=n_jobs, **options)
     found = _of_particles(model, result, lambda x: x[0], seed, n_jobs)
     assert found.evidence is not None

@@ -106,6 +106,9 @@ def left_to_right(
                 used += 1
                 weights[p] *= mass / (total_prior + i)
                 total += weights[p]
+            if total == 0.0:  # no component has this word
+                value = -np.inf
+                break
             value += np.log(total)
             squares = 0.0
             for p in range(particles):

@@ -58,11 +58,14 @@ class Genotypes:
         return f"{n} individuals, {loci} loci, {copies} copies of each, {missing:.1%} of the calls missing"
 
 
-def as_corpus(name: str, data: Any, alleles: Sequence[np.ndarray] | None = None) -> tuple[Corpus, list | None]:
+def as_corpus(
+    name: str, data: Any, alleles: Sequence[np.ndarray] | None = None, *, new: bool = False
+) -> tuple[Corpus, list | None]:
     """The corpus of what a user may give, and the allele values of each locus (None for counts).
 
-    A `Corpus`, `Genotypes`, an array of genotypes (three axes) or a matrix of counts (two). With `alleles` (those of a
-    fit) values that they do not have count as missing.
+    A `Corpus`, `Genotypes`, an array of genotypes (three axes) or a matrix of counts (two). Data to learn from must
+    have tokens in every document and at every locus; `new` data need not. With `alleles` (those of a fit) values that
+    they do not have count as missing.
     """
     if isinstance(data, Corpus):
         return data, None
@@ -71,16 +74,19 @@ def as_corpus(name: str, data: Any, alleles: Sequence[np.ndarray] | None = None)
     elif scipy.sparse.issparse(data) or np.ndim(checks.array(name, data)) == 2:
         with checks.about(name):
             corpus = Corpus.from_counts(data)
-        _require_tokens(name, corpus.lengths, "document")
+        if not new:
+            _require_tokens(name, corpus.lengths, "document")
         return corpus, None
     else:
         found = Genotypes(_alleles(name, data))
+    if new and alleles is None:
+        raise ValueError(f"{name} must be counts or a Corpus, as in the fit, which does not know the values of alleles")
     values = found.alleles
     known = [np.unique(column[column != MISSING]) for column in values.swapaxes(0, 1)] if alleles is None else alleles
     if len(known) != values.shape[1]:
         raise ValueError(f"{name} must have the {len(known)} loci of the fit; got {values.shape[1]}")
     calls = values != MISSING
-    if alleles is None:
+    if not new:
         _require_tokens(name, calls.sum(axis=(1, 2)), "individual")
         _require_tokens(name, calls.sum(axis=(0, 2)), "locus")
     codes = np.full(values.shape, MISSING, np.int64)

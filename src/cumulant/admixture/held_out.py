@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,11 @@ class HeldOut(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """Of `per_word`."""
-        return float(np.sqrt((self.errors**2).sum()) / self.n_tokens) if self.n_tokens else np.nan
+        """Of `per_word`. Documents with the same words share their random numbers, and so their errors."""
+        if not self.n_tokens:
+            return np.nan
+        pairs, times = np.unique(np.stack([self.documents, self.errors]), axis=1, return_counts=True)
+        return float(np.sqrt(((times * pairs[1]) ** 2).sum()) / self.n_tokens)
 
     @property
     def perplexity(self) -> float:
@@ -49,8 +52,8 @@ class HeldOut(NamedTuple):
 
 def memberships_given(
     corpus: Corpus,
-    frequencies: np.ndarray,
-    document_prior: np.ndarray,
+    frequencies: Any,
+    document_prior: Any,
     *,
     n_sweeps: int = 100,
     burn_in: int = 20,
@@ -61,15 +64,15 @@ def memberships_given(
 
     A document of no words has the prior.
     """
-    starts, word, table = _tokens(corpus, frequencies)
-    k, longest = len(frequencies), int(corpus.lengths.max(initial=0))
+    starts, word, table, prior = _given(corpus, frequencies, document_prior)
+    k, longest = prior.size, int(corpus.lengths.max(initial=0))
     mean, square = np.zeros((2, corpus.n_documents, k))
 
     def work(first, last):
         z, counts = np.zeros(longest, np.int32), np.zeros(k, np.int32)
         part = slice(first, last)
         fold_in(
-            starts[first : last + 1], word, table, document_prior, seed, burn_in, n_sweeps, z, counts, np.zeros(k),
+            starts[first : last + 1], word, table, prior, seed, burn_in, n_sweeps, z, counts, np.zeros(k),
             mean[part], square[part],
         )  # fmt: skip
 
@@ -79,8 +82,8 @@ def memberships_given(
 
 def held_out_likelihood(
     corpus: Corpus,
-    frequencies: np.ndarray,
-    document_prior: np.ndarray,
+    frequencies: Any,
+    document_prior: Any,
     *,
     n_particles: int = 10,
     n_runs: int = 4,
@@ -93,6 +96,7 @@ def held_out_likelihood(
     The left-to-right estimator (Wallach, Murray, Salakhutdinov and Mimno 2009; Buntine 2009), as sequential Monte
     Carlo: ``exp`` of each run is unbiased for ``p(w_d)``. `n_runs` independent runs of `n_particles` are averaged, and
     their spread is the standard error, by the delta method; the logarithm of the average is too small on average.
+    `document_prior` is a positive number, or one for each component.
 
     Examples
     --------
@@ -106,8 +110,8 @@ def held_out_likelihood(
     checks.whole("n_particles", n_particles)
     checks.whole("n_runs", n_runs, 2)
     checks.whole("n_moves", n_moves, 0)
-    starts, word, table = _tokens(corpus, frequencies)
-    k, longest, seed = len(frequencies), int(corpus.lengths.max(initial=0)), randomness.seed(rng)
+    starts, word, table, prior = _given(corpus, frequencies, document_prior)
+    k, longest, seed = prior.size, int(corpus.lengths.max(initial=0)), randomness.seed(rng)
     values = np.zeros((n_runs, corpus.n_documents))
 
     def work(first, last):
@@ -115,19 +119,32 @@ def held_out_likelihood(
         counts, counts_copy = np.zeros((2, n_particles, k), np.int32)
         for run in range(n_runs):
             left_to_right(
-                starts[first : last + 1], word, table, document_prior, n_moves, seed, run, z, counts,
+                starts[first : last + 1], word, table, prior, n_moves, seed, run, z, counts,
                 np.zeros(n_particles), np.zeros(n_particles, np.int32), np.zeros(k), copies, counts_copy,
                 values[run, first:last],
             )  # fmt: skip
 
     in_parts(work, corpus.n_documents, n_jobs)
-    logs, errors = np.array([log_mean_exp(column) for column in values.T]).reshape(-1, 2).T
+    logs, errors = np.zeros((2, corpus.n_documents))
+    for d, column in enumerate(values.T):
+        impossible = column.max() == -np.inf  # a word that no component has: known without an error
+        logs[d], errors[d] = (-np.inf, 0.0) if impossible else log_mean_exp(column)
     return HeldOut(logs, errors, corpus.n_tokens)
 
 
-def _tokens(corpus: Corpus, frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where documents begin, their words, and frequencies (words, K)."""
-    if corpus.n_words != frequencies.shape[1]:
-        raise ValueError(f"corpus must have {frequencies.shape[1]} words, as the frequencies; it has {corpus.n_words}")
+def _given(
+    corpus: Corpus, frequencies: Any, document_prior: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Where documents begin, their words, frequencies (words, K), and the prior of memberships (K,)."""
+    checks.instance("corpus", corpus, Corpus, "a Corpus")
+    table = checks.real_array("frequencies", frequencies, ndim=2)
+    if corpus.n_words != table.shape[1]:
+        raise ValueError(f"corpus must have {table.shape[1]} words, as the frequencies; it has {corpus.n_words}")
+    sums = np.add.reduceat(table, corpus.locus_starts[:-1], axis=1)
+    if not len(table) or table.min() < 0 or np.abs(sums - 1.0).max() > 1e-6:
+        raise ValueError("frequencies must have rows, none negative, that sum to one over the words of each locus")
+    prior = checks.real_array("document_prior", document_prior)
+    if prior.shape not in ((), (len(table),)) or not (prior > 0).all():
+        raise ValueError(f"document_prior must be positive, a number or one of each of the {len(table)} components")
     starts = np.concatenate([[0], np.cumsum(corpus.lengths)]).astype(np.int64)
-    return starts, corpus.word, np.ascontiguousarray(frequencies.T)
+    return starts, corpus.word, np.ascontiguousarray(table.T), np.array(np.broadcast_to(prior, (len(table),)))

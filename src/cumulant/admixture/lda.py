@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from cumulant import checks, files
 from cumulant.admixture.collapsed import collapsed_gibbs
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
-from cumulant.admixture.collapsed_result import Counts
-from cumulant.admixture.data import Corpus
+from cumulant.admixture.data import Corpus, Counts
 from cumulant.admixture.held_out import HeldOut, Memberships, held_out_likelihood, memberships_given
 from cumulant.admixture.prior_estimation import symmetric_prior
 
@@ -234,10 +233,10 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if run.status == "interrupted":
                 raise KeyboardInterrupt
             start = run.state.x
-            tables = [Counts.of(corpus, self.n_components, z) for z in start]
+            counts = Counts.of(corpus, self.n_components, start)
             estimates = (
-                symmetric_prior(np.concatenate([each.documents for each in tables]), estimates[0]),
-                symmetric_prior(np.concatenate([each.words for each in tables]), estimates[1]),
+                symmetric_prior(counts.documents.reshape(-1, self.n_components), estimates[0]),
+                symmetric_prior(counts.words.reshape(-1, corpus.n_words), estimates[1]),
             )
         return estimates, start, min(_ROUNDS * piece, self.burn_in)
 

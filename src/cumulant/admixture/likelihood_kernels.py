@@ -16,5 +16,5 @@ def log_likelihoods(document, word, memberships, frequencies):
             total = 0.0
             for k in range(memberships.shape[2]):
                 total += memberships[s, document[i], k] * frequencies[s, k, word[i]]
-            out[s] += math.log(max(total, 1e-300))
+            out[s] += math.log(max(total, 1e-300))  # shares may have underflowed: such draws only need to lose
     return out

@@ -82,8 +82,8 @@ def mean_field(
     ----------
     model : AdmixtureModel
     n_starts : int
-        Short chains of two-stage Gibbs, whose counts added to the priors are the first parameters. Ascent from noise
-        ends in worse maxima.
+        Short chains of two-stage Gibbs with exchanges, whose counts added to the priors are the first parameters.
+        Ascent from noise ends in worse maxima.
     max_sweeps, tol : int, float
         A start ends where the bound rises by less than `tol` times its size in a sweep.
     rng : int, Generator or None
@@ -104,7 +104,7 @@ def mean_field(
     checks.whole("max_sweeps", max_sweeps)
     checks.positive("tol", tol)
     seed, best, reached = randomness.seed(rng), None, []
-    ascent, sampler = _Ascent(model), TwoStageGibbs()
+    ascent, sampler = _Ascent(model), TwoStageGibbs(exchange=True)
     chains = sampler.init(model, model.starts(n_starts, None, seed), seed)
     starts = model.counts(sampler.advance(model, chains, 0, _START_SWEEPS, 1)[0].x)
     for words, documents in zip(*starts, strict=True):

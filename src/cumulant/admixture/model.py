@@ -19,6 +19,7 @@ Monte Carlo methods", section 3.5; Blei, Ng and Jordan (2003); Pritchard, Stephe
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -26,8 +27,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from cumulant import checks
-from cumulant.admixture.data import Corpus
-from cumulant.admixture.two_stage_kernels import assign_population, count_tokens, draw_population, sweep_population
+from cumulant.admixture.data import Corpus, Counts, start_components
+from cumulant.admixture.two_stage_kernels import assign_population, draw_population, sweep_population
 from cumulant.threads import cores, in_parts, side_by_side
 
 
@@ -37,16 +38,6 @@ class Parameters(NamedTuple):
     eta: Any
     phi: float
     gamma: float
-
-
-class Counts(NamedTuple):
-    """Tokens of each word in each component ``(..., K, W)``, and of each component in each document ``(..., D, K)``.
-
-    They are all that the family sees of the components of the tokens.
-    """
-
-    words: np.ndarray
-    documents: np.ndarray
 
 
 class Logs(NamedTuple):
@@ -97,7 +88,7 @@ class AdmixtureModel:
         """The member that is the posterior: ``(eta*, 1, 0)``."""
         return Parameters(self.allele_prior, 1.0, 0.0)
 
-    @property
+    @functools.cached_property
     def totals(self) -> np.ndarray:
         """``c_j``, how often each word occurs."""
         return np.bincount(self.corpus.word, minlength=self.corpus.n_words)
@@ -172,18 +163,7 @@ class AdmixtureModel:
 
     def counts(self, z: Any) -> Counts:
         """The counts of components ``(..., tokens)`` of the tokens."""
-        array = np.asarray(z)
-        if array.shape[-1:] != (self.corpus.n_tokens,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"z must be whole numbers, one for each of the {self.corpus.n_tokens} tokens; got shape {array.shape} "
-                f"of {array.dtype}"
-            )
-        if array.size and not 0 <= array.min() <= array.max() < self.n_components:
-            raise ValueError(f"z must be between 0 and {self.n_components - 1}; got {array.min()} to {array.max()}")
-        rows = np.ascontiguousarray(array.reshape(-1, self.corpus.n_tokens), np.int32)
-        counts = self._empty_counts(len(rows))
-        count_tokens(rows, self.corpus.document, self.corpus.word, counts.words, counts.documents)
-        return Counts(*(each.reshape(*array.shape[:-1], *each.shape[1:]) for each in counts))
+        return Counts.of(self.corpus, self.n_components, z)
 
     def draw_parameters(
         self, counts: Counts, theta: Parameters, seed: int, step: int, n_jobs: int | None = None
@@ -207,7 +187,7 @@ class AdmixtureModel:
         """Counts of each particle given its frequencies and memberships: ``P(z_di = k)`` is proportional to
         ``tau_dk beta_kj^(phi - gamma)``.
         """
-        counts = self._empty_counts(len(logs.frequencies))
+        counts = Counts.zeros(self.corpus, self.n_components, len(logs.frequencies))
 
         def work(first, last):
             assign_population(
@@ -222,42 +202,38 @@ class AdmixtureModel:
     def sweep(
         self, counts: Counts, theta: Parameters, n_sweeps: int, seed: int, step: int, *, exchange: bool = False,
         n_jobs: int | None = None,
-    ) -> Counts:  # fmt: skip
-        """Counts after sweeps of both blocks: `draw_parameters` and `draw_counts` of steps `step`, `step` + 1, ...
+    ) -> tuple[Counts, Logs]:  # fmt: skip
+        """Both blocks after sweeps: `draw_parameters` and `draw_counts` of steps `step`, `step` + 1, ...
 
         With `exchange` a sweep ends with proposals to exchange two components in all tokens of a document. Memberships
         hold the tokens of a document together, so that sweeps alone rarely move a whole document.
         """
         new = Counts(*(np.array(each) for each in counts))
+        logs = Logs(np.empty(new.words.shape), np.empty(new.documents.shape))
         eta = np.ascontiguousarray(np.broadcast_to(np.float64(theta.eta), counts.words.shape[1:]))
         rest = (self.totals.astype(np.float64), eta, float(theta.phi), float(theta.gamma), float(self.membership_prior))
         edges = np.linspace(0, len(new.words), min(cores(n_jobs), len(new.words)) + 1).astype(int)
 
         def work(part):
-            first, last = edges[part], edges[part + 1]
+            some = slice(edges[part], edges[part + 1])
             sweep_population(
-                self.corpus.document, self.corpus.word, self.corpus.locus_starts, *rest,
-                new.words[first:last], new.documents[first:last], n_sweeps, exchange, seed, first, step,
+                self.corpus.document, self.corpus.word, self.corpus.locus_starts, *rest, new.words[some],
+                new.documents[some], logs.frequencies[some], logs.memberships[some], n_sweeps, exchange, seed,
+                some.start, step,
             )  # fmt: skip
 
         if edges.size == 2:
             work(0)
         else:  # draws are functions of (seed, particle, step): they do not depend on the parts
             side_by_side(work, edges.size - 1, n_jobs)
-        return new
+        return new, logs
 
     def draw_exactly(self, n: int, theta: Parameters, seed: int, n_jobs: int | None = None) -> tuple[Counts, Logs]:
         """Joint draws of a member with ``phi = gamma``."""
         if theta.phi != theta.gamma:
             raise ValueError(f"a member is drawn exactly where phi = gamma; got {theta.phi} and {theta.gamma}")
-        logs = self.draw_parameters(self._empty_counts(n), theta, seed, 0, n_jobs)
+        logs = self.draw_parameters(Counts.zeros(self.corpus, self.n_components, n), theta, seed, 0, n_jobs)
         return self.draw_counts(logs, theta, seed, 0, n_jobs), logs
-
-    def _empty_counts(self, n: int) -> Counts:
-        k = self.n_components
-        return Counts(
-            np.zeros((n, k, self.corpus.n_words), np.int32), np.zeros((n, self.corpus.n_documents, k), np.int32)
-        )
 
     # As a target of Markov chains -------------------------------------------------------------------------------------
 
@@ -269,10 +245,4 @@ class AdmixtureModel:
 
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """The component of every token at the start of each chain: by default drawn uniformly."""
-        shape = (chains, self.corpus.n_tokens)
-        if start is None:
-            rows = [np.random.default_rng([seed, c]).integers(self.n_components, size=shape[1]) for c in range(chains)]
-            return np.array(rows, np.int32).reshape(shape)
-        given = np.asarray(start)
-        self.counts(given)
-        return np.array(np.broadcast_to(given, shape), np.int32)
+        return start_components(self.corpus, self.n_components, chains, start, seed)

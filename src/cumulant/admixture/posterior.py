@@ -88,6 +88,6 @@ class Mode:
     """
 
     memberships: np.ndarray
-    memberships_std: np.ndarray
+    memberships_sd: np.ndarray
     frequencies: np.ndarray
     share: float

@@ -2,6 +2,7 @@
 
 import csv
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,8 @@ def read_structure(
         What stands for a missing call.
     """
     checks.whole("ploidy", ploidy)
+    if rows_per_individual not in (None, 1, ploidy):
+        raise ValueError(f"rows_per_individual must be 1 or the ploidy {ploidy}; got {rows_per_individual}")
     with _reading(path):
         lines = [line.split() for line in Path(path).read_text().splitlines() if line.strip()]
         if not lines:
@@ -65,8 +68,6 @@ def read_structure(
                 rows[i][0] == rows[i - i % ploidy][0] for i in range(len(rows))
             ))  # fmt: skip
             together = ploidy if same else 1
-        if together not in (1, ploidy):
-            raise ValueError(f"rows_per_individual must be 1 or the ploidy {ploidy}; got {together}")
         if len(rows) % together or (together == 1 and columns % ploidy) or columns < 1:
             raise FileFormatError(f"{len(rows)} rows of {columns} alleles are not {ploidy} copies of each individual")
         table = np.array([[int(entry) for entry in row[before:]] for row in rows], dtype=np.int64)
@@ -102,13 +103,14 @@ def read_plink(path: Any) -> Genotypes:
     Allele 0 is the first of the .bim file and 1 the second; families are read as populations. The .bed file must be in
     the order of variants (SNP-major), as PLINK has written it since version 1.
     """
-    base = Path(path).with_suffix("")
-    with _reading(base.with_suffix(".fam")):
-        people = _columns(base.with_suffix(".fam"), 6)
-    with _reading(base.with_suffix(".bim")):
-        variants = _columns(base.with_suffix(".bim"), 6)
-    with _reading(base.with_suffix(".bed")):
-        data = base.with_suffix(".bed").read_bytes()
+    base = str(path).removesuffix(".bed")
+    fam, bim, bed = (Path(base + suffix) for suffix in (".fam", ".bim", ".bed"))
+    with _reading(fam):
+        people = _columns(fam, 6)
+    with _reading(bim):
+        variants = _columns(bim, 6)
+    with _reading(bed):
+        data = bed.read_bytes()
         if data[:2] != _BED_MAGIC:
             raise FileFormatError("it does not begin with the bytes 6c 1b of a .bed file")
         if data[2:3] != b"\x01":
@@ -135,7 +137,7 @@ def read_genotype_csv(path: Any, *, ploidy: int = 2, label: bool = True) -> Geno
     and the copies of each locus in columns that follow each other. Empty fields, ``NA`` and -1 or -9 are missing calls.
     """
     checks.whole("ploidy", ploidy)
-    with _reading(path), Path(path).open(newline="") as file:
+    with _reading(path), Path(path).open(newline="", encoding="utf-8-sig") as file:
         rows = [row for row in csv.reader(file) if row]
         if len(rows) < 2:
             raise FileFormatError("it has no rows below its header")
@@ -183,17 +185,20 @@ def _columns(path: Path, width: int) -> list[list[str]]:
 @contextmanager
 def _reading(path: Any) -> Iterator[None]:
     """What goes wrong inside is said of this file."""
-    if not Path(path).exists():
+    if not Path(path).is_file():
         raise FileNotFoundError(f"no such file: {path}")
     try:
         yield
     except (
         FileFormatError,
         ValueError,
-        UnicodeDecodeError,
+        TypeError,
+        OverflowError,
         EOFError,
         IndexError,
         KeyError,
         zipfile.BadZipFile,
+        zlib.error,
+        csv.Error,
     ) as problem:
         raise FileFormatError(f"{path} cannot be read as genotypes: {problem}") from problem

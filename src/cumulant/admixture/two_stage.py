@@ -24,6 +24,9 @@ class TwoStageGibbs:
     """Draw ``beta_k | z ~ Dirichlet(eta* + m_k)`` and ``tau_d | z ~ Dirichlet(nu* + n_d)``, then every ``z_di`` with
     ``P(k)`` proportional to ``tau_dk beta_kj``: the sampler of STRUCTURE.
 
+    With `exchange`, a sweep ends with proposals to exchange two components in all tokens of a document: memberships
+    hold them together, so that sweeps alone rarely move a whole document.
+
     A draw has the variables ``"memberships"`` and ``"frequencies"``. The draws of a chain depend on the seed and on the
     number of the chain, not on `n_jobs`.
 
@@ -39,6 +42,7 @@ class TwoStageGibbs:
     ((2, 200, 2, 2), (2, 200, 2, 3))
     """
 
+    exchange: bool = False
     n_jobs: int | None = None
 
     backend: ClassVar[str] = "host"
@@ -65,7 +69,7 @@ class TwoStageGibbs:
         def work(c):
             two_stage_chain(
                 corpus.document, corpus.word, corpus.locus_starts, totals, eta, float(model.membership_prior),
-                state.x[c], found[c], state.sweeps, burn_in, thin, state.seed, c,
+                state.x[c], found[c], state.sweeps, burn_in, thin, self.exchange, state.seed, c,
             )  # fmt: skip
 
         side_by_side(work, len(state.x), self.n_jobs)

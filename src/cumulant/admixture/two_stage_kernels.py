@@ -126,14 +126,15 @@ def assign_tokens(document, word, frequencies, members, power, seed, chain, swee
 
 
 @kernel(called_by="kernels")
-def exchange_components(document, word, frequencies, n_documents, power, seed, chain, sweep, z):
-    """Propose, as often as there are other components, to exchange two components of all tokens of a document.
+def exchange_components(document, word, frequencies, members, power, seed, chain, sweep, z):
+    """Propose, as often as there are other components, to exchange two components of a document: of all its tokens,
+    and of its memberships.
 
-    With memberships integrated out and a symmetric prior nothing but the frequencies speaks against it: accepted with
-    probability ``min(1, prod beta_new^power / prod beta_old^power)``.
+    With a symmetric prior of memberships nothing but the frequencies speaks against it: accepted with probability
+    ``min(1, prod beta_new^power / prod beta_old^power)``.
     """
     n_components, n_words = frequencies.shape
-    base, first = n_components * (n_words + n_documents) + word.size, 0
+    base, first = n_components * (n_words + members.shape[0]) + word.size, 0
     while first < word.size:
         d, last = document[first], first
         while last < word.size and document[last] == d:
@@ -151,6 +152,7 @@ def exchange_components(document, word, frequencies, n_documents, power, seed, c
                 elif z[i] == b:
                     gain += frequencies[a, word[i]] - frequencies[b, word[i]]
             if math.log(v) < power * gain:
+                members[d, a], members[d, b] = members[d, b], members[d, a]
                 for i in range(first, last):
                     if z[i] == a:
                         z[i] = b
@@ -205,9 +207,9 @@ def assign_population(document, word, frequencies, members, power, seed, first, 
 
 
 @kernel(called_by="python")
-def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn_in, thin, seed, chain):
+def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn_in, thin, exchange, seed, chain):
     """``burn_in + thin * len(out)`` sweeps of one chain at the posterior, `z` in place; a row of `out` has the
-    memberships and then the frequencies of a draw.
+    memberships and then the frequencies of a draw. With `exchange`, each ends with `exchange_components`.
     """
     n_components, n_words = eta.shape
     n_documents = (out.shape[1] - n_components * n_words) // n_components
@@ -220,6 +222,8 @@ def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn
         at = begin + sweep
         draw_parameters(words, documents, starts, totals, eta, 1.0, 0.0, nu, seed, chain, at, frequencies, members)
         assign_tokens(document, word, frequencies, members, 1.0, seed, chain, at, of_word, of_document, score, z)
+        if exchange:
+            exchange_components(document, word, frequencies, members, 1.0, seed, chain, at, z)
         count(z, document, word, words, documents)
         kept = sweep + 1 - burn_in
         if kept > 0 and kept % thin == 0:
@@ -234,25 +238,27 @@ def two_stage_chain(document, word, starts, totals, eta, nu, z, out, begin, burn
 
 @kernel(called_by="python")
 def sweep_population(
-    document, word, starts, totals, eta, phi, gamma, nu, words, documents, n_sweeps, exchange, seed, first, step
-):
+    document, word, starts, totals, eta, phi, gamma, nu, words, documents, frequencies, members, n_sweeps, exchange,
+    seed, first, step,
+):  # fmt: skip
     """Sweeps of both blocks for each of the particles `first`, `first` + 1, ..., their counts in place; with
     `exchange`, each ends with `exchange_components`.
+
+    `frequencies` and `members` receive the logarithms that the last sweep drew.
     """
     n_components, n_words = eta.shape
-    n_documents = documents.shape[1]
-    frequencies, members = np.empty((n_components, n_words)), np.empty((n_documents, n_components))
-    of_word, of_document = np.empty((n_words, n_components)), np.empty((n_documents, n_components))
+    of_word, of_document = np.empty((n_words, n_components)), np.empty((documents.shape[1], n_components))
     score, z = np.empty(n_components), np.empty(word.size, np.int32)
     for s in range(words.shape[0]):
+        beta, tau = frequencies[s], members[s]
         for sweep in range(n_sweeps):
             at = step + sweep
             draw_parameters(
-                words[s], documents[s], starts, totals, eta, phi, gamma, nu, seed, first + s, at, frequencies, members
-            )
+                words[s], documents[s], starts, totals, eta, phi, gamma, nu, seed, first + s, at, beta, tau
+            )  # fmt: skip
             assign_tokens(
-                document, word, frequencies, members, phi - gamma, seed, first + s, at, of_word, of_document, score, z
-            )
+                document, word, beta, tau, phi - gamma, seed, first + s, at, of_word, of_document, score, z
+            )  # fmt: skip
             if exchange:
-                exchange_components(document, word, frequencies, n_documents, phi - gamma, seed, first + s, at, z)
+                exchange_components(document, word, beta, tau, phi - gamma, seed, first + s, at, z)
             count(z, document, word, words[s], documents[s])

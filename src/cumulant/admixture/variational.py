@@ -11,19 +11,22 @@ from cumulant.admixture.model import AdmixtureModel, Counts, Logs, Parameters
 from cumulant.particles import TwoBlockFamily
 
 _START = 0.1  # phi, gamma and eta of the first distribution
+_GROWTH = 0.5  # the variance of the weights may double in a step; 0.95, as published, ends far from the posterior
 
 
 class AdmixtureFamily(TwoBlockFamily):
     """The family of an `AdmixtureModel` with ``theta = (eta, phi, gamma)``, none of them negative.
 
     ``x_A`` are counts of components (`Counts`), ``x_B`` logarithms of frequencies and memberships (`Logs`). The start
-    has ``eta = phi = gamma = 0.1``, where words say nothing about components; the target is the posterior.
+    has ``eta = phi = gamma = 0.1``, where words say nothing about components; the target is the posterior. A move is a
+    sweep of two-stage Gibbs, with `exchange` as in `AdmixtureModel.sweep`.
 
     Carbonetto (2009), equation 3.101.
     """
 
-    def __init__(self, model: AdmixtureModel, n_jobs: int | None = None):
-        self.model, self.n_jobs = checks.instance("model", model, AdmixtureModel, "an AdmixtureModel"), n_jobs
+    def __init__(self, model: AdmixtureModel, exchange: bool = True, n_jobs: int | None = None):
+        self.model = checks.instance("model", model, AdmixtureModel, "an AdmixtureModel")
+        self.exchange, self.n_jobs = exchange, n_jobs
         size = model.n_components * model.corpus.n_words
         self.target = np.concatenate([np.full(size, float(model.allele_prior)), [1.0, 0.0]])
         self.start = np.full(size + 2, _START)
@@ -71,6 +74,12 @@ class AdmixtureFamily(TwoBlockFamily):
         """The component of every token."""
         return self.model.draw_counts(x_B, self.parameters(theta), _seed(rng), 0, self.n_jobs)
 
+    def move(self, x: tuple[Counts, Logs], theta: np.ndarray, rng: np.random.Generator) -> tuple[Counts, Logs]:
+        """A sweep over both blocks, which begins with ``x_B``."""
+        return self.model.sweep(
+            x[0], self.parameters(theta), 1, _seed(rng), 0, exchange=self.exchange, n_jobs=self.n_jobs
+        )
+
     def draws(self, x_A: Counts, x_B: Logs) -> np.ndarray:
         """Memberships ``(n, D, K)``."""
         return np.exp(x_B.memberships)
@@ -82,7 +91,9 @@ def variational_evidence(
     n_steps: int = 500,
     *,
     finish: int | None = None,
-    safeguard: str = "exact",
+    safeguard: particles.Safeguard | str = "exact",
+    exchange: bool = True,
+    pilot: bool = False,
     n_islands: int = 1,
     rng: Any = None,
     progress: Any = False,
@@ -94,7 +105,13 @@ def variational_evidence(
 
     The particles have the distribution at the last parameter, a flattened posterior, unless `finish` steps lead them to
     the target. ``log_partition`` of the result is the logarithm of the normaliser of the family; subtract
-    ``model.log_constant`` for ``log p(w)``.
+    ``model.log_constant`` for ``log p(w)``. It is biased, unless a `pilot` chooses the path.
+
+    Moves exchange components in whole documents (`exchange`), and the variance of the weights may double in a step.
+    Without exchanges the particles stay in the modes they met first. ``Safeguard("joint-quadratic", variance=0.95)``
+    and ``exchange=False`` is the method as published.
+
+    Carbonetto (2009), section 3.5.1.
 
     Examples
     --------
@@ -104,10 +121,11 @@ def variational_evidence(
     >>> bool(abs(result.log_partition() - model.log_constant + 7.584500) < 0.1)
     True
     """
+    rule = particles.Safeguard(safeguard, variance=_GROWTH) if isinstance(safeguard, str) else safeguard
     return particles.variational_smc(
-        AdmixtureFamily(model, n_jobs), n_particles, n_steps, step_size=0.6, gradient="rb", finish=finish,
-        safeguard=particles.Safeguard(safeguard, variance=0.95), n_islands=n_islands, rng=rng, progress=progress,
-        time_limit=time_limit, n_jobs=n_jobs,
+        AdmixtureFamily(model, exchange, n_jobs), n_particles, n_steps, step_size=0.6, gradient="rb", finish=finish,
+        safeguard=rule, pilot=pilot, n_islands=n_islands, rng=rng, progress=progress, time_limit=time_limit,
+        n_jobs=n_jobs,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`cumulant admix`: population structure from genotypes."""
 
 import json as json_text
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,7 +65,9 @@ def fit(
     console.print(_table(model, genotypes))
     console.print(f"{model.mode_share_:.0%} of the draws are of the mode shown", markup=False)
     if model.evidence_ is not None:
-        console.print(f"log p(w) = {model.evidence_:.2f} ± {model.evidence_error_:.2g}", markup=False)
+        error = model.evidence_error_
+        known = f"± {error:.2g}" if math.isfinite(error) else "(error not known: the particles have too few ancestors)"
+        console.print(f"log p(w) = {model.evidence_:.2f} {known}", markup=False)
     if model.certificate_ is not None:
         console.print(str(model.certificate_), markup=False)
     for name, path in (("picture", plot), ("fit", output)):
@@ -113,7 +116,7 @@ def _means(model: Any, genotypes: Any) -> list[tuple[str, Any]]:
 
 
 def _plain(model: Any, genotypes: Any, plot: Path | None, output: Path | None) -> dict[str, Any]:
-    certificate = model.certificate_
+    certificate, error = model.certificate_, model.evidence_error_
     return {
         "individuals": len(genotypes),
         "loci": genotypes.alleles.shape[1],
@@ -122,7 +125,7 @@ def _plain(model: Any, genotypes: Any, plot: Path | None, output: Path | None) -
         "mode_share": model.mode_share_,
         "memberships": {name: shares.tolist() for name, shares in _means(model, genotypes)},
         "log_evidence": model.evidence_,
-        "log_evidence_error": model.evidence_error_,
+        "log_evidence_error": error if error is not None and math.isfinite(error) else None,
         "elbo": model.elbo_,
         "certificate": None if certificate is None else json_text.loads(certificate.to_json()),
         "plot": None if plot is None else str(plot),

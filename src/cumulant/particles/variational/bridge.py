@@ -13,7 +13,7 @@ from cumulant.particles.bridges import Population, Start, Step
 from cumulant.particles.engine import Outcome
 from cumulant.particles.variational.directions import GRADIENTS, Curvature, kl_gradient, search, weighted_covariance
 from cumulant.particles.variational.family import TwoBlockFamily
-from cumulant.particles.variational.path import ParameterPath, redraw, straight, sweep, weigh
+from cumulant.particles.variational.path import ParameterPath, redraw, straight, weigh
 from cumulant.particles.variational.safeguards import AllowedStep, Safeguard, safeguarded_step, variance_gradient
 
 RULES = ("schedule", "variance", "ess", "boundary", "finish")  # what set the length of a step; the trace has the number
@@ -162,8 +162,8 @@ class VariationalBridge:
         return memory._replace(bound=bound, jump=float(log_z + top), jump_ess=ess, finish=finish)
 
     def move(self, population: Population) -> Any:
-        """One sweep over both blocks; both are kept, as the safeguard needs whole particles."""
-        return sweep(self.family, population.x, population.memory.theta, population)
+        """The move of the family; both blocks are kept, as the safeguard needs whole particles."""
+        return self.family.move(population.x, population.memory.theta, population.generator())
 
     def kinds(self, population: Population) -> dict[str, float]:
         """The lower bound on the target's log-normaliser at the last variational step, and the jump from there."""

@@ -92,6 +92,13 @@ class TwoBlockFamily(abc.ABC):
     def sample_A(self, x_B: Any, theta: np.ndarray, rng: np.random.Generator) -> Any:
         """Exact draws of ``x_A`` given ``x_B``."""
 
+    def move(self, x: tuple[Any, Any], theta: np.ndarray, rng: np.random.Generator) -> tuple[Any, Any]:
+        """A transition that leaves ``p(x; theta)`` as it is and begins with a draw of ``x_B`` given ``x_A``: by default
+        that, and then ``x_A`` given ``x_B``. Override it where there are better ones.
+        """
+        x_B = self.sample_B(x[0], theta, rng)
+        return self.sample_A(x_B, theta, rng), x_B
+
     def draws(self, x_A: Any, x_B: Any) -> np.ndarray:
         """Particles as users see them, ``(n, ...)``: by default all of ``x_A`` and then all of ``x_B``."""
         return np.concatenate([np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves((x_A, x_B))], axis=1)

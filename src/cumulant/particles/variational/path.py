@@ -18,9 +18,9 @@ class ParameterPath:
     """A bridge through ``p(x; theta_0), ..., p(x; theta_K)`` for parameters that no particle has a say in.
 
     Weights are ``f_A(x_A; theta_k) / f_A(x_A; theta_(k-1))`` (`weights` ``"rb"``) or ``exp <t(x), theta_k -
-    theta_(k-1)>`` (``"naive"``, as in annealed importance sampling); the move is one sweep over both blocks. The path
-    begins at the start of the family and ends at its target, so that ``E exp(log_z) = Z`` of the target and the result
-    has a certificate.
+    theta_(k-1)>`` (``"naive"``, as in annealed importance sampling); the move is that of the family, by default one
+    sweep over both blocks. The path begins at the start of the family and ends at its target, so that ``E exp(log_z) =
+    Z`` of the target and the result has a certificate.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ class ParameterPath:
         return Step(x, increments, last)
 
     def move(self, population: Population) -> Any:
-        """One sweep over both blocks."""
-        return sweep(self.family, population.x, self.path[population.step], population)
+        """The move of the family."""
+        return self.family.move(population.x, self.path[population.step], population.generator())
 
     def kinds(self, population: Population) -> dict[str, float]:
         """None besides the product of mean weights."""
@@ -107,13 +107,6 @@ def straight(start: np.ndarray, end: np.ndarray, n_steps: int) -> np.ndarray:
 def weigh(family: TwoBlockFamily, x_A: Any, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """``log f_A(x_A; new) - log f_A(x_A; old)``."""
     return family.block_values(x_A, new) - family.block_values(x_A, old)
-
-
-def sweep(family: TwoBlockFamily, x: Any, theta: np.ndarray, population: Population) -> Any:
-    """``x_B`` given ``x_A`` and then ``x_A`` given ``x_B``."""
-    rng = population.generator()
-    x_B = family.sample_B(x[0], theta, rng)
-    return family.sample_A(x_B, theta, rng), x_B
 
 
 def redraw(family: TwoBlockFamily, x: Any, theta: np.ndarray, population: Population) -> Any:
