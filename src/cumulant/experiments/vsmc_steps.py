@@ -8,7 +8,7 @@ from cumulant import particles
 from cumulant.experiments._vsmc import Trials, span, tempered, trials
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.graphical import Ising, torus, torus_log_partition
-from cumulant.particles.variational.path import sweep, weigh
+from cumulant.particles.variational.path import weigh
 from cumulant.plotting import COLOURS, figure
 
 TITLE = "Design statements of variational sequential Monte Carlo, tested: safeguards, directions, paths"
@@ -122,7 +122,7 @@ class Guarded:
 
     def move(self, population):
         """One sweep."""
-        return sweep(self.family, population.x, population.memory, population)
+        return self.family.move(population.x, population.memory, population.generator())
 
     def kinds(self, population):
         """None."""
