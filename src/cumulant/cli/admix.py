@@ -66,7 +66,8 @@ def fit(
     console.print(f"{model.mode_share_:.0%} of the draws are of the mode shown", markup=False)
     if model.evidence_ is not None:
         error = model.evidence_error_
-        known = f"± {error:.2g}" if math.isfinite(error) else "(error not known: the particles have too few ancestors)"
+        finite = error is not None and math.isfinite(error)
+        known = f"± {error:.2g}" if finite else "(error not known: the particles have too few ancestors)"
         console.print(f"log p(w) = {model.evidence_:.2f} {known}", markup=False)
     if model.certificate_ is not None:
         console.print(str(model.certificate_), markup=False)
