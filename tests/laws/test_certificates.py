@@ -59,7 +59,7 @@ RESULTS = {
     "Fit": lambda: carried(graphical.fit(SPINS, graphical.grid(3, 3), method="exact", l2=0.1)),
     "SparseStructure": lambda: carried(graphical.sparse_structure(SPINS, l1=0.2)),
     "ParticleResult": lambda: carried(particles.anneal(GRID, 50, 10, n_islands=4, rng=0)),
-    "VariationalResult": lambda: carried(particles.variational_smc(GRID, 50, 10, finish=5, frozen=True, rng=0)),
+    "VariationalResult": lambda: carried(particles.variational_smc(GRID, 50, 10, finish=5, pilot=True, rng=0)),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)
     ),
