@@ -21,6 +21,8 @@ from cumulant.graphical.samplers.chains import CompiledSampler, DiscreteSampler,
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 
+_UNROLLED = 32  # neighbours
+
 
 @dataclass(frozen=True)
 class ColouredGibbs(DiscreteSampler):
@@ -58,25 +60,32 @@ class ColouredGibbs(DiscreteSampler):
             classes.append((beside[at].astype(np.int32), *map(np.float32, (along[at], arrays.fields[sites]))))
 
         def run(x, out, begin, burn_in, thin, seed, first):
-            last, found = _coloured(
-                classes, x[:, order].T, randomness.key(seed), *map(np.uint32, (begin, burn_in, thin)), out.shape[1]
-            )
-            x[:], out[:] = np.asarray(last).T[:, place], np.asarray(found).transpose(2, 0, 1)[:, :, place]
+            numbers = map(np.uint32, (begin, burn_in, thin))
+            x[:], out[:] = _coloured(classes, x, order, place, randomness.key(seed), *numbers, out.shape[1])
 
         return Program(run, arrays.free, group=chains)
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
-def _coloured(classes, x, key, begin, burn_in, thin, n):
+def _coloured(classes, x, order, place, key, begin, burn_in, thin, n):
+    """The last states ``(chains, sites)`` and `n` draws ``(chains, n, sites)``."""
+
     def sweep(x, key):
         first = 0
         for others, weights, fields in classes:
-            h = fields[:, None] + (weights[:, :, None] * x[others].astype(jnp.float32)).sum(axis=1)
+            h = jnp.broadcast_to(fields[:, None], (fields.size, x.shape[1]))
+            if others.shape[1] <= _UNROLLED:
+                # Not a sum over an axis: gathers, random numbers and decisions become one program.
+                for k in range(others.shape[1]):
+                    h = h + weights[:, k : k + 1] * x[others[:, k]].astype(jnp.float32)
+            else:
+                h = h + (weights[:, :, None] * x[others].astype(jnp.float32)).sum(axis=1)
             x = x.at[first : first + fields.size].set(_spins(h, key, first))
             first += fields.size
         return x
 
-    return _sweeps(sweep, x, key, begin, burn_in, thin, n)
+    last, found = _sweeps(sweep, x[:, order].T, key, begin, burn_in, thin, n)
+    return last[place].T, found[:, place].transpose(2, 0, 1)
 
 
 @dataclass(frozen=True)
