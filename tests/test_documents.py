@@ -9,6 +9,7 @@ import pytest
 
 import cumulant
 from cumulant import families
+from cumulant.cli.ledger import page, read
 from cumulant.experiments import catalogue
 
 ROOT = Path(__file__).parent.parent
@@ -57,9 +58,14 @@ def test_every_page_can_be_reached_from_the_index():
 
 
 def test_the_ledger_has_every_experiment():
-    page = (ROOT / "docs" / "ledger.md").read_text()
-    missing = [name for name in catalogue() if f"`{name}`" not in page]
-    assert not missing
+    ledger = read(ROOT / "docs" / "ledger" / "ledger.json")
+    assert sorted(ledger["experiments"]) == sorted(catalogue())
+    assert not [name for name, each in ledger["experiments"].items() if each["failure"]]
+
+
+def test_the_page_of_the_ledger_is_made_from_its_entries():
+    folder = ROOT / "docs" / "ledger"
+    assert (folder / "ledger.md").read_text() == page(read(folder / "ledger.json"))
 
 
 @pytest.mark.parametrize(

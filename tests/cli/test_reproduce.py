@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cumulant import plotting
 from cumulant.cli import main, reproduce
-from cumulant.cli.ledger import Run, text
+from cumulant.cli.ledger import FIELDS, Run, page, read, write
 from cumulant.experiments import Claim, Experiment, Report
 from cumulant.experiments.base import verdict
 
@@ -70,35 +70,47 @@ def test_one_experiment_prints_claims_and_writes_pictures_and_ledger(recorder, c
     for words in ("published", "ours", "verdict", "0.98", "corrected", "not reproduced", "Run on one core.", "[n]"):
         assert words in out
     assert (tmp_path / "works" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "ledger.md").read_text()
-    assert page.startswith("# Reproduction ledger")
-    assert "`cumulant reproduce works --quick --seed 5 --ledger PATH`" in page
+    assert (tmp_path / "ledger.md").read_text().startswith("# Reproduction ledger")
+    ledger = read(tmp_path / "ledger.json")
+    assert {entry["command"] for entry in ledger["entries"]} == {"cumulant reproduce works --quick --seed 5"}
 
 
 def test_without_pictures_no_folder_is_given_or_made(recorder, tmp_path):
-    assert run("works", "--no-pictures", "--output", tmp_path / "out", "--ledger", tmp_path / "ledger.md") == 0
+    assert run("works", "--no-pictures", "--output", tmp_path / "out", "--ledger", tmp_path / "ledger.json") == 0
     assert recorder.calls == [("works", None, False, 0)]
-    assert [each.name for each in tmp_path.iterdir()] == ["ledger.md"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ledger.json", "ledger.md"]
 
 
-def test_one_experiment_replaces_its_own_section_of_a_ledger(recorder, tmp_path):
-    page = tmp_path / "ledger.md"
-    other = "## Another\n\n`other`. Somebody (1999)\n\n| claim | published | ours | verdict |\n|---|---|---|---|\n"
-    page.write_text(f"# Reproduction ledger\n\n{other}| a | 1 | 1 | reproduced |\n")
+def test_one_experiment_replaces_its_own_entries_in_a_ledger(recorder, tmp_path):
+    path = tmp_path / "ledger.json"
+    other = Experiment("other", "Another", "Somebody (1999)", recorder.works)
+    write(path, [Run(other, Report((Claim("a", "1", "1", "true, not tight", item="Lemma 2"),)), 1.0)])
+    before = read(path)["entries"]
     for _ in range(2):
-        assert run("works", "--no-pictures", "--ledger", page, "--output", tmp_path) == 0
-    assert "2 experiments: 2 claims reproduced, 1 corrected, 1 not reproduced." in page.read_text()
-    assert page.read_text().count("`works`. ") == 1
-    assert other in page.read_text()
+        assert run("works", "--no-pictures", "--ledger", path, "--output", tmp_path) == 0
+    text = path.with_suffix(".md").read_text()
+    assert "2 experiments, 4 claims: 1 reproduced, 1 corrected, 1 true, not tight, 1 not reproduced." in text
+    assert text.count("`works`. ") == 1
+    assert before == read(path)["entries"][:1]
+    assert [entry["id"] for entry in read(path)["entries"]] == ["other/lemma-2", "works/1", "works/2", "works/3"]
+
+
+@pytest.mark.parametrize("wrong", ["{}", "not json", '{"experiments": {}, "entries": [{"experiment": "a"}]}'])
+def test_a_file_that_is_no_ledger_is_refused_and_left_as_it_is(recorder, capsys, tmp_path, wrong):
+    path = tmp_path / "ledger.json"
+    path.write_text(wrong)
+    assert run("works", "--no-pictures", "--ledger", path, "--output", tmp_path) == 1
+    assert "is not a ledger" in capsys.readouterr().err
+    assert path.read_text() == wrong
 
 
 def test_all_goes_on_after_a_failure_and_ends_with_exit_code_one(recorder, capsys, tmp_path):
-    assert run("--all", "--output", tmp_path, "--ledger", tmp_path / "page.md") == 1
+    assert run("--all", "--output", tmp_path, "--ledger", tmp_path / "page.json") == 1
     assert [call[0] for call in recorder.calls] == ["works", "fails"]
     assert "1 of 2 experiments failed: fails" in capsys.readouterr().err
-    page = (tmp_path / "page.md").read_text()
-    assert "ZeroDivisionError" in page
-    assert "1 experiment failed to run" in page
+    text = (tmp_path / "page.md").read_text()
+    assert "ZeroDivisionError" in text
+    assert "1 experiment failed to run" in text
 
 
 def test_a_named_experiment_that_has_a_bug_shows_it(recorder, tmp_path):
@@ -116,17 +128,23 @@ def test_an_unknown_experiment_is_refused_in_one_line(capsys, tmp_path):
     assert re.fullmatch(r"error: no experiment is called 'no-such-thing'; .*\n", capsys.readouterr().err)
 
 
-def test_the_ledger_is_a_table_for_each_experiment(recorder):
-    experiment = reproduce.catalogue()["works"]
-    page = text([Run(experiment, Report(CLAIMS, notes="a_b"), 3.2)], "cumulant reproduce works")
-    assert "`cumulant reproduce works`" in page
-    assert "1 experiment: 1 claims reproduced, 1 corrected, 1 not reproduced." in page
-    rows = [line for line in page.splitlines() if line.startswith("|")]
+def test_the_ledger_has_an_entry_for_each_claim_and_a_table_for_each_experiment(recorder, tmp_path):
+    claims = (*CLAIMS, Claim("it is small", "0.1", "0.2", "true, not tight", item="Eq. (4.48)", spread="0.1 to 0.3"))
+    write(tmp_path / "ledger.json", [Run(reproduce.catalogue()["works"], Report(claims, notes="a_b"), 3.21)])
+    ledger = read(tmp_path / "ledger.json")
+    assert all(set(FIELDS) <= set(entry) for entry in ledger["entries"])
+    last = ledger["entries"][-1]
+    assert (last["id"], last["spread"], last["seconds"]) == ("works/eq.-4.48", "0.1 to 0.3", 3.2)
+    text = (tmp_path / "ledger.md").read_text()
+    assert text == page(ledger)
+    assert "1 experiment, 4 claims: 1 reproduced, 1 corrected, 1 true, not tight, 1 not reproduced." in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[2] == r"| the rate is 1/n \| for all \[n\] | 1.00 | 0.98 | reproduced |"
     assert rows[3] == r"| the constant is \*two\*, not four | 4 | 2.0 | **corrected** |"
-    assert len(rows) == 5
-    assert "3.2" not in page  # how long it took is not part of the finding
-    assert page.endswith("a\\_b\n")
+    assert rows[5] == "| Eq. (4.48): it is small | 0.1 | 0.2 (0.1 to 0.3) | **true, not tight** |"
+    assert len(rows) == 6
+    assert "3.2" not in text  # how long it took is not part of the finding
+    assert text.endswith("a\\_b\n")
 
 
 def test_one_experiment_imports_one_experiment():

@@ -96,7 +96,10 @@ def reproduce(
     pictures: Annotated[bool, typer.Option(help="Draw pictures (needs matplotlib).")] = True,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version of each run.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
-    ledger: Annotated[Path | None, typer.Option(help="Where to write the ledger, instead of OUTPUT/ledger.md.")] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Where to write the ledger, instead of OUTPUT/ledger.json; a page goes beside it."),
+    ] = None,
 ) -> None:
     """Run published figures and tables again: each claim, our number, and a verdict."""
     from cumulant.cli.reproduce import show_list, show_runs

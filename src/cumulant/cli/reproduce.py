@@ -1,6 +1,7 @@
 """`cumulant reproduce`: run experiments, print what each claim came to, keep the ledger."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.table import Table
 from cumulant.cli.ledger import Run, write
 from cumulant.experiments import Experiment, Report, catalogue, find
 
-_COLOURS = {"reproduced": "green", "corrected": "yellow", "not reproduced": "red"}
+_COLOURS = {"reproduced": "green", "corrected": "yellow", "true, not tight": "cyan", "not reproduced": "red"}
 
 
 def show_list() -> None:
@@ -28,26 +29,25 @@ def show_list() -> None:
 def show_runs(name: str | None, *, output: Path, pictures: bool, quick: bool, seed: int, ledger: Path | None) -> None:
     """Run one experiment, or all where `name` is None; print the verdicts; write pictures and the ledger.
 
-    One that is run by itself replaces its own section of a ledger that is there.
+    One that is run by itself replaces its own entries in a ledger that is there.
 
     With all, one that fails does not stop the others: the ledger says that it failed, and the exit code is 1.
     """
     experiments = list(catalogue().values()) if name is None else [find(name)]
+    options = (" --quick" if quick else "") + (f" --seed {seed}" if seed else "")
     console, runs = Console(), []
     for experiment in experiments:
         folder = output / experiment.name if pictures else None
         try:
-            runs.append(_run(experiment, folder, quick, seed, console))
+            runs.append(replace(_run(experiment, folder, quick, seed, console), options=options))
         except Exception as problem:
             if name is not None:
                 raise
             runs.append(Run(experiment, failure=f"{type(problem).__name__}: {problem}"))
         _show(console, runs[-1])
-    path = ledger or output / "ledger.md"
-    settings = (" --quick" if quick else "") + (f" --seed {seed}" if seed else "")
-    what = "--all" if name is None or path.exists() else name
-    write(path, runs, f"cumulant reproduce {what}{settings} --ledger PATH", keep=name is not None)
-    console.print(f"Ledger: {escape(str(path))}", soft_wrap=True)
+    path = ledger or output / "ledger.json"
+    write(path, runs, keep=name is not None)
+    console.print(f"Ledger: {escape(str(path))}, {escape(str(path.with_suffix('.md')))}", soft_wrap=True)
     failed = [run.experiment.name for run in runs if run.failure]
     if failed:
         raise ValueError(f"{len(failed)} of {len(runs)} experiments failed: {', '.join(failed)}")
@@ -76,7 +76,9 @@ def _show(console: Console, run: Run) -> None:
         return
     for claim in report.claims:
         verdict = f"[{_COLOURS[claim.verdict]}]{claim.verdict}[/]"
-        table.add_row(escape(claim.statement), escape(claim.published), escape(claim.ours), verdict)
+        statement = f"{claim.item}: {claim.statement}" if claim.item else claim.statement
+        ours = f"{claim.ours} ({claim.spread})" if claim.spread else claim.ours
+        table.add_row(escape(statement), escape(claim.published), escape(ours), verdict)
     console.print(table)
     if report.notes:
         console.print(escape(report.notes))

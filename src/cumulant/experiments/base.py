@@ -10,20 +10,24 @@ from typing import Any, Literal
 
 from cumulant.plotting import legend, save
 
-Verdict = Literal["reproduced", "corrected", "not reproduced"]
+Verdict = Literal["reproduced", "corrected", "true, not tight", "not reproduced"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """One published claim, our number, and the verdict.
 
-    `corrected` means that the claim is wrong as printed and holds in a corrected form, which `statement` gives.
+    `corrected` means that the claim is wrong as printed and holds in a corrected form, which `statement` gives; `true,
+    not tight` that it holds, and a better one holds too. `item` is the source's own label ("Theorem 5.2", "(4.48)",
+    "Figure 3.5"), `spread` how much our number varies (over seeds, problems, runs).
     """
 
     statement: str
     published: str
     ours: str
     verdict: Verdict
+    item: str = ""
+    spread: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,13 @@ def experiment(body: Callable[[bool, Any], Report]) -> Callable[..., Report]:
     return run
 
 
-def verdict(holds: Any, *, corrected: bool = False) -> Verdict:
-    """``"reproduced"`` (``"corrected"`` for a claim in its corrected form) where the check holds."""
+def verdict(holds: Any, *, corrected: bool = False, loose: bool = False) -> Verdict:
+    """``"reproduced"`` where the check holds; ``"corrected"`` for a claim that is false as printed, in the form that
+    holds; ``"true, not tight"`` for one that holds and can be improved.
+    """
     if not bool(holds):
         return "not reproduced"
-    return "corrected" if corrected else "reproduced"
+    return "corrected" if corrected else "true, not tight" if loose else "reproduced"
 
 
 def listed(values: Any, form: str | None = None) -> str:
