@@ -100,8 +100,8 @@ def page(ledger: dict[str, Any], data: str = "ledger.json") -> str:
         "",
         "Each published claim that has been run again, what was printed, what comes out here, and the verdict.",
         "*Corrected* means that the claim is wrong as printed and holds in the form given here; *true, not tight* that",
-        "it holds, and a better one holds too. `cumulant reproduce NAME` runs an experiment again. The page is made from",
-        f"`{data}`, which `cumulant reproduce --all --ledger PATH` writes: change the experiments, not the page.",
+        "it holds, and a better one holds too. `cumulant reproduce NAME` runs an experiment again. The page is made",
+        f"from `{data}`, which `cumulant reproduce --all --ledger PATH` writes: change the experiments, not the page.",
         "",
         f"{len(experiments)} experiment{'s' if len(experiments) != 1 else ''}, {len(claims)} claims: {counts or 'none'}"
         + (f"; {failed} experiment{'s' if failed > 1 else ''} failed to run." if failed else "."),
