@@ -87,18 +87,3 @@ def test_loops_calls_and_branches_are_counted():
         operations(lambda x: jax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, x), 0.0)
     with pytest.raises(ValueError, match="order must be"):
         chain_cost(DIMS, "sideways")
-
-
-def test_finite_differences_have_a_best_step():
-    """Of exp at 1: the error falls with the step, then rises again, and central differences do better."""
-
-    def forward(h):
-        return abs((np.exp(1 + h) - np.e) / h - np.e)
-
-    def central(h):
-        return abs((np.exp(1 + h) - np.exp(1 - h)) / (2 * h) - np.e)
-
-    assert_allclose(forward(1e-6), 1.36e-6, rtol=0.01)
-    assert forward(1e-8) < 3e-8
-    assert 1e-7 < forward(1e-10) < 1e-5
-    assert central(1e-6) < 1e-9
