@@ -16,6 +16,7 @@ from cumulant.sampling.resampling import RESAMPLING, resample
 
 _RESAMPLING = 2**32  # the stream of random numbers that is kept for resampling
 _GROUPS, _MEMBERS = (48, 24, 12, 6), 5  # numbers of groups of lineages, and the members that each must have kept
+NO_SPREAD = 1e-10  # a relative standard error below this is rounding, and no spread was seen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,9 @@ class Outcome:
     `freedom` degrees of freedom, is that of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to
     follow ancestors, for groups of them, and valid for every method of resampling). There are 48, 24, 12 or 6 groups,
     the most of which each kept five members at least. Where not even 6 do, the variance is infinite: so few first
-    ancestors are left that they say nothing, and only separate islands do.
+    ancestors are left that they say nothing, and only separate islands do. It is infinite too where all values agree to
+    rounding, as those of particles in one frozen state do, unless the bridge is `exact`: weights of other states may
+    differ, and no particle says by how much.
     """
 
     population: Population
@@ -125,6 +128,8 @@ def run_population(
                 status = "interrupted" if interruption.requested else "time_limit"
                 break
     variance, freedom = _relative_variance(population.weights, lineages)
+    if variance < NO_SPREAD**2 and not getattr(bridge, "exact", False):
+        variance = math.inf
     return Outcome(
         population,
         status,

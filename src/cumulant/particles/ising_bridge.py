@@ -15,7 +15,7 @@ from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.annealing_kernels import MOST_NEIGHBOURS, WORDS, add_energies, draw_spins, draw_words
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.engine import Outcome
+from cumulant.particles.engine import NO_SPREAD, Outcome
 from cumulant.particles.temperatures import Temperatures
 from cumulant.threads import in_parts
 
@@ -85,6 +85,11 @@ class IsingBridge:
     def fixed(self) -> bool:
         """Whether the temperatures were given."""
         return self.temperatures.share is None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no coupling is switched on, so that no weight differs from another."""
+        return float(np.abs(self._arrays.couplings[self.group >= 0]).sum()) <= NO_SPREAD
 
     def begin(self, n: int, seed: int) -> Start:
         """Draws of the forest of group -1: independent spins where it has no edge."""

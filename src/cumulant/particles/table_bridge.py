@@ -11,7 +11,7 @@ from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.samplers.annealed_kernels import tempered_sweeps
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.engine import Outcome
+from cumulant.particles.engine import NO_SPREAD, Outcome
 from cumulant.particles.temperatures import Temperatures
 from cumulant.threads import in_parts
 
@@ -34,6 +34,12 @@ class TableBridge:
     def fixed(self) -> bool:
         """Whether the temperatures were given."""
         return self.temperatures.share is None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no table of several variables is switched on, so that no weight differs from another."""
+        wide = self._tables.theta[: int(self._tables.structure.table_starts[-1])]
+        return float(np.abs(wide).sum()) <= NO_SPREAD
 
     def begin(self, n: int, seed: int) -> Start:
         """Independent variables."""
