@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 from cumulant import particles
-from cumulant.errors import CumulantError, DomainError
+from cumulant.errors import CumulantError
 from cumulant.graphical import FactorGraph, Ising, complete, grid, spin_glass, torus
 from tests.laws.deceptive_models import deceptive_model, truth_of
 
@@ -31,12 +31,10 @@ def annealed(model, rng, settings):
     """The result, or None where every state that is allowed is impossible, or there is nothing to draw."""
     try:
         return particles.anneal(model, rng=rng, n_jobs=1, **settings)
-    except DomainError as refusal:
-        assert "every state is impossible" in str(refusal)
-    except ValueError as refusal:
-        assert "has no variable that is free" in str(refusal)
-    except CumulantError as refusal:
-        assert "every particle had weight zero" in str(refusal)
+    except (CumulantError, ValueError) as refusal:
+        allowed = ("every state is impossible", "has no variable that is free", "every particle had weight zero")
+        if not any(words in str(refusal) for words in allowed):
+            raise
     return None
 
 

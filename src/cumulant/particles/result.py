@@ -240,8 +240,8 @@ class ParticleResult:
     def _require_weights(self) -> None:
         if not self._possible:
             raise CumulantError(
-                "every particle has weight zero, so that there are no draws: the estimate of Z is 0, and more particles "
-                "or more steps may find states that are possible"
+                "every particle has weight zero, so that there are no draws: the estimate of Z is 0, and more "
+                "particles or more steps may find states that are possible"
             )
 
     def _require_end(self) -> None:
