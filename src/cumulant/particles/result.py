@@ -192,8 +192,9 @@ class ParticleResult:
 
     @property
     def trace(self) -> dict[str, np.ndarray]:
-        """Step by step: `ess`, `log_z`, `resampled` and what the bridge records, ``(islands, steps + 1)``; of a single
-        island ``(steps + 1,)``.
+        """Step by step: `ess`, `log_z`, `resampled`, `weight_variance` and what the bridge records, ``(islands, steps +
+        1)``; of a single island ``(steps + 1,)``. `weight_variance` is the squared coefficient of variation of what the
+        weights were multiplied by in that one step.
         """
         if len(self.outcomes) == 1:
             return self.outcomes[0].trace

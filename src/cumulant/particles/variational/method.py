@@ -108,6 +108,7 @@ def variational_smc(
     penalty: float = 0.0,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
+    delta: float = 0.05,
     rng: Any = None,
     progress: Any = None,
     time_limit: float | None = None,
@@ -156,6 +157,8 @@ def variational_smc(
         Run a population of `n_particles` for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
+    ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+        As for `run`; `delta` is for the certificate of a `pilot`.
 
     References
     ----------
@@ -196,6 +199,7 @@ def variational_smc(
         n_islands=n_islands,
         ess_threshold=ess_threshold,
         pilot=pilot,
+        delta=delta,
         method="variational_smc",
         total=bridge.total,
         rng=rng,
