@@ -220,8 +220,8 @@ def _recursion(rng: int) -> Claim:
         x = family.move(x, new, generator)
     exact = torus_log_partition(4, 4, 0.5)
     return Claim(
-        "the sum of new weights estimates the ratio of normalisers, printed without saying so: where the last weights "
-        "were normalised",
+        "the sum of new weights estimates the ratio of normalisers if the weights before it were normalised, which is "
+        "not printed",
         "log Z_k = log Z_(k-1) + log sum w_k",
         f"off by {right - exact:+.3f} nats with normalised weights, by {printed - exact:+.1f} without (10 steps on 4 x "
         "4)",
