@@ -8,14 +8,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.graphical import (
+    FastMixing,
     Ising,
+    MaximumLikelihood,
     PairwiseMRF,
+    SamplingPlan,
     belief_propagation,
+    bound_strongly_convex,
     complete,
     dependency_matrix,
     dependency_norm,
+    fit,
     grid,
     learning_problem,
+    lipschitz,
     mean_field,
     project_couplings,
     torus,
@@ -99,26 +105,21 @@ def test_influence_of_twenty_thousand_tables():
 
 
 def test_projected_gradient_with_exact_gradients_contracts():
-    """``|theta_K - theta*| <= (1 - l2 / L)^K |theta_0 - theta*|`` at every step, and the limit is a fixed point."""
+    """Projected gradient steps of the library stay within its bound for exact gradients at every step."""
     rng = np.random.default_rng(5)
     x = rng.choice([-1, 1], size=(5, 9))
-    l2, edges = 1.0, grid(3, 3)
-    problem = learning_problem(x, edges, l2=l2, fields=False)
-    L = len(edges) + l2
-
-    def step(theta):
-        return np.clip(theta - problem.value_and_gradient(theta)[1] / L, -0.2, 0.2)
-
-    path = [np.zeros(len(edges))]
-    for _ in range(60):
-        path.append(step(path[-1]))
-    best = path[-1]
-    for _ in range(400):
-        best = step(best)
-    assert_allclose(step(best), best, atol=1e-13)
+    l2, edges, members = 1.0, grid(3, 3), FastMixing(0.2, "box")
+    problem = learning_problem(x, edges, mixing=members, l2=l2, fields=False)
+    best = fit(x, edges, method=MaximumLikelihood(tol=1e-13), mixing=members, l2=l2, fields=False).model.couplings
     assert (np.abs(best) == 0.2).any()  # the box is active
-    distance = np.linalg.norm(np.array(path) - best, axis=1)
-    assert (distance <= (1 - l2 / L) ** np.arange(61) * distance[0] + 1e-12).all()
+    R, L = len(edges) ** 0.5, lipschitz(len(edges) ** 0.5, l2)
+    theta, start = np.zeros(len(edges)), float(np.linalg.norm(best))
+    for k in range(1, 61):
+        theta = problem.project(theta - problem.value_and_gradient(theta)[1] / L)[0]
+        known = {"R": R, "L": L, "l2": l2, "distance": start, "delta": 0.1, "mixing": None}
+        bound = bound_strongly_convex(SamplingPlan(60, 10**30, 1), done=k, **known)
+        assert np.linalg.norm(theta - best) <= bound + 1e-7
+    assert bound < 0.01 * start
 
 
 def test_four_spins_of_a_square():

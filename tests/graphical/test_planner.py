@@ -102,18 +102,31 @@ def test_the_bound_on_total_errors_inverts_bernstein():
 
 
 def test_errors_leave_a_distance_of_r_over_l2():
+    """Gradients off by the whole bias of short chains, always to the same side: the corrected bound is attained, the
+    printed one, ``r L / l2``, is violated where ``L < 1`` and loose where ``L > 1``.
+    """
+    K, M, v, delta, mixing = 400, 10**24, 20, 0.1, Mixing(2.0, -0.2)
+    r = gradient_error_bound(M, delta / K, 1.0, mixing, v)
     for L, l2 in ((0.1, 0.05), (10.0, 5.0)):
-        x = 0.0
-        for _ in range(2000):
-            x -= (l2 * x - 0.3) / L
-        assert_allclose(x, 0.3 / l2, rtol=1e-9)
-        assert x > 0.3 * L / l2 or L >= 1  # the printed r L / l2 is violated where L < 1
+        x = -1.0
+        for _ in range(K):
+            x -= (l2 * x - r) / L
+        known = {"R": 1.0, "L": L, "l2": l2, "distance": 1.0, "delta": delta, "mixing": mixing}
+        bound = bound_strongly_convex(SamplingPlan(K, M, v), **known)
+        assert abs(x) <= bound * (1 + 1e-12)
+        assert_allclose(bound, x, rtol=1e-9)
+        printed = bound_strongly_convex(SamplingPlan(K, M, v), **known, mode="published")
+        assert printed < 0.2 * x if L < 1 else printed > 5 * x
 
 
 def test_exact_gradients_contract_as_claimed():
-    plan = SamplingPlan(30, 10**12, 10**9)
-    bound = bound_strongly_convex(plan, R=1.0, L=4.0, l2=1.0, distance=2.0, delta=0.1, mixing=Mixing(1.0, -1.0))
-    assert_allclose(bound, 0.75**30 * 2.0, atol=1e-4)
+    """``f = x^2 / 2 + 3 y^2 / 2``: the slower coordinate needs the whole of the bound at every step."""
+    known = {"R": 1.0, "L": 4.0, "l2": 1.0, "distance": 2.0, "delta": 0.1, "mixing": None}
+    x = np.array([2.0, 0.0])
+    for k in range(1, 31):
+        x = x - np.array([1.0, 3.0]) * x / 4.0
+        bound = bound_strongly_convex(SamplingPlan(30, 10**30, 1), done=k, **known)
+        assert_allclose(np.linalg.norm(x), bound, rtol=1e-9)
 
 
 def test_refusals():

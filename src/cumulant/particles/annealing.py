@@ -8,6 +8,8 @@ from cumulant import checks
 from cumulant.families import MultivariateNormal
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.samplers.gibbs_jax import ColouredGibbs, UniformTorus
+from cumulant.particles.accelerated_bridges import ColouredBridge, TorusBridge
 from cumulant.particles.bridges import Bridge
 from cumulant.particles.ising_bridge import IsingBridge, ising_weights
 from cumulant.particles.islands import run
@@ -52,8 +54,9 @@ def anneal(
 
     Parameters
     ----------
-    model : DiscreteModel, Target or GeometricPath
-        With evidence ``Z`` is the sum over the states that agree with it.
+    model : DiscreteModel, UniformTorus, Target or GeometricPath
+        With evidence ``Z`` is the sum over the states that agree with it. A `UniformTorus` (columns a multiple of 64)
+        is run in JAX, on an accelerator where there is one, with 32 spins in a word.
     n_particles : int
     temperatures : int, array or None
         A number of equal steps from 0 to 1, or increasing numbers from 0 to 1; None chooses them by `share`.
@@ -68,7 +71,9 @@ def anneal(
         Gibbs sweeps, or steps of the sampler, at each temperature.
     sampler : RandomWalk, MALA or HMC, optional
         For densities. By default `HMC` in coordinates in which the particles have unit covariance, which makes the path
-        depend on the particles as `share` does.
+        depend on the particles as `share` does. For Ising models `graphical.ColouredGibbs()` runs the particles in JAX.
+        There, and on a `UniformTorus`, decisions have 23 or 24 random digits, so that the estimate is unbiased only up
+        to their rounding, and there is no certificate.
     start : (family, theta), optional
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
@@ -89,13 +94,21 @@ def anneal(
     bridge: Bridge
     checks.whole("sweeps", sweeps)
     chosen = Temperatures.of(temperatures, share)
-    if isinstance(model, DiscreteModel):
-        _refuse_unused(model, sampler=sampler, start=start)
+    if isinstance(model, UniformTorus):
+        _refuse_unused(model, weights=weights, sampler=sampler, start=start)
+        bridge = TorusBridge(model, chosen, sweeps)
+    elif isinstance(model, DiscreteModel):
+        _refuse_unused(model, start=start)
         if not model.restricted()[2].size:
             raise ValueError(
                 f"{model!r} has no variable that is free: there is nothing to draw, and model.log_partition() is exact"
             )
-        if isinstance(model, Ising):
+        if sampler is not None:
+            if not (isinstance(sampler, ColouredGibbs) and isinstance(model, Ising)):
+                accepted = " or be ColouredGibbs()" if isinstance(model, Ising) else ""
+                raise ValueError(f"sampler of {model!r:.40} must be left out{accepted}; got {sampler!r:.40}")
+            bridge = ColouredBridge(model, chosen, ising_weights(model, weights), sweeps)
+        elif isinstance(model, Ising):
             kind = ising_weights(model, weights)
             edges = _free_edges(model)
             bridge = IsingBridge(model, np.zeros(edges, np.int64), chosen, kind, sweeps, n_jobs)
@@ -104,7 +117,8 @@ def anneal(
                 raise ValueError(f"weights='rb' is for Ising models; {type(model).__name__} has weights='naive'")
             bridge = TableBridge(model, chosen, sweeps, n_jobs)
     else:
-        checks.instance("model", model, (Target, GeometricPath), "a DiscreteModel, a Target or a GeometricPath")
+        kinds = "a DiscreteModel, a UniformTorus, a Target or a GeometricPath"
+        checks.instance("model", model, (Target, GeometricPath), kinds)
         _refuse_unused(model, weights=weights)
         path = _path(model, start)
         bridge = TargetBridge(path, HMC(0.4, 8) if sampler is None else sampler, chosen, sampler is None, sweeps)

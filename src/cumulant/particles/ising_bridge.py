@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -15,8 +14,8 @@ from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.annealing_kernels import MOST_NEIGHBOURS, WORDS, add_energies, draw_spins, draw_words
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.engine import NO_SPREAD, Outcome
-from cumulant.particles.temperatures import Temperatures
+from cumulant.particles.engine import NO_SPREAD
+from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
 
 
@@ -63,7 +62,7 @@ class Spins:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class IsingBridge:
+class IsingBridge(Tempered):
     """``f_t(x) = exp(sum_i h_i x_i + sum_e J_e s_e(t) x_i x_j)`` from ``t = 0`` to ``t = 1``.
 
     Edge ``e`` belongs to group ``g_e``, and ``s_e(t)`` grows from 0 to 1 while ``t`` goes from ``g_e / G`` to ``(g_e +
@@ -82,11 +81,6 @@ class IsingBridge:
     n_jobs: int | None = None
 
     @property
-    def fixed(self) -> bool:
-        """Whether the temperatures were given."""
-        return self.temperatures.share is None
-
-    @property
     def exact(self) -> bool:
         """Whether no coupling is switched on, so that no weight differs from another."""
         return float(np.abs(self._arrays.couplings[self.group >= 0]).sum()) <= NO_SPREAD
@@ -101,7 +95,7 @@ class IsingBridge:
         else:
             rows = np.where(rng.random((n, arrays.n)) < 0.5 * (1.0 + np.tanh(arrays.fields)), 1, -1)
             log_z = float(np.logaddexp(arrays.fields, -arrays.fields).sum())
-        return Start(Spins.of(rows.astype(np.int8), self._by_words), log_z + self._constant, 0.0)
+        return Start(Spins.of(rows.astype(np.int8), self._by_words), log_z + arrays.constant, 0.0)
 
     def advance(self, population: Population) -> Step:
         """The next temperature; with two colours the second is drawn anew there."""
@@ -124,10 +118,6 @@ class IsingBridge:
             self._draw(x, sites, population, k + 1, (strengths,))
         return x
 
-    def kinds(self, population: Population) -> dict[str, float]:
-        """None."""
-        return {}
-
     def draws(self, x: Spins) -> np.ndarray:
         """Spins of all variables, those with evidence too."""
         spins = self.model.labels.numbers(self.model.given_states(x.n))
@@ -139,15 +129,6 @@ class IsingBridge:
         """The names of the variables."""
         return self.model.shapes
 
-    @property
-    def designed_by(self) -> tuple[int, ...]:
-        """The seeds of the particles that chose the temperatures."""
-        return self.temperatures.designed_by
-
-    def frozen(self, outcome: Outcome) -> "IsingBridge":
-        """The same path at the temperatures that a run has chosen."""
-        return dataclasses.replace(self, temperatures=Temperatures.used(outcome))
-
     # What is computed once -------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -157,14 +138,6 @@ class IsingBridge:
     @functools.cached_property
     def _graph(self) -> Neighbours:
         return Neighbours.of(self._arrays.n, self._arrays.edges)
-
-    @functools.cached_property
-    def _constant(self) -> float:
-        """What the spins that are given contribute by themselves."""
-        given = np.zeros(self.model.n_variables)
-        given[list(self.model.evidence)] = list(self.model.evidence.values())
-        both = given[self.model.edges].prod(axis=1)
-        return math.fsum(self.model.fields * given) + math.fsum(self.model.couplings * both)
 
     @functools.cached_property
     def _colours(self) -> np.ndarray:

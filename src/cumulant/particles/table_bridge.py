@@ -11,13 +11,13 @@ from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.samplers.annealed_kernels import tempered_sweeps
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.engine import NO_SPREAD, Outcome
-from cumulant.particles.temperatures import Temperatures
+from cumulant.particles.engine import NO_SPREAD
+from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TableBridge:
+class TableBridge(Tempered):
     """``f_t(x) = exp(sum_i theta_i(x_i) + t sum_f theta_f(x_f))``: from independent variables with the single-variable
     tables of the model to the model. Moves are Gibbs sweeps over the variables in order.
 
@@ -29,11 +29,6 @@ class TableBridge:
     temperatures: Temperatures
     sweeps: int = 1
     n_jobs: int | None = None
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the temperatures were given."""
-        return self.temperatures.share is None
 
     @property
     def exact(self) -> bool:
@@ -61,10 +56,6 @@ class TableBridge:
         self._sweep(states, energies, population.memory, population.seed, begin, self.sweeps)
         return states, energies
 
-    def kinds(self, population: Population) -> dict[str, float]:
-        """None."""
-        return {}
-
     def draws(self, x: Any) -> np.ndarray:
         """Values of all variables, those with evidence too."""
         states = self.model.given_states(len(x[0]))
@@ -75,15 +66,6 @@ class TableBridge:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The names of the variables."""
         return self.model.shapes
-
-    @property
-    def designed_by(self) -> tuple[int, ...]:
-        """The seeds of the particles that chose the temperatures."""
-        return self.temperatures.designed_by
-
-    def frozen(self, outcome: Outcome) -> "TableBridge":
-        """The same path at the temperatures that a run has chosen."""
-        return dataclasses.replace(self, temperatures=Temperatures.used(outcome))
 
     @functools.cached_property
     def _tables(self) -> Tables:

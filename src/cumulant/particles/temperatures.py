@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from cumulant import checks
+from cumulant.particles.bridges import Population
 from cumulant.particles.engine import Outcome
 from cumulant.sampling.annealing import next_temperature, temperature_schedule
 
@@ -52,3 +53,27 @@ class Temperatures:
         ratio = log_ratio()
         ratio = ratio[ratio > -np.inf]
         return next_temperature(ratio, t, self.share) if ratio.size else 1.0
+
+
+class Tempered:
+    """What bridges along temperatures share: the path is fixed where its temperatures were given."""
+
+    temperatures: Temperatures
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the temperatures were given."""
+        return self.temperatures.share is None
+
+    @property
+    def designed_by(self) -> tuple[int, ...]:
+        """The seeds of the particles that chose the temperatures."""
+        return self.temperatures.designed_by
+
+    def frozen(self, outcome: Outcome) -> Self:
+        """The same path at the temperatures that a run has chosen."""
+        return dataclasses.replace(self, temperatures=Temperatures.used(outcome))  # type: ignore[type-var]
+
+    def kinds(self, population: Population) -> dict[str, float]:
+        """None."""
+        return {}

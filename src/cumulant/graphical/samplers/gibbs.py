@@ -1,5 +1,6 @@
 """Single-site Gibbs sampling: models as flat arrays, and chains side by side on threads."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,12 +27,15 @@ Run = Callable[[np.ndarray, np.ndarray, int, int, int, int, int], None]
 
 @dataclass(frozen=True)
 class IsingArrays:
-    """Spins that are free, their fields (with what the evidence adds) and the couplings between them."""
+    """Spins that are free, their fields (with what the evidence adds), the couplings between them, and what the spins
+    that are given contribute by themselves.
+    """
 
     fields: np.ndarray
     edges: np.ndarray
     couplings: np.ndarray
     free: np.ndarray
+    constant: float = 0.0
 
     @classmethod
     def of(cls, model: Any) -> "IsingArrays":
@@ -44,7 +48,8 @@ class IsingArrays:
             np.add.at(fields, edges[:, one], couplings * given[edges[:, other]])
         free, inside = np.flatnonzero(given == 0), (given[edges] == 0).all(axis=1)
         number = np.cumsum(given == 0) - 1
-        return cls(fields[free], number[edges[inside]], couplings[inside], free)
+        constant = math.fsum(model.fields * given) + math.fsum(couplings * given[edges].prod(axis=1))
+        return cls(fields[free], number[edges[inside]], couplings[inside], free, constant)
 
     @property
     def n(self) -> int:

@@ -7,7 +7,7 @@ off by at most about 2^-22. The draws are not those of the compiled kernels: ano
 import functools
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,23 +47,56 @@ class ColouredGibbs(DiscreteSampler):
         if not isinstance(model, Ising):
             raise DomainError(f"ColouredGibbs is for Ising models; got {type(model).__name__}")
         arrays = IsingArrays.of(model)
-        graph, colours = Neighbours.of(arrays.n, arrays.edges), colouring(arrays.n, arrays.edges)
-        order = np.argsort(colours, kind="stable")
-        place = np.argsort(order)
-        along, degrees = np.append(arrays.couplings[graph.edge], 0.0), np.diff(graph.indptr)
-        beside = np.append(place[graph.neighbours], 0)  # the last entries stand for no neighbour
-        classes = []
-        for first, last in itertools.pairwise([0, *np.cumsum(np.bincount(colours)).tolist()]):
-            sites = order[first:last]
-            column = np.arange(int(degrees[sites].max()))
-            at = np.where(column < degrees[sites][:, None], graph.indptr[sites][:, None] + column, -1)
-            classes.append((beside[at].astype(np.int32), *map(np.float32, (along[at], arrays.fields[sites]))))
+        order, place, classes = coloured_classes(arrays)
+        classes = [(others, *map(np.float32, numbers)) for others, *numbers in classes]
 
         def run(x, out, begin, burn_in, thin, seed, first):
             numbers = map(np.uint32, (begin, burn_in, thin))
             x[:], out[:] = _coloured(classes, x, order, place, randomness.key(seed), *numbers, out.shape[1])
 
         return Program(run, arrays.free, group=chains)
+
+
+class ColouredClasses(NamedTuple):
+    """Sites sorted by colour: the site at each place, the place of each site, and for each colour the places of the
+    neighbours of its sites ``(sites, neighbours)``, their couplings (zero where there is none), and the fields.
+    """
+
+    order: np.ndarray
+    place: np.ndarray
+    classes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def coloured_classes(arrays: IsingArrays) -> ColouredClasses:
+    """The colours of a model."""
+    graph, colours = Neighbours.of(arrays.n, arrays.edges), colouring(arrays.n, arrays.edges)
+    order = np.argsort(colours, kind="stable")
+    place = np.argsort(order)
+    along, degrees = np.append(arrays.couplings[graph.edge], 0.0), np.diff(graph.indptr)
+    beside = np.append(place[graph.neighbours], 0)  # the last entries stand for no neighbour
+    classes = []
+    for first, last in itertools.pairwise([0, *np.cumsum(np.bincount(colours)).tolist()]):
+        sites = order[first:last]
+        column = np.arange(int(degrees[sites].max()))
+        at = np.where(column < degrees[sites][:, None], graph.indptr[sites][:, None] + column, -1)
+        classes.append((beside[at].astype(np.int32), along[at], arrays.fields[sites]))
+    return ColouredClasses(order, place, classes)
+
+
+def neighbour_sums(others, weights, x):
+    """``sum_j J_ij x_j`` for the sites of a colour and all chains, from spins sorted by colour ``(sites, chains)``."""
+    if others.shape[1] > _UNROLLED:
+        return (weights[:, :, None] * x[others].astype(weights.dtype)).sum(axis=1)
+    # Not a sum over an axis: gathers, random numbers and decisions become one program.
+    total = jnp.zeros((len(others), x.shape[1]), weights.dtype)
+    for k in range(others.shape[1]):
+        total = total + weights[:, k : k + 1] * x[others[:, k]].astype(weights.dtype)
+    return total
+
+
+def draw_class(x, h, key, first):
+    """`x` with new spins from place `first` on, whose local fields are `h`."""
+    return x.at[first : first + len(h)].set(_spins(h.astype(jnp.float32), key, first))
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
@@ -73,14 +106,7 @@ def _coloured(classes, x, order, place, key, begin, burn_in, thin, n):
     def sweep(x, key):
         first = 0
         for others, weights, fields in classes:
-            h = jnp.broadcast_to(fields[:, None], (fields.size, x.shape[1]))
-            if others.shape[1] <= _UNROLLED:
-                # Not a sum over an axis: gathers, random numbers and decisions become one program.
-                for k in range(others.shape[1]):
-                    h = h + weights[:, k : k + 1] * x[others[:, k]].astype(jnp.float32)
-            else:
-                h = h + (weights[:, :, None] * x[others].astype(jnp.float32)).sum(axis=1)
-            x = x.at[first : first + fields.size].set(_spins(h, key, first))
+            x = draw_class(x, fields[:, None] + neighbour_sums(others, weights, x), key, first)
             first += fields.size
         return x
 
@@ -111,6 +137,11 @@ class UniformTorus:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """One vector ``x`` of spins, row after row."""
         return {"x": (self.rows * self.columns,)}
+
+    def sites_by_colour(self) -> np.ndarray:
+        """The site of each entry of (colour, row, half of the columns)."""
+        row, column = np.arange(self.rows)[:, None], 2 * np.arange(self.columns // 2)
+        return np.stack([row * self.columns + column + (row + colour) % 2 for colour in (0, 1)]).ravel()
 
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """Where chains begin: at the spins `start`, one for all or one each, or at uniform ones."""
@@ -143,9 +174,7 @@ class LatticeGibbs(CompiledSampler):
     def program(self, torus: UniformTorus, chains: int) -> Program:
         """The sweeps of a torus."""
         rows, columns, half = torus.rows, torus.columns, torus.columns // 2
-        # The site of each entry of (colour, row, half of the columns), and the entry of each site.
-        row, column = np.arange(rows)[:, None], 2 * np.arange(half)
-        sites = np.stack([row * columns + column + (row + colour) % 2 for colour in (0, 1)]).ravel()
+        sites = torus.sites_by_colour()
         place = np.argsort(sites)
         digits, bias = packed_torus.up_digits(torus.coupling, torus.field)
 
@@ -159,7 +188,7 @@ class LatticeGibbs(CompiledSampler):
             for k, each in enumerate(found):
                 out[:, k] = packed_torus.unpack(np.asarray(each)).reshape(x.shape)[:, place]
 
-        if packed_torus.can_pack(columns) and digits.min() >= 16 and digits.max() <= 2**packed_torus.DIGITS - 16:
+        if packed_torus.can_pack(columns) and packed_torus.can_decide(digits):
             return Program(run_packed, np.arange(rows * columns), group=chains, report={"bias": bias})
 
         def run(x, out, begin, burn_in, thin, seed, first):

@@ -29,6 +29,11 @@ def can_pack(columns: int) -> bool:
     return columns % (2 * WORD) == 0
 
 
+def can_decide(digits: np.ndarray) -> bool:
+    """Whether the rarest decision is at least 2^-20, so that its relative error of rounding is below 2^-5."""
+    return bool(digits.min() >= 16 and digits.max() <= 2**DIGITS - 16)
+
+
 def up_digits(coupling: float, field: float) -> tuple[np.ndarray, float]:
     """The probabilities of +1 with 0, ..., 4 neighbours up as numbers below 2^24, and the largest error of rounding."""
     h = 2.0 * (coupling * np.arange(-4.0, 5.0, 2.0) + field)
@@ -82,18 +87,39 @@ def random_words(key: jax.Array, chains: jax.Array, shape: tuple[int, int], swee
         s0, s1 = _rotate(s0, 26) ^ s1 ^ (s1 << jnp.uint32(9)), _rotate(s1, 13)
 
 
+def _counts(ones, twos, fours) -> tuple[jax.Array, ...]:
+    """Which spins have 0, ..., 4 neighbours up."""
+    return ~(ones | twos | fours), ones & ~twos, twos & ~ones, ones & twos, fours
+
+
 def decide(ones, twos, fours, digits: jax.Array, random) -> jax.Array:
     """+1 where the number made of the random digits is below the one of the probability, for 32 spins at once."""
-    none, one, two = ~(ones | twos | fours), ones & ~twos, twos & ~ones
-    counts = (none, one, two, ones & twos, fours)
     chosen = jnp.zeros_like(ones)
     for place, r in enumerate(random):
         digit = jnp.zeros_like(ones)
-        for k, those in enumerate(counts):
+        for k, those in enumerate(_counts(ones, twos, fours)):
             digit = digit | (those & -((digits[k] >> jnp.uint32(place)) & jnp.uint32(1)))
         # A digit that differs from the random one decides, whatever the less significant ones said.
         chosen = (digit & ~r) | (chosen & ~(digit ^ r))
     return chosen
+
+
+@functools.partial(jax.jit, static_argnames=("colours",))
+def draw_colours(x, colours, digits, key, chains, number):
+    """`x` after new spins of some colours, in this order; `number` counts the calls, whose random numbers differ."""
+    for colour in colours:
+        random = random_words(key, chains, x.shape[2:], number, colour)
+        x = x.at[:, colour].set(decide(*neighbours_up(x[:, 1 - colour], colour), digits, random))
+    return x
+
+
+@functools.partial(jax.jit, static_argnames=("colour",))
+def count_neighbours(x, colour):
+    """How many spins of a colour are down, and how many up, with 0, ..., 4 neighbours up: ``(chains, 2, 5)``."""
+    counts = jnp.stack(_counts(*neighbours_up(x[:, 1 - colour], colour)), axis=1)
+    up = x[:, None, colour]
+    both = jnp.stack([counts & ~up, counts & up], axis=1)
+    return jax.lax.population_count(both).astype(jnp.int32).sum(axis=(-2, -1))
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
@@ -104,10 +130,7 @@ def packed_sweeps(x, digits, key, chains, begin, burn_in, thin, n):
     """
 
     def sweep(t, x):
-        for colour in (0, 1):
-            random = random_words(key, chains, x.shape[2:], t, colour)
-            x = x.at[:, colour].set(decide(*neighbours_up(x[:, 1 - colour], colour), digits, random))
-        return x
+        return draw_colours(x, (0, 1), digits, key, chains, t)
 
     def several(x, first, count):
         return jax.lax.fori_loop(first, first + count, sweep, x)

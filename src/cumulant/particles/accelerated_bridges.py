@@ -1,0 +1,226 @@
+"""Bridges whose particles are moved by the programs of JAX, on an accelerator where there is one.
+
+Decisions have 23 or 24 random digits there, so that a move leaves its distribution as it is only up to their rounding.
+A small error of each decision may add up over all of them, and nothing proves that it does not: these bridges are not
+`fixed`, whatever their temperatures, and their runs have no certificate.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cumulant import randomness
+from cumulant.errors import DomainError
+from cumulant.graphical.pairwise import Ising
+from cumulant.graphical.samplers import packed_torus
+from cumulant.graphical.samplers.gibbs import IsingArrays
+from cumulant.graphical.samplers.gibbs_jax import (
+    ColouredClasses,
+    UniformTorus,
+    coloured_classes,
+    draw_class,
+    neighbour_sums,
+)
+from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.temperatures import Temperatures, Tempered
+from cumulant.precision import float64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TorusBridge(Tempered):
+    """``f_t(x) = exp(h sum_i x_i + t K sum_e x_i x_j)`` on a `UniformTorus`, with 32 spins in a word.
+
+    The second colour of the chequerboard is summed out of the weights, ``prod_i cosh h_i(t') / cosh h_i(t)``: they need
+    only how many of its spins have 0, ..., 4 neighbours up. It is then drawn anew, and the move draws the first colour.
+    """
+
+    torus: UniformTorus
+    temperatures: Temperatures
+    sweeps: int = 1
+
+    def __post_init__(self):
+        if not packed_torus.can_pack(self.torus.columns):
+            raise DomainError(
+                f"particles on a UniformTorus need a number of columns that is a multiple of 64; got "
+                f"{self.torus.columns}: anneal Ising(torus(rows, columns), coupling, field) instead"
+            )
+        if not packed_torus.can_decide(self._digits(1.0)):
+            raise DomainError(
+                f"coupling {self.torus.coupling:g} and field {self.torus.field:g} make decisions rarer than 2^-20, "
+                "too rare for 24 random digits: anneal Ising(torus(rows, columns), coupling, field) instead"
+            )
+
+    @property
+    def fixed(self) -> bool:
+        """Never: see the head of this module."""
+        return False
+
+    def begin(self, n: int, seed: int) -> Start:
+        """Independent spins."""
+        torus = self.torus
+        sites = torus.rows * torus.columns
+        zeros = jnp.zeros((n, 2, torus.rows, torus.columns // (2 * packed_torus.WORD)), jnp.uint32)
+        x = self._draw(zeros, (0, 1), 0.0, seed, 0)
+        return Start(x, sites * float(np.logaddexp(torus.field, -torus.field)), 0.0)
+
+    def advance(self, population: Population) -> Step:
+        """The next temperature, and the second colour drawn anew there."""
+        x, t, step = population.x, population.memory, population.step
+        counts = np.asarray(packed_torus.count_neighbours(x, 1), dtype=np.float64)
+        sums = np.arange(-4.0, 5.0, 2.0)  # of 0, ..., 4 neighbours up
+        energies = self.torus.coupling * ((counts[:, 1] - counts[:, 0]) @ sums)
+        following = self.temperatures.after(t, step, lambda: energies)
+        before, after = (self.torus.field + each * self.torus.coupling * sums for each in (t, following))
+        logs = counts.sum(axis=1) @ (np.logaddexp(after, -after) - np.logaddexp(before, -before))
+        x = self._draw(x, (1,), following, population.seed, step * (self.sweeps + 1))
+        return Step(x, logs, following >= 1.0, following, {"temperature": following})
+
+    def move(self, population: Population) -> jax.Array:
+        """Sweeps at the current temperature."""
+        x, t, step = population.x, population.memory, population.step
+        for k in range(self.sweeps):
+            number = step * (self.sweeps + 1) + k + 1
+            x = self._draw(x, (1, 0) if k else (0,), t, population.seed, number)
+        return x
+
+    def draws(self, x: jax.Array) -> np.ndarray:
+        """Spins of all sites, row after row."""
+        place = np.argsort(self.torus.sites_by_colour())
+        return packed_torus.unpack(np.asarray(x)).reshape(len(x), -1)[:, place]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The name of the variable."""
+        return self.torus.shapes
+
+    def _digits(self, t: float) -> np.ndarray:
+        return packed_torus.up_digits(t * self.torus.coupling, self.torus.field)[0]
+
+    def _draw(self, x: jax.Array, colours: tuple[int, ...], t: float, seed: int, number: int) -> jax.Array:
+        key, lanes = randomness.key(seed), np.arange(len(x), dtype=np.uint32)
+        return packed_torus.draw_colours(x, colours, self._digits(t), key, lanes, np.uint32(number))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """Particles as columns ``(sites, particles)``, chosen as the rows of an array are."""
+
+    values: Any
+
+    def __getitem__(self, chosen: np.ndarray) -> "Columns":
+        return Columns(self.values[:, chosen])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ColouredBridge(Tempered):
+    """``f_t(x) = exp(sum_i h_i x_i + t sum_e J_e x_i x_j)`` on any graph, one colour of a colouring after the other.
+
+    Weights are computed in float64. With ``weights="rb"`` the larger of two colours is summed out of them and drawn
+    anew, and the move then draws the other; else the move is a sweep over all colours.
+    """
+
+    model: Ising
+    temperatures: Temperatures
+    weights: str
+    sweeps: int = 1
+
+    @property
+    def fixed(self) -> bool:
+        """Never: see the head of this module."""
+        return False
+
+    def begin(self, n: int, seed: int) -> Start:
+        """Independent spins."""
+        fields = self._arrays.fields[self._classes.order]
+        up = np.random.default_rng([seed, 0, 0]).random((fields.size, n)) < 0.5 * (1.0 + np.tanh(fields))[:, None]
+        log_z = math.fsum(np.logaddexp(fields, -fields)) + self._arrays.constant
+        return Start(Columns(jnp.asarray(np.where(up, 1, -1), jnp.int8)), log_z, 0.0)
+
+    def advance(self, population: Population) -> Step:
+        """The next temperature; with two colours the larger is drawn anew there."""
+        x, t, step = population.x.values, population.memory, population.step
+        classes = self._classes.classes
+        with float64():
+            following = self.temperatures.after(t, step, lambda: np.asarray(_energies(classes, x)))
+            if self.weights == "naive":
+                logs = (following - t) * np.asarray(_energies(classes, x))
+            else:
+                logs = np.asarray(_summed_out(classes, x, self._second, t, following))
+                x = self._draw(x, (self._second,), population, 0, following)
+        return Step(Columns(x), logs, following >= 1.0, following, {"temperature": following})
+
+    def move(self, population: Population) -> Columns:
+        """Sweeps at the current temperature."""
+        x, every = population.x.values, tuple(range(len(self._classes.classes)))
+        with float64():
+            for k in range(self.sweeps):
+                colours = every if self.weights == "naive" else (self._second, 1 - self._second)
+                if self.weights == "rb" and k == 0:
+                    colours = colours[1:]
+                x = self._draw(x, colours, population, k + 1, population.memory)
+        return Columns(x)
+
+    def draws(self, x: Columns) -> np.ndarray:
+        """Spins of all variables, those with evidence too."""
+        rows = np.asarray(x.values)[self._classes.place].T
+        spins = self.model.labels.numbers(self.model.given_states(len(rows)))
+        spins[:, self._arrays.free] = rows
+        return spins
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The names of the variables."""
+        return self.model.shapes
+
+    @functools.cached_property
+    def _arrays(self) -> IsingArrays:
+        return IsingArrays.of(self.model)
+
+    @functools.cached_property
+    def _classes(self) -> ColouredClasses:
+        return coloured_classes(self._arrays)
+
+    @functools.cached_property
+    def _second(self) -> int:
+        """The largest colour."""
+        return int(np.argmax([fields.size for *_, fields in self._classes.classes]))
+
+    def _draw(self, x: Any, colours: tuple[int, ...], population: Population, number: int, t: float) -> Any:
+        key = jax.random.fold_in(randomness.key(population.seed), population.step * (self.sweeps + 1) + number)
+        return _draw_classes(self._classes.classes, x, colours, key, t)
+
+
+@jax.jit
+def _energies(classes, x):
+    """``sum_e J_e x_i x_j`` of each particle."""
+    total, first = 0.0, 0
+    for others, weights, _ in classes:
+        spins = x[first : first + len(others)].astype(weights.dtype)
+        total = total + (spins * neighbour_sums(others, weights, x)).sum(axis=0)
+        first += len(others)
+    return total / 2
+
+
+@functools.partial(jax.jit, static_argnames=("colour",))
+def _summed_out(classes, x, colour, t, following):
+    """``sum_i log cosh h_i(t') - log cosh h_i(t)`` over the sites of a colour."""
+    others, weights, fields = classes[colour]
+    sums = neighbour_sums(others, weights, x)
+    before, after = (fields[:, None] + each * sums for each in (t, following))
+    return (jnp.logaddexp(after, -after) - jnp.logaddexp(before, -before)).sum(axis=0)
+
+
+@functools.partial(jax.jit, static_argnames=("colours",))
+def _draw_classes(classes, x, colours, key, t):
+    """`x` after new spins of some colours, in this order."""
+    starts = np.cumsum([0, *(fields.size for *_, fields in classes)])
+    for k, colour in enumerate(colours):
+        others, weights, fields = classes[colour]
+        h = fields[:, None] + t * neighbour_sums(others, weights, x)
+        x = draw_class(x, h, jax.random.fold_in(key, k), int(starts[colour]))
+    return x
