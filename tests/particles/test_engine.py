@@ -63,3 +63,17 @@ def test_islands_do_not_depend_on_their_number_or_on_threads():
 
 def test_a_path_that_looks_at_its_particles_has_no_certificate():
     assert particles.run(Narrowing(fixed=False), 100, rng=0).certificate is None
+
+
+def test_the_trace_has_the_variance_of_each_step():
+    """The squared coefficient of variation of what weights are multiplied by, from first particles that are known."""
+    result = particles.run(Narrowing(steps=1), 2000, rng=0)
+    x = np.random.default_rng([result.outcomes[0].population.seed, 0, 0]).normal(size=2000)
+    u = np.exp(-1.5 * x**2)
+    assert result.trace["weight_variance"][0] == 0
+    assert result.trace["weight_variance"][1] == pytest.approx(np.mean(u**2) / np.mean(u) ** 2 - 1, rel=1e-12)
+    # In expectation 4 / sqrt(7) - 1, and less for more steps.
+    assert result.trace["weight_variance"][1] == pytest.approx(4 / np.sqrt(7) - 1, rel=0.2)
+    many = particles.run(Narrowing(steps=20), 2000, rng=0).trace["weight_variance"]
+    assert many.shape == (21,)
+    assert many.sum() < 0.2

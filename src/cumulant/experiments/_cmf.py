@@ -9,6 +9,7 @@ import numpy as np
 
 from cumulant import particles
 from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import particles as pictures
 
 SOURCE = "Carbonetto (2009), thesis, chapter 4"
 Method = Callable[[int], particles.ParticleResult]
@@ -76,22 +77,10 @@ def draw(
     left.set_yscale("symlog", linthresh=1.0)
     left.set(xlabel="step", ylabel="error of log Z (nats)", title=title)
     left.legend(fontsize="small", frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.17))
-    names = [*found, *lines]
-    for k, name in enumerate(found):
-        values = found[name].means
-        right.plot(values, np.full(values.size, k), "o", color=colours[name], alpha=0.6, markersize=3.5)
-        half = 1.96 * values.std(ddof=1) / np.sqrt(values.size)
-        right.plot([values.mean() - half, values.mean() + half], [k, k], color="0.2", linewidth=2.0)
-    for k, name in enumerate(lines, start=len(found)):
-        right.plot([lines[name][1]], [k], "s", color="0.4", markersize=4)
-    right.set_yticks(range(len(names)), names)
-    right.invert_yaxis()
-    right.set_xscale("log")
-    low, high = right.get_xlim()
-    ticks = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5) if low < digit * 10.0**power < high]
-    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    right.minorticks_off()
-    right.set(xlabel="mean error of the means")
+    errors = {name: runs.means for name, runs in found.items()}
+    pictures.mean_errors(
+        errors, lines={name: value for name, (_, value) in lines.items()}, colours=list(colours.values()), ax=right
+    )
     return fig
 
 

@@ -47,6 +47,7 @@ def run(quick: bool, rng: int) -> Report:
         "tree-reweighted": (trw - truth[0], np.abs(trw_means - truth[1]).mean()),
         "mean field": (naive.bound - truth[0], np.abs(means_of(naive.marginals) - truth[1]).mean()),
     }
+    best = _recommended(model, truth, temperatures)
     notes = (
         f"log Z error (nats) / mean error of the means, median and range of {n} runs with 1,000 particles, seconds of "
         f"CPU for each run: {text(found)}. Without sampling: "
@@ -55,7 +56,9 @@ def run(quick: bool, rng: int) -> Report:
         "three quarters of the temperatures, for about the same time."
     )
     return Report(
-        _claims(found, lines, stages_), lambda: draw(found, (SWEEPS, LITERAL, HOT), lines, "12 x 12 grid"), notes
+        [*_claims(found, lines, stages_), best],
+        lambda: draw(found, (SWEEPS, LITERAL, HOT), lines, "12 x 12 grid"),
+        notes,
     )
 
 
@@ -76,6 +79,7 @@ def _claims(found, lines, refinements: int) -> list[Claim]:
             + ", ".join(f"{value:.2f}" for value in errors[SWEEPS])
             + " (with sweeps)",
             verdict(all(each[-1] < 0.2 * each[0] and 2 * falls[name] > refinements for name, each in errors.items())),
+            item="Figure 4.5",
         ),
         Claim(
             "Bethe is almost perfect for log Z on the grid (within 0.5 nats), and the tree-reweighted bound is good "
@@ -83,6 +87,7 @@ def _claims(found, lines, refinements: int) -> list[Claim]:
             "almost perfect; good",
             f"off by {lines['Bethe'][0]:+.2f} and {lines['tree-reweighted'][0]:+.1f} nats",
             verdict(abs(lines["Bethe"][0]) < 0.5 and abs(lines["tree-reweighted"][0]) < 15),
+            item="Figure 4.5",
         ),
         Claim(
             "the means of conditional mean field with the published kernel are comparable with those of hot coupling "
@@ -91,6 +96,7 @@ def _claims(found, lines, refinements: int) -> list[Claim]:
             f"median error {np.median(found[LITERAL].means):.3f} against {np.median(found[HOT].means):.3f}: a ratio of "
             f"{literal:.2f}, chance within a factor of {chance:.2f}",
             verdict(literal < 1.5),
+            item="Figure 4.6",
         ),
         Claim(
             "the same, with one sweep after each weighted move in both methods",
@@ -98,12 +104,14 @@ def _claims(found, lines, refinements: int) -> list[Claim]:
             f"median error {np.median(found[SWEEPS].means):.3f} against {np.median(found[HOT].means):.3f}: a ratio of "
             f"{ratio:.2f}, chance within a factor of {noise:.2f}",
             verdict(ratio < 1.5, corrected=True),
+            item="Figure 4.6",
         ),
         Claim(
             "in the last refinements mixing is the problem: sweeps without any weights lower the error of the means",
             "conjectured",
             f"by a factor of {1 / sweeps[0]:.1f}, chance within {sweeps[1]:.2f}",
             verdict(sweeps[0] * sweeps[1] < 1),
+            item="section 4.5",
         ),
         Claim(
             "effort is better spent on the edge parameters than on temperatures: free edges with three quarters of the "
@@ -113,14 +121,34 @@ def _claims(found, lines, refinements: int) -> list[Claim]:
             f"{np.median(found[SWEEPS].means):.3f} in {found[SWEEPS].seconds:.1f} s: a ratio of {free[0]:.2f}, chance "
             f"within a factor of {free[1]:.2f}",
             verdict(free[0] * free[1] < 1),
+            item="section 4.5",
         ),
         Claim(
             "conditional mean field beats a method that prunes factors (hot coupling) in the error of log Z",
             "hypothesis",
             f"root mean square error {_rms(found[SWEEPS]):.3f} against {_rms(found[HOT]):.3f}, both with sweeps",
             verdict(_rms(found[SWEEPS]) * 1.25 < _rms(found[HOT])),
+            item="section 4.5",
         ),
     ]
+
+
+def _recommended(model, truth, temperatures: int) -> Claim:
+    """What the guide recommends: the defaults, and means by `conditional_means` with 20 sweeps."""
+    logs, means = [], []
+    for seed in range(10):
+        result = particles.conditional_mean_field(model, 1000, temperatures=temperatures, rng=seed)
+        logs.append(result.log_partition() - truth[0])
+        means.append(np.abs(particles.conditional_means(result, 20) - truth[1]).mean())
+    return Claim(
+        "the settings that the guide recommends (1,000 particles, the defaults, conditional means over 20 sweeps) are "
+        "within 0.1 nats and a mean error of 0.02 in each of ten runs",
+        "our own bar, settled before the run",
+        f"log Z off by {min(logs):+.3f} to {max(logs):+.3f} nats; mean error of the means {min(means):.4f} to "
+        f"{max(means):.4f}",
+        verdict(np.abs(logs).max() < 0.1 and max(means) < 0.02),
+        item="beyond the source",
+    )
 
 
 def _rms(runs) -> float:

@@ -33,10 +33,10 @@ def run(quick: bool, rng: int) -> Report:
     claims = (
         _energies(found, exact),
         _modes(found),
-        _heat(found["each bond"], side),
+        *_heat(found["each bond"], side),
         _couplings(found["each bond"]),
-        _exponents(found["each bond"][0.1], side, steps, max(2, n // 4), rng),
-        _costs(rng),
+        *_exponents(found["each bond"][0.1], side, steps, max(2, n // 4), rng),
+        *_costs(rng),
     )
     text = "; ".join(
         f"T = {T:g}: " + ", ".join(f"{name} {_errors(each[T], exact[T])}" for name, each in found.items() if T in each)
@@ -48,7 +48,8 @@ def run(quick: bool, rng: int) -> Report:
     notes = (
         f"{n} trials of 100 particles and {steps} steps at each temperature, exact by Kaufman's formula. Median error "
         f"of log Z in nats (share of trials with both modes, median number of resamplings): {text}. Beyond the source, "
-        f"one coupling with 50 steps more to the target: median error {ended}."
+        f"one coupling with 50 steps more to the target: median error {ended}. Three criteria were changed after a "
+        "first run (of specific heat, step sizes and cost); both forms are shown, that of before the run first."
     )
     return Report(claims, lambda: _draw(found, exact, side), notes)
 
@@ -71,6 +72,7 @@ def _energies(found, exact) -> Claim:
         "a figure without numbers",
         "largest error " + ", ".join(f"{name} {value:.2%}" for name, value in worst.items()),
         verdict(max(worst.values()) < 0.01),
+        item="Figure 3.6",
     )
 
 
@@ -85,6 +87,7 @@ def _modes(found) -> Claim:
         f"{_percent(shares['each bond'])}; one coupling "
         f"{_percent([found['one coupling'][T].both for T in found['one coupling']])}",
         verdict(max(shares["annealed"]) < 0.5 < min(shares["each bond"])),
+        item="Figure 3.6",
     )
 
 
@@ -92,9 +95,9 @@ def _percent(values) -> str:
     return ", ".join(f"{value:.0%}" for value in values)
 
 
-def _heat(each: dict[float, Trials], side: int) -> Claim:
+def _heat(each: dict[float, Trials], side: int) -> list[Claim]:
     """Of the particles, over the second derivative of the exact log Z; below T = 0.5 the exact one is nearly zero."""
-    family, h, ratios = particles.IsingFamily(Ising(torus(side, side), 1.0)), 1e-3, {}
+    family, h, found = particles.IsingFamily(Ising(torus(side, side), 1.0)), 1e-3, {}
     for T, some in each.items():
         if T >= 0.5:
             logs = [torus_log_partition(side, side, 1 / T + k * h) for k in (-1, 0, 1)]
@@ -103,13 +106,26 @@ def _heat(each: dict[float, Trials], side: int) -> Claim:
                 x, W = spins(some.result, i), outcome.population.weights
                 t = family.statistics(x[:, family.forest_A.nodes], x[:, family.forest_B.nodes])[:, 0]
                 ours.append(float(W @ (t - W @ t) ** 2) / exact)
-            ratios[T] = float(np.mean(ours))
-    return Claim(
-        "the method overestimates the specific heat (mean over trials above the exact value at every T from 0.5)",
-        "overestimates",
-        ", ".join(f"T = {T:g}: {ratio:.2f}" for T, ratio in ratios.items()) + " times the exact one",
-        verdict(min(ratios.values()) > 1),
-    )
+            found[T] = np.array(ours)
+    T, last = max(found), found[max(found)]
+    means = {T: float(np.mean(ratios)) for T, ratios in found.items()}
+    return [
+        Claim(
+            f"the method overestimates the specific heat (T = {T:g}, median over trials above the exact value)",
+            "overestimates",
+            f"{np.median(last):.2f} times the exact one ({last.min():.2f} to {last.max():.2f})",
+            verdict(np.median(last) > 1),
+            item="section 3.4.2",
+        ),
+        Claim(
+            "the method overestimates the specific heat (mean over trials above the exact value at every T from 0.5; a "
+            "criterion of after the first run)",
+            "overestimates",
+            ", ".join(f"T = {T:g}: {ratio:.2f}" for T, ratio in means.items()) + " times the exact one",
+            verdict(min(means.values()) > 1),
+            item="section 3.4.2",
+        ),
+    ]
 
 
 def _couplings(each: dict[float, Trials]) -> Claim:
@@ -122,34 +138,51 @@ def _couplings(each: dict[float, Trials]) -> Claim:
         f"mean {np.median(theta.mean(axis=1)):.2f}, standard deviation {np.median(theta.std(axis=1)):.2f}, target "
         f"{1 / T:g}; {np.mean(theta < 0):.0%} are negative",
         verdict(np.median(spread) > 0.5),
+        item="section 3.4.2",
     )
 
 
-def _exponents(known: Trials, side: int, steps: int, n: int, rng: int) -> Claim:
+def _exponents(known: Trials, side: int, steps: int, n: int, rng: int) -> list[Claim]:
     model = Ising(torus(side, side), 10.0)
     found = {
         e: known if e == 0.65 else trials(model, n, rng, n_steps=steps, family="edge", step_size=e) for e in EXPONENTS
     }
-    gaps = {e: torus_log_partition(side, side, 10.0) - float(np.median(each.bound)) for e, each in found.items()}
-    return Claim(
-        "results do not depend on the sequence of step sizes (T = 0.1, exponents 0.55 to 0.8: median errors of the "
-        "bound within a factor of two)",
-        "insensitive",
-        ", ".join(f"{gap:.1f} nats with {e:g}" for e, gap in gaps.items()),
-        verdict(max(gaps.values()) < 2 * min(gaps.values())),
-    )
+    medians = {e: float(np.median(each.bound)) for e, each in found.items()}
+    gaps = {e: torus_log_partition(side, side, 10.0) - median for e, median in medians.items()}
+    spread = float(np.subtract(*np.percentile(known.bound, [95, 5])))
+    return [
+        Claim(
+            "results do not depend on the sequence of step sizes (T = 0.1, exponents 0.55 to 0.8: medians of the bound "
+            "closer together than 90 % of the trials of one)",
+            "insensitive",
+            "medians "
+            + ", ".join(f"{median:.1f} with {e:g}" for e, median in medians.items())
+            + f"; 90 % of the trials with 0.65 lie within {spread:.1f} nats",
+            verdict(max(medians.values()) - min(medians.values()) < spread),
+            item="section 3.4.2",
+        ),
+        Claim(
+            "results do not depend on the sequence of step sizes (median errors of the bound within a factor of two; a "
+            "criterion of after the first run)",
+            "insensitive",
+            ", ".join(f"{gap:.1f} nats with {e:g}" for e, gap in gaps.items()),
+            verdict(max(gaps.values()) < 2 * min(gaps.values())),
+            item="section 3.4.2",
+        ),
+    ]
 
 
-def _costs(rng: int) -> Claim:
-    spent = np.empty((2, 2))
-    for row, side in enumerate((8, 20)):
+def _costs(rng: int) -> list[Claim]:
+    """Seconds of CPU for a step of 100 particles, least of five runs: two-stage Gibbs, annealing, the method."""
+    sides, spent = (8, 20), np.empty((2, 3))
+    for row, side in enumerate(sides):
         model = Ising(torus(side, side), 2.0)
-        for column, call in enumerate(
-            (
-                lambda model=model: particles.run(tempered(model, 40), 100, rng=rng),
-                lambda model=model: particles.variational_smc(model, 100, 40, family="edge", rng=rng),
-            )
-        ):
+        calls = (
+            lambda model=model: _sweeps(model, 40, rng),
+            lambda model=model: particles.run(tempered(model, 40), 100, rng=rng),
+            lambda model=model: particles.variational_smc(model, 100, 40, family="edge", rng=rng),
+        )
+        for column, call in enumerate(calls):
             call()
             times = []
             for _ in range(5):
@@ -157,14 +190,43 @@ def _costs(rng: int) -> Claim:
                 call()
                 times.append(time.process_time() - began)
             spent[row, column] = min(times) / 40 * 1e3
-    extra = spent[:, 1] - spent[:, 0]
-    return Claim(
-        "what the gradient and the direction cost beside annealing grows with the number of bonds",
-        "grows",
-        f"{extra[0]:.2f} ms for a step of 100 particles at 8 x 8 (annealing {spent[0, 0]:.2f}), {extra[1]:.2f} ms at "
-        f"20 x 20 (annealing {spent[1, 0]:.2f}); the matrix of BFGS has the size of the number of steps here",
-        verdict(extra[1] > extra[0]),
-    )
+    ratios, extra = spent[:, 2] / spent[:, 1], spent[:, 2] - spent[:, 1]
+    to_gibbs = spent[:, 2] / spent[:, 0]
+    return [
+        Claim(
+            "the cost of the gradient and the direction, relative to that of annealing, grows with the number of bonds "
+            "(a run at 20 x 20 costs a larger multiple of an annealed one than at 8 x 8)",
+            "grows",
+            f"{ratios[0]:.2f} times an annealed run at 8 x 8, {ratios[1]:.2f} times at 20 x 20",
+            verdict(ratios[1] > ratios[0]),
+            item="section 3.4.2",
+        ),
+        Claim(
+            "what the gradient and the direction cost beside annealing grows with the number of bonds (in "
+            "milliseconds; a criterion of after the first run)",
+            "grows",
+            f"{extra[0]:.2f} ms for a step of 100 particles at 8 x 8 (annealing {spent[0, 1]:.2f}), {extra[1]:.2f} ms "
+            f"at 20 x 20 (annealing {spent[1, 1]:.2f}); the matrix of BFGS has the size of the number of steps here",
+            verdict(extra[1] > extra[0]),
+            item="section 3.4.2",
+        ),
+        Claim(
+            "the method costs about twice what two-stage Gibbs costs (said of admixtures; here a coupling for each "
+            "bond, between 1.5 and 3 times)",
+            "about twice",
+            f"{to_gibbs[0]:.1f} times at 8 x 8, {to_gibbs[1]:.1f} times at 20 x 20",
+            verdict(1.5 <= to_gibbs.min() <= to_gibbs.max() <= 3),
+            item="section 3.5.2",
+        ),
+    ]
+
+
+def _sweeps(model: Ising, count: int, seed: int) -> None:
+    """100 chains of two-stage Gibbs sampling: each block given the other."""
+    family, rng = particles.IsingFamily(model, "edge"), np.random.default_rng(seed)
+    x = family.begin(100, rng)
+    for _ in range(count):
+        x = family.move(x, family.target, rng)
 
 
 def _draw(found, exact, side):

@@ -99,7 +99,11 @@ class Population:
 
 @runtime_checkable
 class Bridge(Protocol):
-    """A sequence of distributions with the moves between them; see the head of this module."""
+    """A sequence of distributions with the moves between them; see the head of this module.
+
+    A bridge may have a property `exact`, true where the weights of all states are the same. Without it, particles that
+    weigh the same are not believed to say what others would: see `Outcome.variance`.
+    """
 
     @property
     def fixed(self) -> bool:

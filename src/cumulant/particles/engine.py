@@ -16,6 +16,7 @@ from cumulant.sampling.resampling import RESAMPLING, resample
 
 _RESAMPLING = 2**32  # the stream of random numbers that is kept for resampling
 _GROUPS, _MEMBERS = (48, 24, 12, 6), 5  # numbers of groups of lineages, and the members that each must have kept
+NO_SPREAD = 1e-10  # a relative standard error below this is rounding, and no spread was seen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,9 @@ class Outcome:
     `freedom` degrees of freedom, is that of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to
     follow ancestors, for groups of them, and valid for every method of resampling). There are 48, 24, 12 or 6 groups,
     the most of which each kept five members at least. Where not even 6 do, the variance is infinite: so few first
-    ancestors are left that they say nothing, and only separate islands do.
+    ancestors are left that they say nothing, and only separate islands do. It is infinite too where all values agree to
+    rounding, as those of particles in one frozen state do, unless the bridge is `exact`: weights of other states may
+    differ, and no particle says by how much.
     """
 
     population: Population
@@ -94,16 +97,19 @@ def run_population(
     start = bridge.begin(n, seed)
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
     lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []
-    records: dict[str, list[float]] = {"ess": [float(n)], "log_z": [population.log_z], "resampled": [0.0]}
+    records: dict[str, list[float]] = {
+        "ess": [float(n)], "log_z": [population.log_z], "resampled": [0.0], "weight_variance": [0.0]
+    }  # fmt: skip
     status = "converged"
     with Interruption() as interruption, Display(progress, title, total) as display:
         while True:
-            population, last, extra = _advance(bridge, population)
+            population, last, extra, variation = _advance(bridge, population)
             ess = population.ess
             resampled = not last and ess < settings.ess_threshold * n
             records["ess"].append(ess)
             records["log_z"].append(population.log_z)
             records["resampled"].append(float(resampled))
+            records["weight_variance"].append(variation)
             for name, value in extra.items():
                 records.setdefault(name, [math.nan] * population.step).append(float(value))
             if last or population.log_z == -math.inf:
@@ -125,6 +131,8 @@ def run_population(
                 status = "interrupted" if interruption.requested else "time_limit"
                 break
     variance, freedom = _relative_variance(population.weights, lineages)
+    if variance < NO_SPREAD**2 and not getattr(bridge, "exact", False):
+        variance = math.inf
     return Outcome(
         population,
         status,
@@ -137,11 +145,15 @@ def run_population(
     )
 
 
-def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, Any]:
-    """One step: new weights, normalised, and the evidence ``log Z_k = log Z_(k-1) + log sum w_s u_s``."""
+def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, Any, float]:
+    """One step: new weights, normalised, the evidence ``log Z_k = log Z_(k-1) + log sum w_s u_s``, and the squared
+    coefficient of variation ``sum w_s u_s^2 / (sum w_s u_s)^2 - 1`` of what the weights were multiplied by.
+    """
     population = dataclasses.replace(population, step=population.step + 1)
+    before = population.log_weights
     step = bridge.advance(population)
-    logs = population.log_weights + np.asarray(step.log_increments, dtype=np.float64)
+    increments = np.asarray(step.log_increments, dtype=np.float64)
+    logs = before + increments
     if np.isnan(logs).any() or np.isposinf(logs).any():
         raise FloatingPointError(
             f"the weights of step {population.step} have {int(np.isnan(logs).sum())} NaN and "
@@ -149,14 +161,19 @@ def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, 
         )
     top = logs.max()
     if top == -math.inf:  # no particle is possible: the estimate of Z is zero
-        logs, gain = np.full(logs.size, -math.log(logs.size)), -math.inf
+        logs, gain, variation = np.full(logs.size, -math.log(logs.size)), -math.inf, math.nan
     else:
         gain = float(top + np.log(np.exp(logs - top).sum()))
         logs = logs - gain
+        squares = logs + (increments - gain)
+        top = squares.max()  # w u^2 / (sum w u)^2: beyond the range of numbers where one particle is all
+        with np.errstate(over="ignore"):
+            variation = max(float(np.exp(top) * np.exp(squares - top).sum()) - 1.0, 0.0)
     return (
         dataclasses.replace(population, x=step.x, log_weights=logs, log_z=population.log_z + gain, memory=step.memory),
         step.last,
         step.record,
+        variation,
     )
 
 

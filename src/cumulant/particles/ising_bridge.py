@@ -14,6 +14,7 @@ from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.annealing_kernels import MOST_NEIGHBOURS, WORDS, add_energies, draw_spins, draw_words
 from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.engine import NO_SPREAD
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
 
@@ -78,6 +79,11 @@ class IsingBridge(Tempered):
     weights: str
     sweeps: int = 1
     n_jobs: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no coupling is switched on, so that no weight differs from another."""
+        return float(np.abs(self._arrays.couplings[self.group >= 0]).sum()) <= NO_SPREAD
 
     def begin(self, n: int, seed: int) -> Start:
         """Draws of the forest of group -1: independent spins where it has no edge."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, randomness
-from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of, rounding
+from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of
 from cumulant.errors import CumulantError
 from cumulant.particles.bridges import Bridge
 from cumulant.particles.cluster import run_on_cluster
 from cumulant.particles.engine import Outcome, Settings, run_population
-from cumulant.particles.result import ParticleResult
+from cumulant.particles.result import ParticleResult, rounding_slack
 from cumulant.sampling.annealing import lower_from_estimates
 from cumulant.threads import side_by_side
 
@@ -87,9 +87,8 @@ def run(
     if pilot and not bridge.fixed:
         first = run_population(bridge, settings, _pilot_seed(seed), title=method, time_limit=time_limit)
         if first.status != "converged" or first.log_z == -np.inf:
-            raise CumulantError(
-                f"the pilot run did not reach the end of its path ({first.status}): there is none to use"
-            )
+            why = first.status if first.status != "converged" else "every particle had weight zero"
+            raise CumulantError(f"the pilot run did not reach the end of its path ({why}): there is none to use")
         bridge = bridge.frozen(first)  # type: ignore[attr-defined]
     lost = 0
     if client is not None:
@@ -109,7 +108,7 @@ def run(
         outcomes = _run_islands(bridge, settings, seeds, n_jobs, time_limit=time_limit)
     runs = Runs(bridge, settings, seeds, delta, lost)
     ended = all(outcome.status == "converged" for outcome in outcomes)
-    certificate = _certificate(runs, estimates(outcomes)) if bridge.fixed and ended else None
+    certificate = _certificate(runs, outcomes) if bridge.fixed and ended else None
     return ParticleResult(method, bridge, settings, seed, outcomes, certificate, runs)
 
 
@@ -148,17 +147,18 @@ def estimates(outcomes: Sequence[Outcome]) -> np.ndarray:
 @issuer
 def lower_bound(given: Runs, answer: Any) -> Certificate:
     """The certificate of some runs, from runs with the same seeds: `answer` are the estimates that are claimed."""
-    found, claimed = estimates(given.again()), np.asarray(answer, dtype=np.float64)
+    outcomes = given.again()
+    found, claimed = estimates(outcomes), np.asarray(answer, dtype=np.float64)
     check(
         found.shape == claimed.shape and np.allclose(found, claimed, rtol=1e-9, atol=1e-9),
         "the estimates are those of these seeds",
     )
-    return _certificate(given, found)
+    return _certificate(given, outcomes)
 
 
-def _certificate(runs: Runs, found: np.ndarray) -> Certificate:
+def _certificate(runs: Runs, outcomes: Sequence[Outcome]) -> Certificate:
+    found = estimates(outcomes)
     fixed = check(runs.bridge.fixed, "the path of distributions does not depend on the particles")
-    size = float(np.abs(found[np.isfinite(found)]).max(initial=1.0))
     return Certificate(
         "log Z",
         Interval(lower_from_estimates(found, runs.delta), np.inf),
@@ -166,13 +166,13 @@ def _certificate(runs: Runs, found: np.ndarray) -> Certificate:
         (
             fixed,
             by_construction("each estimate of Z is unbiased", "sequential Monte Carlo on a fixed path"),
-            assume("random numbers are independent and uniform"),
+            assume("random numbers are independent and uniform, and no setting was chosen by what they led to"),
             *getattr(runs.bridge, "assumptions", ()),
             *([assume("islands were lost whatever their estimates were")] if runs.lost else []),
         ),
         kind="with probability",
         delta=runs.delta,
-        slack=rounding(size, terms=1e3) + 1e-9 * size,
+        slack=rounding_slack(outcomes),
         recipe=recipe_of(lower_bound),
         details={"estimates": float(found.size)},
     )

@@ -11,6 +11,7 @@ from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.samplers.annealed_kernels import tempered_sweeps
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.engine import NO_SPREAD
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
 
@@ -28,6 +29,12 @@ class TableBridge(Tempered):
     temperatures: Temperatures
     sweeps: int = 1
     n_jobs: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no table of several variables is switched on, so that no weight differs from another."""
+        wide = self._tables.theta[: int(self._tables.structure.table_starts[-1])]
+        return float(np.abs(wide).sum()) <= NO_SPREAD
 
     def begin(self, n: int, seed: int) -> Start:
         """Independent variables."""

@@ -13,7 +13,7 @@ from cumulant.particles.conditional.block_gibbs import BlockGibbs, sweep
 from cumulant.particles.conditional.objective import ConditionalObjective, Parameters
 from cumulant.particles.conditional.partitions import Blocks
 from cumulant.particles.conditional.solver import fit_conditional_mean_field
-from cumulant.particles.engine import Outcome
+from cumulant.particles.engine import NO_SPREAD, Outcome
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,6 +68,11 @@ class ConditionalMeanField:
     def fixed(self) -> bool:
         """Whether the approximations are given, and not fitted to the particles."""
         return self.path is not None
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no coupling, so that no weight differs from another."""
+        return float(np.abs(self.spins.couplings).sum()) <= NO_SPREAD
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

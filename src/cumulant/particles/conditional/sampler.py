@@ -25,6 +25,7 @@ def conditional_mean_field(
     pilot: bool = False,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
+    delta: float = 0.05,
     rng: Any = None,
     progress: Any = None,
     time_limit: float | None = None,
@@ -66,7 +67,7 @@ def conditional_mean_field(
         Fit the approximations to another population of the same size, before; this doubles the work.
     ess_threshold : float
         Particles are resampled where the effective size falls below this share of them.
-    n_islands, rng, progress, time_limit, n_jobs
+    n_islands, delta, rng, progress, time_limit, n_jobs
         As for every method of `cumulant.particles`; see `run`.
 
     Returns
@@ -107,6 +108,7 @@ def conditional_mean_field(
         n_islands=n_islands,
         ess_threshold=ess_threshold,
         pilot=pilot,
+        delta=delta,
         method="conditional mean field",
         total=bridge.n_steps,
         rng=rng,

@@ -139,7 +139,7 @@ class IsingFamily(TwoBlockFamily):
 
     def begin(self, n, rng):
         """Independent spins in their fields."""
-        x = np.where(rng.random((n, self.n_spins)) < 1 / (1 + np.exp(-2 * self.fields)), 1, -1).astype(np.int8)
+        x = np.where(rng.random((n, self.n_spins)) < 0.5 * (1.0 + np.tanh(self.fields)), 1, -1).astype(np.int8)
         return np.ascontiguousarray(x[:, self.forest_A.nodes]), np.ascontiguousarray(x[:, self.forest_B.nodes])
 
     def statistics(self, x_A, x_B):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks
+from cumulant.certificates import Interval
+from cumulant.errors import CumulantError
 from cumulant.optim.interior_point.step_sizes import Harmonic, check_robbins_monro
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
@@ -52,6 +54,13 @@ class VariationalResult(ParticleResult):
         if (kind or self.default_kind) == "bound" and self.status == "converged":
             return float(np.mean([each.kinds["bound"] for each in self.outcomes]))
         return super().log_partition(kind)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Refused: the bias of a path that looks at its particles is as large as the error that they show."""
+        raise CumulantError(
+            "particles that design their own path have a bias that their spread does not show, so that there is no "
+            "interval for log Z; give finish, a number of steps, and pilot=True"
+        )
 
     @property
     def kl(self) -> np.ndarray:
@@ -108,6 +117,7 @@ def variational_smc(
     penalty: float = 0.0,
     ess_threshold: float = 0.5,
     n_islands: int = 1,
+    delta: float = 0.05,
     rng: Any = None,
     progress: Any = None,
     time_limit: float | None = None,
@@ -131,8 +141,9 @@ def variational_smc(
     bound, and with `finish` the product.
 
     No guarantee comes with a path that looks at its particles: the estimates are biased, which standard errors do not
-    show, and there is no certificate. With `pilot` another population designs the path and fresh particles run it: ``E
-    exp(log_z) = Z`` then, with a certificate. That the steps converge is not proved: ``F`` is not convex in ``theta``.
+    show, and there is no certificate and no interval. With `pilot` another population designs the path and fresh
+    particles run it: ``E exp(log_z) = Z`` then, with a certificate. That the steps converge is not proved: ``F`` is not
+    convex in ``theta``.
 
     Parameters
     ----------
@@ -156,6 +167,8 @@ def variational_smc(
         Run a population of `n_particles` for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
+    ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+        As for `run`; `delta` is for the certificate of a `pilot`.
 
     References
     ----------
@@ -196,6 +209,7 @@ def variational_smc(
         n_islands=n_islands,
         ess_threshold=ess_threshold,
         pilot=pilot,
+        delta=delta,
         method="variational_smc",
         total=bridge.total,
         rng=rng,
