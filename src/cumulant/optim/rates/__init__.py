@@ -55,7 +55,14 @@ from cumulant.optim.rates.mirror_descent import (
     smd_optimum_variance,
     smd_optimum_variance_start,
 )
-from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
+from cumulant.optim.rates.proximal import (
+    fista,
+    ista,
+    ista_strongly_convex,
+    penalised_residual,
+    ridge_distance,
+    stochastic_proximal_average,
+)
 from cumulant.optim.rates.second_moment import (
     SecondMoment,
     average_discount,
@@ -152,6 +159,7 @@ __all__ = [
     "smd_optimum_variance_start",
     "staged_sgd",
     "staged_sgd_average",
+    "stochastic_proximal_average",
     "svrg",
     "svrg_contraction",
     "weights_distance",
