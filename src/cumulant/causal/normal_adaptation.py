@@ -142,7 +142,7 @@ def _warn_of_large_steps(steps: np.ndarray, transfer: NormalSCM) -> None:
         warnings.warn(
             f"step size {steps[large].min():g} times the expected smoothness 1 + E |x|^2 + E |y|^2 = "
             f"{np.broadcast_to(smoothness, steps.shape)[large].max():.3g} is above two on {int(large.any(axis=1).sum())} "
-            f"of {len(steps)} problems: such runs usually diverge; 1 / (5 times the smoothness) is safe",
+            f"of {len(steps)} problems: such runs usually diverge",
             RuntimeWarning,
             stacklevel=3,
         )
