@@ -49,7 +49,7 @@ class Bins:
         return cls(edges)
 
     @property
-    def n_bins(self) -> int:
+    def size(self) -> int:
         """How many bins there are."""
         return self.edges.size - 1
 

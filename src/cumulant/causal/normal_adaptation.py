@@ -136,13 +136,14 @@ def _adapt(start, goal, steps, times, proximal, seen, seed, models, out, n_jobs)
 
 
 def _warn_of_large_steps(steps: np.ndarray, transfer: NormalSCM) -> None:
-    smoothness = transfer.smoothness().reshape(-1, 1)
+    smoothness = np.broadcast_to(transfer.smoothness().reshape(-1, 1), steps.shape)
     large = steps * smoothness > 2
     if np.any(large):
+        problems = int(large.any(axis=1).sum())
         warnings.warn(
             f"step size {steps[large].min():g} times the expected smoothness 1 + E |x|^2 + E |y|^2 = "
-            f"{np.broadcast_to(smoothness, steps.shape)[large].max():.3g} is above two on {int(large.any(axis=1).sum())} "
-            f"of {len(steps)} problems: such runs usually diverge",
+            f"{smoothness[large].max():.3g} is above two on {problems} of {len(steps)} problems: such runs usually "
+            "diverge",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -112,9 +112,9 @@ def ratio(L, L1, V):
 def adapt(x, y, steps, times, proximal, start, target, mean, out, last):
     """Adapt a model, from `start` on, to the samples of `target`, whose cause has this `mean`, with each of the steps.
 
-    ``out[s, k]`` is the divergence of the target from the average of the first ``times[k]`` iterates, or from `start` at
-    time 0; infinite from the first that is not finite on. ``last[s]`` is the last average. With `proximal` the step of
-    ``-sum log L_ii`` is implicit, else it is a gradient step.
+    ``out[s, k]`` is the divergence of the target from the average of the first ``times[k]`` iterates, or from `start`
+    at time 0; infinite from the first that is not finite on. ``last[s]`` is the last average. With `proximal` the step
+    of ``-sum log L_ii`` is implicit, else it is a gradient step.
     """
     p, q = x.shape[1], y.shape[1]
     size = max(p, q)
