@@ -171,7 +171,8 @@ def test_prior_moments():
 def test_draws_have_the_joint_moments(rectangular):
     model = rectangular[0]
     x, y = model.sample(20_000, rng=0)
-    assert x.shape == (20_000, 30, 2) and y.shape == (20_000, 30, 3)
+    assert x.shape == (20_000, 30, 2)
+    assert y.shape == (20_000, 30, 3)
     both = np.concatenate([x, y], axis=-1)
     mean, covariance = model.to_joint("mean")
     spread = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))

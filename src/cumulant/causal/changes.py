@@ -53,7 +53,8 @@ def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> l
     if tables[0].shape != tables[1].shape:
         raise ValueError(f"transfer must have the shape of the reference, {tables[0].shape}; got {tables[1].shape}")
     a = float(checks.positive("pseudo_count", pseudo_count))
-    names, scores = [("none", None), ("everything", None)], []
+    names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
+    scores = []
     before, after = tables
     scores.append(_evidence((before + after).ravel(), a))
     scores.append(_evidence(before.ravel(), a) + _evidence(after.ravel(), a))
@@ -108,7 +109,7 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
     def joint(values: np.ndarray) -> float:
         return marginal(values[:, 0]) + conditional(values[:, 1], values[:, 0])
 
-    names = [("none", None), ("everything", None)]
+    names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
     scores = [joint(both) - 5 * price, joint(before) + joint(after) - 10 * price]
     for this in (0, 1):
         other = 1 - this
@@ -128,7 +129,7 @@ def _evidence(counts: np.ndarray, a: float) -> Any:
     return each + gammaln(total) - gammaln(counts.sum(axis=-1) + total)
 
 
-def _ranked(names: list, scores: np.ndarray) -> list[Change]:
+def _ranked(names: list[tuple[str, int | None]], scores: np.ndarray) -> list[Change]:
     probabilities = np.exp(scores - logsumexp(scores))
     order = np.argsort(-scores, kind="stable")
-    return [Change(*names[i], float(probabilities[i])) for i in order]
+    return [Change(names[i][0], names[i][1], float(probabilities[i])) for i in order]

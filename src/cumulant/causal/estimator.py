@@ -45,6 +45,8 @@ class AdaptationSpeed(BaseEstimator):
         Categories, or numbers with a linear-Gaussian model, standardised by the reference.
     n_bins : int, pair of int or None, optional
         Columns of numbers are cut into this many bins; None for a column whose values are categories.
+    categories : pair of sequences, optional
+        All values that a column may have, where some are not in the reference; None for one that is complete.
     strategy : {"quantile", "uniform"}
         Bins with equal shares of the reference, or of equal width.
     outside : {"outer", "error"}
@@ -115,6 +117,7 @@ class AdaptationSpeed(BaseEstimator):
         family: str = "categorical",
         *,
         n_bins: Any = None,
+        categories: Any = None,
         strategy: str = "quantile",
         outside: str = "outer",
         pseudo_count: float = 1.0,
@@ -126,7 +129,8 @@ class AdaptationSpeed(BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
     ):
-        self.family, self.n_bins, self.strategy, self.outside = family, n_bins, strategy, outside
+        self.family, self.n_bins, self.categories = family, n_bins, categories
+        self.strategy, self.outside = strategy, outside
         self.pseudo_count, self.budget, self.step_sizes = pseudo_count, budget, step_sizes
         self.n_bootstrap, self.n_runs, self.level = n_bootstrap, n_runs, level
         self.random_state, self.n_jobs = random_state, n_jobs
@@ -150,12 +154,12 @@ class AdaptationSpeed(BaseEstimator):
         self.names_, columns, transfer_columns = read_all(reference, transfers)
         pairs: Any
         if self.family == "categorical":
-            pairs = CategoricalPairs.learn(
-                self.names_, columns, transfer_columns, self._bins(), self.strategy, self.outside, self.pseudo_count
-            )
+            settings = self._pair("n_bins"), self._pair("categories"), self.strategy, self.outside, self.pseudo_count
+            pairs = CategoricalPairs.learn(self.names_, columns, transfer_columns, *settings)
         else:
-            if self.n_bins is not None:
-                raise ValueError(f"n_bins is for family='categorical'; got {self.n_bins!r} with family='normal'")
+            for name in ("n_bins", "categories"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} is for family='categorical'; got it with family='normal'")
             pairs = NormalPairs.learn(self.names_, columns, transfer_columns)
         budget = pairs.default_budget if self.budget is None else checks.whole("budget", self.budget)
         found = compare_speed(
@@ -220,6 +224,9 @@ class AdaptationSpeed(BaseEstimator):
         parameters = self.get_params() | {"random_state": self.seed_}
         if self.step_sizes is not None:
             parameters["step_sizes"] = np.asarray(self.step_sizes, dtype=float).tolist()
+        if self.categories is not None:
+            lists = (None if each is None else np.asarray(list(each)).tolist() for each in self._pair("categories"))
+            parameters["categories"] = list(lists)
         fitted = {
             "names": list(self.names_),
             "models": list(self.models_),
@@ -282,12 +289,15 @@ class AdaptationSpeed(BaseEstimator):
             return None
         return "faster adaptation does not mean cause here: " + "; ".join(unclear)
 
-    def _bins(self) -> tuple[int | None, int | None]:
-        if self.n_bins is None or isinstance(self.n_bins, int | np.integer):
-            return self.n_bins, self.n_bins
-        if not isinstance(self.n_bins, tuple | list) or len(self.n_bins) != 2:
-            raise ValueError(f"n_bins must be a number of bins, a pair of them or None; got {self.n_bins!r}")
-        return self.n_bins[0], self.n_bins[1]
+    def _pair(self, name: str) -> tuple[Any, Any]:
+        """One setting for each column."""
+        value = getattr(self, name)
+        if value is None or (name == "n_bins" and isinstance(value, int | np.integer)):
+            return value, value
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            one = "a number of bins, " if name == "n_bins" else ""
+            raise ValueError(f"{name} must be {one}a pair, one for each column, or None; got {value!r}")
+        return value[0], value[1]
 
     def _seed(self) -> int:
         state = self.random_state

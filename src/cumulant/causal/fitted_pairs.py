@@ -10,6 +10,7 @@ from cumulant import checks, families
 from cumulant.causal.adaptation import adapt_categorical
 from cumulant.causal.categorical import CategoricalSCM
 from cumulant.causal.changes import Change, normal_changes, table_changes
+from cumulant.causal.discretise import Bins
 from cumulant.causal.normal_adaptation import adapt_normal
 from cumulant.causal.normal_model import NormalSCM
 from cumulant.causal.tables import encode, learn_column
@@ -29,17 +30,19 @@ class CategoricalPairs:
     default_step_sizes: ClassVar[tuple[float, ...]] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 9.0)
 
     @classmethod
-    def learn(cls, names, columns, transfers, n_bins, strategy, outside, pseudo_count) -> "CategoricalPairs":
+    def learn(
+        cls, names, columns, transfers, n_bins, categories, strategy, outside, pseudo_count
+    ) -> "CategoricalPairs":
         """Categories are those of the reference."""
         checks.positive("pseudo_count", pseudo_count)
-        learnt = [learn_column(*each, strategy) for each in zip(names, columns, n_bins, strict=True)]
+        learnt = [learn_column(*each, strategy) for each in zip(names, columns, n_bins, categories, strict=True)]
         beyond, counts = np.zeros((len(transfers), 2)), []
         for i, table in enumerate([columns, *transfers]):
             label = "reference" if i == 0 else f"transfers[{i - 1}]" if len(transfers) > 1 else "transfers"
             codes = []
             for j, (name, column, values) in enumerate(zip(names, learnt, table, strict=True)):
                 codes.append(encode(label, name, column, values, outside))
-                if i and hasattr(column, "beyond"):
+                if i and isinstance(column, Bins):
                     beyond[i - 1, j] = column.beyond(values)
             cells = codes[0] * learnt[1].size + codes[1]
             size = learnt[0].size * learnt[1].size

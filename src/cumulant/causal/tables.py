@@ -1,6 +1,5 @@
 """Tables of two columns, as categories or as numbers: what the estimator reads."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +30,9 @@ class Categories:
         if unseen:
             more = ", ..." if len(unseen) > 5 else ""
             raise ValueError(
-                f"has categories that the reference has not: {', '.join(unseen[:5])}{more}; the reference has "
-                f"{', '.join(map(str, self.values[:8]))}{', ...' if self.size > 8 else ''}"
+                f"has categories that are not known: {', '.join(unseen[:5])}{more}; known are "
+                f"{', '.join(map(str, self.values[:8]))}{', ...' if self.size > 8 else ''}, those of the reference unless"
+                " categories= lists them"
             )
         return np.array([known[v] for v in values.tolist()], dtype=np.int64)
 
@@ -71,8 +71,8 @@ def read_all(reference: Any, transfers: Any) -> tuple[tuple[str, str], list[np.n
     if names[0] == names[1]:
         raise ValueError(f"reference must have two names for its columns; both are {names[0]!r}")
     several = isinstance(transfers, list | tuple) or (isinstance(transfers, np.ndarray) and transfers.ndim == 3)
-    tables: Sequence[Any] = transfers if several else [transfers]
-    if not len(tables):
+    tables: list[Any] = list(transfers) if several else [transfers]
+    if not tables:
         raise ValueError("transfers must be at least one table from after a change; got none")
     found = []
     for i, table in enumerate(tables):
@@ -84,8 +84,19 @@ def read_all(reference: Any, transfers: Any) -> tuple[tuple[str, str], list[np.n
     return names, columns, found
 
 
-def learn_column(name: str, values: np.ndarray, n_bins: int | None, strategy: str) -> Bins | Categories:
-    """How a column becomes categories: by bins, or, without `n_bins`, each value is one."""
+def learn_column(
+    name: str, values: np.ndarray, n_bins: int | None, categories: Any, strategy: str
+) -> Bins | Categories:
+    """How a column becomes categories: by bins; those that are given; or each value is one."""
+    if n_bins is not None and categories is not None:
+        raise ValueError(f"column {name!r} can have n_bins or categories, not both")
+    if categories is not None:
+        given = Categories(np.array(list(categories), dtype=object))
+        if given.size < 2 or len(set(given.values.tolist())) < given.size:
+            raise ValueError(f"categories of column {name!r} must be at least two different values; got {categories!r}")
+        with checks.about(f"column {name!r} of reference"):
+            given.codes(values)
+        return given
     if n_bins is not None:
         with checks.about(f"column {name!r} of reference"):
             return Bins.learn(checks.real_array("values", values, ndim=1), n_bins, strategy)
