@@ -29,10 +29,10 @@ class Categories:
         unseen = sorted({str(v) for v in values.tolist() if v not in known})
         if unseen:
             more = ", ..." if len(unseen) > 5 else ""
+            shown = ", ".join(map(str, self.values[:8])) + (", ..." if self.size > 8 else "")
             raise ValueError(
-                f"has categories that are not known: {', '.join(unseen[:5])}{more}; known are "
-                f"{', '.join(map(str, self.values[:8]))}{', ...' if self.size > 8 else ''}, those of the reference unless"
-                " categories= lists them"
+                f"has categories that are not known: {', '.join(unseen[:5])}{more}; known are {shown}, those of the "
+                "reference unless categories= lists them"
             )
         return np.array([known[v] for v in values.tolist()], dtype=np.int64)
 
