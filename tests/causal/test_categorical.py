@@ -203,6 +203,16 @@ def test_interventions_replace_one_mechanism():
     assert np.array_equal(np.argmax(rows, axis=-1), [0, 1, 2, 3, 0, 1])
 
 
+@pytest.mark.parametrize("target", ["cause", "effect", "single"])
+def test_one_seed_for_everything_does_not_undo_an_intervention(target):
+    """The cause of a reference and the new one would be the same numbers, were they drawn from one stream."""
+    model = sample_reference(4, 50, rng=0)
+    changed = model.intervene(target, rng=0)
+    assert changed.kl(model).min() > 1e-4
+    assert np.array_equal(changed.log_joint, model.intervene(target, rng=0).log_joint)
+    assert np.any(changed.log_joint != model.intervene(target, rng=1).log_joint)
+
+
 def test_draws_have_the_frequencies_of_the_table():
     model = sample_reference((3, 4), 2, rng=0)
     n = 40_000

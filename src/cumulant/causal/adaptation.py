@@ -106,22 +106,21 @@ def _adapt(start, goal, steps, times, seed, models, out, n_jobs) -> None:
 
     def work(first, last):
         space = np.empty(causes * effects)
-        states = {
-            shape: _state(*shape) for shape in ((1, causes), (1, effects), (causes, effects), (effects, causes))
-        } | {(1, causes * effects): _state(1, causes * effects)}
+        spaces = [
+            _spaces(arrays, 1 if model == "joint" else len(steps)) for model, arrays in zip(models, given, strict=True)
+        ]
         for begin in range(first, last, at_once):
             here = slice(begin, min(begin + at_once, last))
             seen = np.empty((here.stop - begin, last_time), np.int32)
             draw_cells(ends[here], begin, seed, seen)
             own = np.ascontiguousarray(steps[:, here])
-            for model, arrays, answer in zip(models, given, out, strict=True):
+            for model, arrays, states, answer in zip(models, given, spaces, out, strict=True):
                 found = np.empty((len(steps), len(seen), times.size))
                 parts, common = [each[here] for each in arrays], (entropies[here], seen)
-                spaces = [states[each.shape[1:]] for each in arrays[: len(arrays) // 2]]
                 if model == "joint":
-                    adapt_table(*parts, *common, own, times, *spaces, space, found)
+                    adapt_table(*parts, *common, own, times, *states, space, found)
                 else:
-                    adapt_mechanisms(*parts, *common, model == "anticausal", own, times, *spaces, space, found)
+                    adapt_mechanisms(*parts, *common, model == "anticausal", own, times, *states, space, found)
                 answer[:, here] = found
 
     threads.in_parts(work, n, n_jobs)
@@ -138,9 +137,10 @@ def _given(start: CategoricalSCM, goal: CategoricalSCM, model: str) -> tuple[np.
     return logits.cause[:, None], np.ascontiguousarray(logits.effect), np.exp(goal.log_cause)[:, None], goal.to_joint()
 
 
-def _state(rows: int, size: int) -> tuple[np.ndarray, ...]:
-    """Work space of a mechanism: logits, moments, weights, bases, totals."""
-    return *(np.empty((rows, size)) for _ in range(3)), np.empty(rows), np.empty(rows)
+def _spaces(arrays: tuple[np.ndarray, ...], n_steps: int) -> list[tuple[np.ndarray, ...]]:
+    """Work space of each mechanism: logits, moments, weights, bases, totals, with the rows of each step size."""
+    shapes = [(n_steps * each.shape[1], each.shape[2]) for each in arrays[: len(arrays) // 2]]
+    return [(*(np.empty(shape) for _ in range(3)), np.empty(shape[0]), np.empty(shape[0])) for shape in shapes]
 
 
 def _flat(model: CategoricalSCM, n: int) -> CategoricalSCM:

@@ -151,14 +151,15 @@ class CategoricalSCM:
         x0 : int or array of them, optional
             For ``"single"``: whose row; without it the most likely cause of each model.
         rng : int, numpy.random.Generator or None
-            For random values.
+            For random values. A seed gives other numbers here than it gives `sample_reference`.
         """
         checks.choice("target", target, ("cause", "effect", "single"))
         size = self.sizes[0] if target == "cause" else self.sizes[1]
         if x0 is not None and target != "single":
             raise ValueError(f"x0 says whose row is replaced, for target='single'; got it with target={target!r}")
         if value is None:
-            new = log_dirichlet(np.ones(size), self.shape, rng)
+            # With the stream of the seed itself, a new cause would be the old one of a reference of that seed.
+            new = log_dirichlet(np.ones(size), self.shape, np.random.default_rng((randomness.seed(rng), 1)))
         else:
             new = _log_of("value", value, axes=1)
             if new.shape[-1] != size or new.shape[:-1] not in ((), self.shape):

@@ -59,7 +59,8 @@ class Tuned:
     kl : array (n_models, n_problems, n_times)
     discarded : array of bool (n_models, n_steps)
         The step sizes that diverged.
-    distances : Distances, or None where curves are means over several problems
+    distances : Distances
+        Squared distances at the start; means, where curves are pooled.
     """
 
     models: tuple[str, ...]
@@ -69,7 +70,7 @@ class Tuned:
     step_sizes: np.ndarray
     kl: np.ndarray
     discarded: np.ndarray
-    distances: Distances | None = None
+    distances: Distances
 
     def of(self, model: str) -> np.ndarray:
         """The curves of one model, ``(n_problems, n_times)``."""

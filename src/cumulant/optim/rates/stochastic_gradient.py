@@ -95,8 +95,8 @@ def sga_constant(C: float, distance_squared: Any, k: Any, step_size: Any = None)
     """``E f(mean of x_0 ... x_{k-1}) - f* <= |x_0 - x*|^2 / (2 tau k) + tau C^2 / 2``, a constant step ``tau``.
 
     ``f`` is convex and ``E |grad f_i|^2 <= C^2`` where the iterates go. Without a `step_size` it is the best one for
-    each ``k``, `sga_best_step`, which gives ``C |x_0 - x*| / sqrt(k)`` (Nemirovski et al. 2009, section 2.2). Infinite at
-    ``k = 0``.
+    each ``k``, `sga_best_step`, which gives ``C |x_0 - x*| / sqrt(k)`` (Nemirovski et al. 2009, section 2.2).
+    Infinite at ``k = 0``.
 
     >>> sga_constant(2.0, 1.0, [25, 100]), sga_constant(2.0, 1.0, [25, 100], step_size=0.1)
     (array([0.4, 0.2]), array([0.4 , 0.25]))
