@@ -29,8 +29,12 @@ def simulated(kind: str, n: int, seed: int) -> pd.DataFrame:
 
 def bins(table: pd.DataFrame) -> tuple[int | None, int | None]:
     """Five for a column of many numbers; categories stay what they are."""
-    numbers = [pd.api.types.is_numeric_dtype(table[name]) and table[name].nunique() > 10 for name in table]
-    return 5 if numbers[0] else None, 5 if numbers[1] else None
+    first, second = (pd.Series(table[name]) for name in table)
+    return _bins_of(first), _bins_of(second)
+
+
+def _bins_of(column: pd.Series) -> int | None:
+    return 5 if pd.api.types.is_numeric_dtype(column.dtype) and column.nunique() > 10 else None
 
 
 def main(arguments: list[str]) -> None:

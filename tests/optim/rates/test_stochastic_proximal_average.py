@@ -55,10 +55,11 @@ def test_the_published_example():
     c = 1 / (5 * 2.0)
     without = rates.stochastic_proximal_average(2.0, c / np.sqrt(100), [0, 100, 400], 2.0, gap)
     np.testing.assert_allclose(without[1], 2.0 / (c * np.sqrt(100)) + gap / 100)
-    assert np.isinf(without[0]) and without[2] < without[1]
+    assert np.isinf(without[0])
+    assert without[2] < without[1]
 
 
 @pytest.mark.parametrize("step", [0.0, 0.11, np.nan])
 def test_refused_steps(step):
-    with pytest.raises(ValueError, match="at most 1 / \\(5 L\\) = 0.1"):
+    with pytest.raises(ValueError, match=r"at most 1 / \(5 L\) = 0.1"):
         rates.stochastic_proximal_average(2.0, step, 100, 2.0, 1.0, 1.0)
