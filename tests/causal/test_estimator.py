@@ -1,5 +1,7 @@
 """The estimator on simulated tables: what it recovers, where it warns, and what it refuses."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sklearn.base import clone
 from cumulant.causal import (
     AdaptationSpeed,
     CategoricalSCM,
+    adapt_categorical,
     initial_distances,
     sample_normal_reference,
     sample_reference,
@@ -89,7 +92,7 @@ def test_several_transfers_and_data_frames():
     model = AdaptationSpeed(n_bootstrap=40, random_state=0).fit(named(frame, 1), transfers)
     assert model.names_ == ("dose", "response")
     assert model.faster_ == "dose"
-    assert model.kl_.shape == (3, 3, 10, model.times_.size)
+    assert model.kl_.shape == (3, 3, 50, model.times_.size)
     assert len(model.changes_) == 3
     assert model.labels_ == [list("abcde"), [str(i) for i in range(5)]]
     text = model.summary()
@@ -123,6 +126,39 @@ def test_normal_family():
     assert np.all(np.isfinite(found.kl_))
     turned = AdaptationSpeed("normal", n_bootstrap=40, random_state=0).fit(*(t[:, ::-1] for t in tables))
     assert_allclose(turned.distances_[0], found.distances_[0, ::-1], rtol=1e-8)
+
+
+def test_where_no_step_size_works_nothing_is_faster():
+    model = sample_normal_reference(1, 1, 5)[0]
+    tables = [np.hstack(m.sample(500, rng=k)) for k, m in enumerate((model, model.intervene("cause", rng=7)))]
+    with pytest.warns(UserWarning, match="no step size comes nearer to the transfer"):
+        found = AdaptationSpeed("normal", step_sizes=[30.0], n_bootstrap=20, random_state=0).fit(*tables)
+    assert found.faster_ is None
+    assert not np.any(np.isnan(found.kl_))
+    assert not np.any(np.isnan(found.interval_))
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_advantage_of_the_true_tables():
+    """At 3,000 rows and 16 cells: at least 0.9 of 40 problems, less three binomial standard deviations."""
+    held = []
+    for seed in range(40):
+        reference = sample_reference(4, 2000, "dense", rng=seed)
+        reference = reference[np.zeros(2000, int)]
+        changed = reference[0].intervene("cause" if seed % 2 else "effect", rng=seed + 1000)
+        tables = table(reference[0], 3000, seed + 1), table(changed, 3000, seed + 2)
+        settings = {"categories": (range(4), range(4)), "n_bootstrap": 100, "random_state": seed}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
+            model = AdaptationSpeed(**settings).fit(*tables)
+        goal = CategoricalSCM(
+            *(np.repeat(each[None], 2000, axis=0) for each in (changed.log_cause, changed.log_effect))
+        )
+        steps = model.step_sizes_[:2]
+        truth = adapt_categorical(reference, goal, 20, steps, 5, times=[20], models=("causal", "anticausal"))
+        advantage = np.log(truth.kl[1, 1].mean() / truth.kl[0, 0].mean())
+        held.append(model.interval_[0] <= advantage <= model.interval_[1])
+    assert np.mean(held) >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / 40)
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -84,10 +84,10 @@ def adapt_categorical(
     models = (models,) if isinstance(models, str) else tuple(models)
     for each in models:
         checks.choice("a model", each, MODELS)
-    when = _times(T, log_every, times)
+    when = checked_times(T, log_every, times)
     n = int(np.prod(reference.shape))
     start, goal = (_flat(each, n) for each in (reference, transfer))
-    given = _step_sizes(step_sizes, n)
+    given = checked_step_sizes(step_sizes, n)
     steps = np.ascontiguousarray(np.broadcast_to(given.reshape(given.shape[0], -1), (given.shape[0], n)))
     out = np.empty((len(models), len(given), n, when.size))
     _adapt(start, goal, steps, when, randomness.seed(rng), models, out, n_jobs)
@@ -149,14 +149,16 @@ def _flat(model: CategoricalSCM, n: int) -> CategoricalSCM:
     return CategoricalSCM(model.log_cause.reshape(n, causes), model.log_effect.reshape(n, causes, effects))
 
 
-def _step_sizes(value: Any, n: int) -> np.ndarray:
+def checked_step_sizes(value: Any, n: int) -> np.ndarray:
+    """Step sizes for `n` problems: ``(n_steps,)`` or ``(n_steps, n)``."""
     steps = np.atleast_1d(checks.real_array("step_sizes", value))
     if steps.ndim > 2 or steps.size == 0 or not np.all(steps > 0) or (steps.ndim == 2 and steps.shape[1] != n):
         raise ValueError(f"step_sizes must be positive, of shape (n_steps,) or (n_steps, {n}); got {value!r}")
     return steps
 
 
-def _times(T: int, log_every: int, times: Any) -> np.ndarray:
+def checked_times(T: int, log_every: int, times: Any) -> np.ndarray:
+    """The times at which divergences are kept."""
     if times is None:
         every = checks.whole("log_every", log_every)
         return np.unique(np.append(np.arange(0, T + 1, every), T))

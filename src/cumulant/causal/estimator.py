@@ -38,6 +38,8 @@ class AdaptationSpeed(BaseEstimator):
     factor of at least the number of categories (Le Priol 2023, proposition 4.5.1). Where the *effect* was changed the
     anticausal direction is usually faster. So speed points to the cause only where it is the cause that changed: the
     estimator compares the explanations of each change and says where that is not clear (`caution_`, also a warning).
+    It cannot see how a table came about: rows that were selected by the values of one variable look as if this variable
+    were a cause that was changed.
 
     Parameters
     ----------
@@ -75,10 +77,13 @@ class AdaptationSpeed(BaseEstimator):
     names_ : pair of str
         The variables.
     faster_ : str or None
-        The variable that adapts faster as the cause; None where the interval of `advantage_` includes zero.
+        The variable that adapts faster as the cause; None where the interval of `advantage_` includes zero, or no step
+        size comes nearer to the transfers.
     advantage_, interval_ : float, array (2,)
         ``log(KL of the second variable as the cause / KL of the first)`` at the budget, KL averaged over transfers and
-        runs: positive where the first is faster; and a bootstrap interval over rows.
+        runs: positive where the first is faster; and a bootstrap interval over rows. In small tables smoothing pulls
+        the advantage towards zero, which the interval does not include: with 16 cells, intervals of level 0.9 held the
+        advantage of the true tables in 95 % of 80 simulations at 3,000 rows, and in 65 % at 300.
     caution_ : str or None
         Why speed may not point to the cause.
     changes_ : list of lists of Change
@@ -124,7 +129,7 @@ class AdaptationSpeed(BaseEstimator):
         budget: int | None = None,
         step_sizes: Any = None,
         n_bootstrap: int = 200,
-        n_runs: int = 10,
+        n_runs: int = 50,
         level: float = 0.9,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -178,7 +183,7 @@ class AdaptationSpeed(BaseEstimator):
         self.distances_, self.distance_intervals_ = found.distances, found.distance_intervals
         self.beyond_, self.tables_, self.labels_ = pairs.beyond, pairs.tables, pairs.labels
         self.changes_ = pairs.changes()
-        self.faster_ = self._faster()
+        self.faster_ = self._faster() if found.tuned else None
         self.caution_ = self._caution(found.tuned)
         if self.caution_ is not None:
             warnings.warn(self.caution_, UserWarning, stacklevel=2)
@@ -207,6 +212,9 @@ class AdaptationSpeed(BaseEstimator):
                 f"{second} -> {first}"
             )
         lines.append(f"  caution: {self.caution_ or 'none'}")
+        lines.append(
+            "  assumes: something was changed from outside; rows selected by a variable look like a changed cause"
+        )
         return "\n".join(lines)
 
     def describe(self, change: Change) -> str:
@@ -284,7 +292,9 @@ class AdaptationSpeed(BaseEstimator):
             elif self.faster_ is not None and points[1 - self.names_.index(self.faster_)] > 0.5:
                 unclear.append(f"{self.describe(best)}{where}, which points to the slower direction")
         if not tuned:
-            unclear.append("the tables differ too little for any step size to come nearer")
+            unclear.append(
+                "no step size comes nearer to the transfer: the tables differ too little, or all runs diverge"
+            )
         if not unclear:
             return None
         return "faster adaptation does not mean cause here: " + "; ".join(unclear)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, randomness, threads
-from cumulant.causal.adaptation import _step_sizes, _times
+from cumulant.causal.adaptation import checked_step_sizes, checked_times
 from cumulant.causal.distances import initial_distances
 from cumulant.causal.normal_adaptation_kernels import adapt, draw_samples
 from cumulant.causal.normal_model import NormalSCM
@@ -94,9 +94,9 @@ def adapt_normal(
     models = (models,) if isinstance(models, str) else tuple(models)
     for each in models:
         checks.choice("a model", each, MODELS)
-    when = _times(T, log_every, times)
+    when = checked_times(T, log_every, times)
     n = int(np.prod(reference.shape))
-    given = _step_sizes(step_sizes, n)
+    given = checked_step_sizes(step_sizes, n)
     steps = np.ascontiguousarray(np.broadcast_to(given.reshape(given.shape[0], -1), (given.shape[0], n)).T)
     seen = None if samples is None else _observations(samples, T, transfer)
     seed = randomness.seed(rng) if seen is None else 0

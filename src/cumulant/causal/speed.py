@@ -9,6 +9,7 @@ from cumulant.causal.distances import initial_distances
 from cumulant.causal.trajectories import Trajectories, tune
 
 _HORIZON = 4  # budgets
+_FAR = 1e300
 
 
 class Comparison(NamedTuple):
@@ -81,8 +82,9 @@ def compare_speed(
 
 
 def _advantage(kl: np.ndarray) -> Any:
-    """``log(KL of the second model / KL of the first)``."""
-    return np.log(kl[1]) - np.log(kl[0])
+    """``log(KL of the second model / KL of the first)``; a run that blew up counts as one that is very far away."""
+    first, second = np.log(np.minimum(kl[:2], _FAR))
+    return second - first
 
 
 def _choose(together: Trajectories, budget: int) -> tuple[np.ndarray, bool]:
