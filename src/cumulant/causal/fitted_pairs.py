@@ -120,15 +120,17 @@ class NormalPairs:
         """Models with `n` on the leading axis: maximum likelihood, of the rows or of rows drawn with replacement."""
         found = []
         for values in self.values:
-            size = len(values)
+            size, centre = len(values), values.mean(axis=0)
+            x, y = (values - centre).T
+            features = np.stack([x, y, x * x, x * y, y * y], axis=1)
             if rng is None:
-                weights = np.full((n, size), 1 / size)
+                moments = np.broadcast_to(features.mean(axis=0), (n, 5))
             else:
-                weights = rng.multinomial(size, np.full(size, 1 / size), n) / size
-            mean = weights @ values
-            outer = values[:, :, None] * values[:, None, :]
-            second = np.tensordot(weights, outer, axes=1)
+                shares = np.full(size, 1 / size)
+                moments = np.stack([rng.multinomial(size, shares) @ features for _ in range(n)]) / size
+            mean, second = moments[:, :2], moments[:, [2, 3, 3, 4]].reshape(n, 2, 2)
             covariance = second - mean[:, :, None] * mean[:, None, :]
+            mean = mean + centre
             found.append(NormalSCM.from_joint(mean, covariance, 1))
         return found
 

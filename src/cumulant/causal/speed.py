@@ -10,6 +10,7 @@ from cumulant.causal.trajectories import Trajectories, tune
 
 _HORIZON = 4  # budgets
 _FAR = 1e300
+_CELLS = 4_000_000  # of the models that are adapted at a time
 
 
 class Comparison(NamedTuple):
@@ -52,22 +53,25 @@ def compare_speed(
     generator = np.random.default_rng(int(streams[0]))
     drawn_reference, *drawn = pairs.models_of(generator, n_bootstrap)
     spread = np.array([initial_distances(drawn_reference, each)[:2] for each in drawn])  # (transfers, 2, bootstrap)
-    at_budget = []
-    repeated = _repeat(drawn_reference, n_runs)
+    which, places = np.unique(chosen, return_inverse=True)
+    together_at_once = max(1, _CELLS // (n_runs * int(np.prod(drawn_reference.sizes))))
+    at_budget = np.zeros((len(chosen), n_bootstrap))
     for each, stream in zip(drawn, streams[1 + len(transfers) :], strict=True):
-        found = pairs.adapt(
-            repeated,
-            _repeat(each, n_runs),
-            budget,
-            steps[np.unique(chosen)],
-            int(stream),
-            times=[budget],
-            n_jobs=n_jobs,
-        )
-        which = np.searchsorted(np.unique(chosen), chosen)
-        runs = found.kl[np.arange(len(chosen)), which, :, 0].reshape(len(chosen), n_bootstrap, n_runs)
-        at_budget.append(runs.mean(axis=-1))
-    advantages = _advantage(np.mean(at_budget, axis=0))
+        seeds = np.random.default_rng(int(stream))
+        for begin in range(0, n_bootstrap, together_at_once):
+            part = slice(begin, begin + together_at_once)
+            found = pairs.adapt(
+                _repeat(drawn_reference[part], n_runs),
+                _repeat(each[part], n_runs),
+                budget,
+                steps[which],
+                int(seeds.integers(2**63)),
+                times=[budget],
+                n_jobs=n_jobs,
+            )
+            runs = found.kl[np.arange(len(chosen)), places, :, 0].reshape(len(chosen), -1, n_runs)
+            at_budget[:, part] += runs.mean(axis=-1) / len(drawn)
+    advantages = _advantage(at_budget)
     tails = [(1 - level) / 2, (1 + level) / 2]
     return Comparison(
         times,
