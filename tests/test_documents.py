@@ -72,6 +72,7 @@ def test_the_page_of_the_ledger_is_made_from_its_entries():
     "package",
     [
         "admixture",
+        "causal",
         "families",
         "families.risk",
         "geometry",

@@ -55,7 +55,14 @@ from cumulant.optim.rates.mirror_descent import (
     smd_optimum_variance,
     smd_optimum_variance_start,
 )
-from cumulant.optim.rates.proximal import fista, ista, ista_strongly_convex, penalised_residual, ridge_distance
+from cumulant.optim.rates.proximal import (
+    fista,
+    ista,
+    ista_strongly_convex,
+    penalised_residual,
+    ridge_distance,
+    stochastic_proximal_average,
+)
 from cumulant.optim.rates.second_moment import (
     SecondMoment,
     average_discount,
@@ -75,6 +82,8 @@ from cumulant.optim.rates.stochastic_gradient import (
     sag_start,
     saga,
     sga,
+    sga_best_step,
+    sga_constant,
     sgd,
     sgd_decreasing,
     sgd_recursion,
@@ -142,6 +151,8 @@ __all__ = [
     "sdca_uniform",
     "second_moment_recursion",
     "sga",
+    "sga_best_step",
+    "sga_constant",
     "sgd",
     "sgd_decreasing",
     "sgd_recursion",
@@ -152,6 +163,7 @@ __all__ = [
     "smd_optimum_variance_start",
     "staged_sgd",
     "staged_sgd_average",
+    "stochastic_proximal_average",
     "svrg",
     "svrg_contraction",
     "weights_distance",

@@ -161,7 +161,8 @@ def proximal_sgd_average(
     """``E F(mean x) - F* <= step (a |x_0 - x*|^2 / (1 - theta^T) + b)`` for ``F = f + R`` convex, ``step <= 1 / L``.
 
     The mean of ``x_1 .. x_T`` has the weights of `average_discount`. With ``step = 1 / sqrt(a T)``, ``T >= 2``: at most
-    ``(2 a |x_0 - x*|^2 + b) / sqrt(a T)`` (Domke, Garrigos and Gower 2023, theorem 8).
+    ``(2 a |x_0 - x*|^2 + b) / sqrt(a T)`` (Domke, Garrigos and Gower 2023, theorem 8). For smooth terms and equal
+    weights there is `stochastic_proximal_average`.
 
     >>> round(proximal_sgd_average(2.7817, (77.38, 116.07), (77.38 * 2000) ** -0.5, 2000, 1.0), 3)
     0.523

@@ -76,7 +76,8 @@ def sga(step_sizes: Any, C: float, distance_squared: float, mu: float = 0.0) -> 
         (1/k) [ e_1 / (2 tau_1) + sum_{l=2}^k e_l (1/tau_l - 1/tau_{l-1}) / 2 + C^2 / 2 sum_{l=1}^k tau_l ],
 
     the sum of ``f(x_l) - f* <= (e_l - e_{l+1}) / (2 tau_l) + tau_l C^2 / 2`` by parts (Zinkevich 2003). A constant step
-    gives ``e_1 / (2 tau k) + tau C^2 / 2``, steps like ``1 / sqrt(k)`` the order ``log(k) / sqrt(k)``.
+    gives ``e_1 / (2 tau k) + tau C^2 / 2``, steps like ``1 / sqrt(k)`` the order ``log(k) / sqrt(k)``. `sga_constant`
+    is for means that include the start.
 
     >>> sga([0.1] * 4, C=1.0, distance_squared=1.0).round(4)
     array([5.1   , 2.575 , 1.7333])
@@ -88,6 +89,37 @@ def sga(step_sizes: Any, C: float, distance_squared: float, mu: float = 0.0) -> 
     inverse, later = 1 / (2 * taus[1:]), taus[1:]
     weights = np.diff(inverse, prepend=0.0)
     return np.cumsum(bounds * weights + C**2 / 2 * later) / np.arange(1, later.size + 1)
+
+
+def sga_constant(C: float, distance_squared: Any, k: Any, step_size: Any = None) -> Any:
+    """``E f(mean of x_0 ... x_{k-1}) - f* <= |x_0 - x*|^2 / (2 tau k) + tau C^2 / 2``, a constant step ``tau``.
+
+    ``f`` is convex and ``E |grad f_i|^2 <= C^2`` where the iterates go. Without a `step_size` it is the best one for
+    each ``k``, `sga_best_step`, which gives ``C |x_0 - x*| / sqrt(k)`` (Nemirovski et al. 2009, section 2.2).
+    Infinite at ``k = 0``.
+
+    >>> sga_constant(2.0, 1.0, [25, 100]), sga_constant(2.0, 1.0, [25, 100], step_size=0.1)
+    (array([0.4, 0.2]), array([0.4 , 0.25]))
+    """
+    constants(C=C, distance_squared=distance_squared)
+    k, distance = steps(k), np.asarray(distance_squared, dtype=np.float64)
+    if step_size is None:
+        return C * ratio(np.sqrt(distance), np.sqrt(k))
+    tau = np.asarray(step_size, dtype=np.float64)
+    if not np.all(np.isfinite(tau) & (tau > 0)):
+        raise ValueError(f"step_size must be positive and finite; got {step_size}")
+    return (ratio(distance, 2 * tau * k) + tau * C**2 / 2)[()]
+
+
+def sga_best_step(C: float, distance_squared: Any, k: Any) -> Any:
+    """``tau = |x_0 - x*| / (C sqrt(k))``: the constant step with the smallest bound `sga_constant` after ``k`` updates.
+
+    >>> float(sga_best_step(2.0, 1.0, 100))
+    0.05
+    """
+    constants(distance_squared=distance_squared)
+    positive(C=C)
+    return ratio(np.sqrt(np.asarray(distance_squared, dtype=np.float64)), C * np.sqrt(steps(k)))
 
 
 def sag_start(L: float, n: int, gap: float, distance_squared: float, noise: float) -> float:

@@ -1,0 +1,135 @@
+"""Which mechanism changed between two tables? A comparison of the explanations, each with the mechanisms it keeps."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from cumulant import checks
+
+
+class Change(NamedTuple):
+    """One explanation of how a table differs from the reference.
+
+    Attributes
+    ----------
+    kind : str
+        ``"none"``; ``"cause"`` (the distribution of `variable` changed, the other given it did not); ``"effect"``
+        (`variable` no longer depends on the other, which kept its distribution); ``"row"`` (the distribution of
+        `variable` given one value of the other changed); ``"everything"``.
+    variable : int or None
+        0 or 1: the first or the second variable.
+    probability : float
+        Among all explanations, which have the same probability before.
+    """
+
+    kind: str
+    variable: int | None
+    probability: float
+
+
+def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> list[Change]:
+    """How probable each explanation is, from tables of counts before and after, the most probable first.
+
+    The evidence of each is exact: tables are drawn from ``Dirichlet(pseudo_count)`` over all cells, which makes the
+    distribution of one variable and the rows of the other given it independent Dirichlet distributions, in both
+    directions (Le Priol 2023, theorem 4.C.1). What an explanation keeps is one distribution for both tables; what it
+    changes is drawn anew. Of ``"row"``, the value of the other variable is averaged over.
+
+    An explanation by an ``"effect"`` is about a variable that something else now sets; one by a ``"cause"`` about a
+    variable that the other still depends on as before.
+
+    >>> before = np.array([[40, 10], [10, 40]])
+    >>> found = table_changes(before, np.array([[72, 17], [2, 9]]))
+    >>> found[0].kind, found[0].variable
+    ('cause', 0)
+    """
+    tables = []
+    for name, value in (("reference", reference), ("transfer", transfer)):
+        counts = checks.real_array(name, value, ndim=2)
+        if np.any(counts < 0) or counts.sum() == 0 or min(counts.shape) < 2:
+            raise ValueError(f"{name} must be a table of counts, at least 2 x 2 and not empty")
+        tables.append(counts)
+    if tables[0].shape != tables[1].shape:
+        raise ValueError(f"transfer must have the shape of the reference, {tables[0].shape}; got {tables[1].shape}")
+    a = float(checks.positive("pseudo_count", pseudo_count))
+    names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
+    scores = []
+    before, after = tables
+    scores.append(_evidence((before + after).ravel(), a))
+    scores.append(_evidence(before.ravel(), a) + _evidence(after.ravel(), a))
+    for variable in (0, 1):
+        first, second = (before, after) if variable == 0 else (before.T, after.T)
+        rows, columns = first.shape
+        of_first = a * columns, a * rows  # pseudo-counts of a value of this variable, and of the other
+        changed = _evidence(first.sum(axis=1), of_first[0]) + _evidence(second.sum(axis=1), of_first[0])
+        names.append(("cause", variable))
+        scores.append(changed + _evidence(first + second, a).sum())
+        kept = _evidence((first + second).sum(axis=0), of_first[1])
+        names.append(("effect", variable))
+        given_the_other = _evidence(first.T, a).sum()
+        scores.append(kept + given_the_other + _evidence(second.sum(axis=1), of_first[0]))
+        together, apart = _evidence((first + second).T, a), _evidence(first.T, a) + _evidence(second.T, a)
+        names.append(("row", variable))
+        scores.append(kept + together.sum() + logsumexp(apart - together) - np.log(columns))
+    return _ranked(names, np.array([float(score) for score in scores]))
+
+
+def normal_changes(reference: Any, transfer: Any) -> list[Change]:
+    """The same for two columns of numbers, normal and linear, by the Bayesian information criterion.
+
+    Each explanation is fitted by maximum likelihood to both tables and pays half the logarithm of the number of rows
+    for each parameter. There is no ``"row"``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, x_after = rng.normal(size=300), rng.normal(1.0, 2.0, size=300)
+    >>> tables = [np.stack([z, z + rng.normal(size=300)], axis=1) for z in (x, x_after)]
+    >>> normal_changes(*tables)[0][:2]
+    ('cause', 0)
+    """
+    before, after = (
+        checks.real_array(name, value, ndim=2) for name, value in (("reference", reference), ("transfer", transfer))
+    )
+    for name, value in (("reference", before), ("transfer", after)):
+        if value.shape[1] != 2 or len(value) < 5:
+            raise ValueError(f"{name} must have two columns and at least five rows; got shape {value.shape}")
+    both = np.concatenate([before, after])
+    price = 0.5 * np.log(len(both))
+
+    def marginal(values: np.ndarray) -> float:
+        return -0.5 * len(values) * (1 + np.log(2 * np.pi * values.var()))
+
+    def conditional(values: np.ndarray, given: np.ndarray) -> float:
+        slope, intercept = np.polyfit(given, values, 1)
+        return marginal_of(values - slope * given - intercept)
+
+    def marginal_of(residuals: np.ndarray) -> float:
+        return -0.5 * len(residuals) * (1 + np.log(2 * np.pi * np.mean(residuals**2)))
+
+    def joint(values: np.ndarray) -> float:
+        return marginal(values[:, 0]) + conditional(values[:, 1], values[:, 0])
+
+    names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
+    scores = [joint(both) - 5 * price, joint(before) + joint(after) - 10 * price]
+    for this in (0, 1):
+        other = 1 - this
+        separate = marginal(before[:, this]) + marginal(after[:, this])
+        names.append(("cause", this))
+        scores.append(separate + conditional(both[:, other], both[:, this]) - 7 * price)
+        names.append(("effect", this))
+        kept = marginal(both[:, other]) + conditional(before[:, this], before[:, other])
+        scores.append(kept + marginal(after[:, this]) - 7 * price)
+    return _ranked(names, np.array(scores))
+
+
+def _evidence(counts: np.ndarray, a: float) -> Any:
+    """``log`` of the probability of a sequence with these counts (last axis), Dirichlet parameters all `a`."""
+    total = a * counts.shape[-1]
+    each = np.sum(gammaln(counts + a) - gammaln(a), axis=-1)
+    return each + gammaln(total) - gammaln(counts.sum(axis=-1) + total)
+
+
+def _ranked(names: list[tuple[str, int | None]], scores: np.ndarray) -> list[Change]:
+    probabilities = np.exp(scores - logsumexp(scores))
+    order = np.argsort(-scores, kind="stable")
+    return [Change(names[i][0], names[i][1], float(probabilities[i])) for i in order]

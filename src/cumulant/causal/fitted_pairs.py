@@ -1,0 +1,145 @@
+"""Two variables before and after changes, fitted: to tables of categories, and to normal distributions."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cumulant import checks, families
+from cumulant.causal.adaptation import adapt_categorical
+from cumulant.causal.categorical import CategoricalSCM
+from cumulant.causal.changes import Change, normal_changes, table_changes
+from cumulant.causal.discretise import Bins
+from cumulant.causal.normal_adaptation import adapt_normal
+from cumulant.causal.normal_model import NormalSCM
+from cumulant.causal.tables import encode, learn_column
+from cumulant.causal.trajectories import Trajectories
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalPairs:
+    """Tables of counts, the reference first; smoothed by `pseudo_count` in each cell."""
+
+    counts: list[np.ndarray]
+    pseudo_count: float
+    beyond: np.ndarray
+    labels: list[list[str]]
+
+    models: ClassVar[tuple[str, ...]] = ("causal", "anticausal", "joint")
+    default_step_sizes: ClassVar[tuple[float, ...]] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 9.0)
+
+    @classmethod
+    def learn(
+        cls, names, columns, transfers, n_bins, categories, strategy, outside, pseudo_count
+    ) -> "CategoricalPairs":
+        """Categories are those of the reference."""
+        checks.positive("pseudo_count", pseudo_count)
+        learnt = [learn_column(*each, strategy) for each in zip(names, columns, n_bins, categories, strict=True)]
+        beyond, counts = np.zeros((len(transfers), 2)), []
+        for i, table in enumerate([columns, *transfers]):
+            label = "reference" if i == 0 else f"transfers[{i - 1}]" if len(transfers) > 1 else "transfers"
+            codes = []
+            for j, (name, column, values) in enumerate(zip(names, learnt, table, strict=True)):
+                codes.append(encode(label, name, column, values, outside))
+                if i and isinstance(column, Bins):
+                    beyond[i - 1, j] = column.beyond(values)
+            cells = codes[0] * learnt[1].size + codes[1]
+            size = learnt[0].size * learnt[1].size
+            counts.append(np.bincount(cells, minlength=size).reshape(learnt[0].size, learnt[1].size))
+        return cls(counts, float(pseudo_count), beyond, [column.labels() for column in learnt])
+
+    @property
+    def tables(self) -> list[np.ndarray]:
+        """The smoothed tables, reference first."""
+        return [self._table(counts) for counts in self.counts]
+
+    @property
+    def default_budget(self) -> int:
+        """A quarter of the number of cells, at least 20."""
+        return max(20, self.counts[0].size // 4)
+
+    def models_of(self, rng: np.random.Generator | None, n: int) -> list[CategoricalSCM]:
+        """Models with `n` on the leading axis: of the tables, or of tables whose rows are drawn with replacement."""
+        found = []
+        for counts in self.counts:
+            total = int(counts.sum())
+            flat = counts.ravel() / total
+            drawn = (
+                np.broadcast_to(counts.ravel(), (n, counts.size)) if rng is None else rng.multinomial(total, flat, n)
+            )
+            found.append(CategoricalSCM.from_joint(self._table(drawn.reshape(n, *counts.shape))))
+        return found
+
+    def adapt(self, reference: Any, transfer: Any, T: int, step_sizes: Any, seed: int, **options: Any) -> Trajectories:
+        """By stochastic gradients on the logits."""
+        return adapt_categorical(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+
+    def changes(self) -> list[list[Change]]:
+        """The explanations of each transfer."""
+        return [table_changes(self.counts[0], after, self.pseudo_count) for after in self.counts[1:]]
+
+    def _table(self, counts: np.ndarray) -> np.ndarray:
+        smoothed = counts + self.pseudo_count
+        return smoothed / smoothed.sum(axis=(-2, -1), keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPairs:
+    """Two columns of numbers each, the reference first, all standardised by the reference."""
+
+    values: list[np.ndarray]
+    beyond: np.ndarray
+
+    labels: ClassVar[list[list[str]]] = [[], []]
+    models: ClassVar[tuple[str, ...]] = ("causal", "anticausal")
+    default_step_sizes: ClassVar[tuple[float, ...]] = (0.001, 0.003, 0.01, 0.02, 0.03, 0.1, 0.2)
+    default_budget: ClassVar[int] = 50
+
+    @classmethod
+    def learn(cls, names, columns, transfers) -> "NormalPairs":
+        """Columns must be numbers, neither constant nor multiples of each other."""
+        values, family = [], families.MultivariateNormal(2)
+        for i, table in enumerate([columns, *transfers]):
+            label = "reference" if i == 0 else f"transfers[{i - 1}]" if len(transfers) > 1 else "transfers"
+            both = [
+                checks.real_array(f"column {name!r} of {label}", each) for name, each in zip(names, table, strict=True)
+            ]
+            values.append(np.stack(both, axis=1))
+            with checks.about(label):
+                family.mle(values[-1])  # refuses what has no estimate, with the reason
+        centre, scale = values[0].mean(axis=0), values[0].std(axis=0)
+        return cls([(each - centre) / scale for each in values], np.zeros((len(transfers), 2)))
+
+    @property
+    def tables(self) -> list[np.ndarray]:
+        """Mean and covariance of each, in the rows of one array."""
+        return [np.vstack([each.mean(axis=0), np.cov(each.T, bias=True)]) for each in self.values]
+
+    def models_of(self, rng: np.random.Generator | None, n: int) -> list[NormalSCM]:
+        """Models with `n` on the leading axis: maximum likelihood, of the rows or of rows drawn with replacement."""
+        found = []
+        for values in self.values:
+            size, centre = len(values), values.mean(axis=0)
+            x, y = (values - centre).T
+            features = np.stack([x, y, x * x, x * y, y * y], axis=1)
+            if rng is None:
+                moments = np.broadcast_to(features.mean(axis=0), (n, 5))
+            else:
+                shares = np.full(size, 1 / size)
+                moments = np.stack([rng.multinomial(size, shares) @ features for _ in range(n)]) / size
+            mean, second = moments[:, :2], moments[:, [2, 3, 3, 4]].reshape(n, 2, 2)
+            covariance = second - mean[:, :, None] * mean[:, None, :]
+            mean = mean + centre
+            found.append(NormalSCM.from_joint(mean, covariance, 1))
+        return found
+
+    def adapt(self, reference: Any, transfer: Any, T: int, step_sizes: Any, seed: int, **options: Any) -> Trajectories:
+        """By stochastic proximal gradients; step sizes that diverge are not chosen."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "step size .* times the expected smoothness", RuntimeWarning)
+            return adapt_normal(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+
+    def changes(self) -> list[list[Change]]:
+        """The explanations of each transfer."""
+        return [normal_changes(self.values[0], after) for after in self.values[1:]]

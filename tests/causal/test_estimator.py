@@ -1,0 +1,226 @@
+"""The estimator on simulated tables: what it recovers, where it warns, and what it refuses."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from cumulant.causal import (
+    AdaptationSpeed,
+    CategoricalSCM,
+    adapt_categorical,
+    initial_distances,
+    sample_normal_reference,
+    sample_reference,
+)
+from cumulant.errors import FileFormatError
+
+SIX = (range(6), range(6))
+
+
+def table(model, n, rng):
+    return np.stack(model.sample(n, rng=rng), axis=-1).reshape(n, 2)
+
+
+def both(seed, kind, n=3000, K=6, flip=False):
+    model = sample_reference(K, 1, "dense", rng=seed)[0]
+    tables = table(model, n, seed + 200), table(model.intervene(kind, rng=seed + 100), n, seed + 300)
+    return [each[:, ::-1] for each in tables] if flip else list(tables)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_change_of_the_cause_is_faster_in_the_causal_direction(flip):
+    """Dense prior: in all of 12 problems, without caution, whichever column the cause is in."""
+    for seed in range(12):
+        model = AdaptationSpeed(categories=SIX, n_bootstrap=40, random_state=0).fit(*both(seed, "cause", flip=flip))
+        cause = int(flip)
+        assert model.faster_ == model.names_[cause]
+        assert model.caution_ is None
+        assert model.changes_[0][0][:2] == ("cause", cause)
+        assert np.sign(model.advantage_) == (-1 if flip else 1)
+        assert model.distances_[0, cause] < model.distances_[0, 1 - cause]
+
+
+def test_a_change_of_the_effect_is_cautioned():
+    """Dense prior: the anticausal direction is the faster (proposition 4.5.2), which the warning is about."""
+    faster = []
+    for seed in range(12):
+        with pytest.warns(UserWarning, match="faster adaptation does not mean cause here"):
+            model = AdaptationSpeed(categories=SIX, n_bootstrap=40, random_state=0).fit(*both(seed, "effect"))
+        assert model.changes_[0][0][:2] == ("effect", 1)
+        assert "Y was set and no longer depends on X" in model.caution_
+        faster.append(model.faster_)
+    assert faster.count("Y") >= 9
+    assert faster.count("X") == 0
+
+
+def test_no_change_is_cautioned():
+    model = sample_reference(4, 1, "dense", rng=0)[0]
+    with pytest.warns(UserWarning, match="it is likely that nothing changed"):
+        found = AdaptationSpeed(n_bootstrap=40, random_state=0).fit(table(model, 2000, 1), table(model, 2000, 2))
+    assert np.all(np.isfinite(found.kl_))
+    assert found.changes_[0][0].kind == "none"
+
+
+def test_distances_are_those_of_the_smoothed_tables():
+    before, after = both(0, "cause", K=4)
+    model = AdaptationSpeed(n_bootstrap=20, random_state=0, pseudo_count=0.5).fit(before, after)
+    smoothed = []
+    for each in (before, after):
+        counts = np.bincount(4 * each[:, 0] + each[:, 1], minlength=16).reshape(4, 4) + 0.5
+        smoothed.append(CategoricalSCM.from_joint(counts / counts.sum()))
+    assert_allclose(model.distances_[0], initial_distances(*smoothed)[:2], rtol=1e-10)
+    assert_allclose(model.tables_[1], smoothed[1].to_joint(), rtol=1e-12)
+    low, high = model.distance_intervals_[0].T
+    assert np.all(low < model.distances_[0])
+    assert np.all(model.distances_[0] < high)
+    assert_allclose(model.kl_[:, 0, :, 0], smoothed[1].kl(smoothed[0]), rtol=1e-9)
+
+
+def test_several_transfers_and_data_frames():
+    frame = sample_reference(5, 1, "dense", rng=3)[0]
+    letters = np.array(list("abcde"))
+
+    def named(model, rng):
+        x, y = model.sample(2000, rng=rng)
+        return pd.DataFrame({"dose": letters[x], "response": y})
+
+    transfers = [named(frame.intervene("cause", rng=k), 20 + k) for k in range(3)]
+    model = AdaptationSpeed(n_bootstrap=40, random_state=0).fit(named(frame, 1), transfers)
+    assert model.names_ == ("dose", "response")
+    assert model.faster_ == "dose"
+    assert model.kl_.shape == (3, 3, 50, model.times_.size)
+    assert len(model.changes_) == 3
+    assert model.labels_ == [list("abcde"), [str(i) for i in range(5)]]
+    text = model.summary()
+    for words in ("faster: dose -> response", "transfer 2: the distribution of dose changed", "caution: none"):
+        assert words in text
+
+
+def test_continuous_columns_are_cut_where_the_reference_says():
+    rng = np.random.default_rng(0)
+
+    def rows(cause):
+        return np.stack([cause, np.tanh(cause) + 0.3 * rng.normal(size=cause.size)], axis=1)
+
+    before, after = rows(rng.normal(size=3000)), rows(rng.normal(1.0, 2.0, size=3000))
+    model = AdaptationSpeed(n_bins=(6, 5), n_bootstrap=40, random_state=0).fit(before, after)
+    assert [len(each) for each in model.labels_] == [6, 5]
+    assert model.beyond_[0, 0] == np.mean((after[:, 0] < before[:, 0].min()) | (after[:, 0] > before[:, 0].max())) > 0
+    with pytest.raises(ValueError, match="are outside of the range of the reference"):
+        AdaptationSpeed(n_bins=5, outside="error").fit(before, after)
+
+
+def test_normal_family():
+    """Distances and divergences at the start are those of the fitted normal models."""
+    model = sample_normal_reference(1, 1, 5)[0]
+    tables = [np.hstack(m.sample(2000, rng=k)) for k, m in enumerate((model, model.intervene("cause", rng=7)))]
+    found = AdaptationSpeed("normal", n_bootstrap=40, random_state=0).fit(*tables)
+    assert found.models_ == ("causal", "anticausal")
+    assert found.changes_[0][0][:2] == ("cause", 0)
+    shifted = AdaptationSpeed("normal", n_bootstrap=40, random_state=0).fit(*(1e3 + 50 * t for t in tables))
+    assert_allclose(shifted.kl_, found.kl_, rtol=1e-6)  # standardised by the reference
+    assert np.all(np.isfinite(found.kl_))
+    turned = AdaptationSpeed("normal", n_bootstrap=40, random_state=0).fit(*(t[:, ::-1] for t in tables))
+    assert_allclose(turned.distances_[0], found.distances_[0, ::-1], rtol=1e-8)
+
+
+def test_where_no_step_size_works_nothing_is_faster():
+    model = sample_normal_reference(1, 1, 5)[0]
+    tables = [np.hstack(m.sample(500, rng=k)) for k, m in enumerate((model, model.intervene("cause", rng=7)))]
+    with pytest.warns(UserWarning, match="no step size comes nearer to the transfer"):
+        found = AdaptationSpeed("normal", step_sizes=[30.0], n_bootstrap=20, random_state=0).fit(*tables)
+    assert found.faster_ is None
+    assert not np.any(np.isnan(found.kl_))
+    assert not np.any(np.isnan(found.interval_))
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_advantage_of_the_true_tables():
+    """At 3,000 rows and 16 cells: at least 0.9 of 40 problems, less three binomial standard deviations."""
+    held = []
+    for seed in range(40):
+        reference = sample_reference(4, 2000, "dense", rng=seed)
+        reference = reference[np.zeros(2000, int)]
+        changed = reference[0].intervene("cause" if seed % 2 else "effect", rng=seed + 1000)
+        tables = table(reference[0], 3000, seed + 1), table(changed, 3000, seed + 2)
+        settings = {"categories": (range(4), range(4)), "n_bootstrap": 100, "random_state": seed}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
+            model = AdaptationSpeed(**settings).fit(*tables)
+        goal = CategoricalSCM(
+            *(np.repeat(each[None], 2000, axis=0) for each in (changed.log_cause, changed.log_effect))
+        )
+        steps = model.step_sizes_[:2]
+        truth = adapt_categorical(reference, goal, 20, steps, 5, times=[20], models=("causal", "anticausal"))
+        advantage = np.log(truth.kl[1, 1].mean() / truth.kl[0, 0].mean())
+        held.append(model.interval_[0] <= advantage <= model.interval_[1])
+    assert np.mean(held) >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / 40)
+
+
+def test_the_same_seed_gives_the_same_answer():
+    tables = both(1, "cause")
+    first = AdaptationSpeed(n_bootstrap=20, random_state=3, n_jobs=1).fit(*tables)
+    again = clone(first).set_params(n_jobs=2).fit(*tables)
+    assert np.array_equal(first.kl_, again.kl_)
+    assert np.array_equal(first.interval_, again.interval_)
+    other = clone(first).set_params(random_state=4).fit(*tables)
+    assert not np.array_equal(first.interval_, other.interval_)
+
+
+def test_files(tmp_path):
+    with pytest.warns(UserWarning, match="cause here"):
+        model = AdaptationSpeed(n_bootstrap=20, random_state=0, step_sizes=[0.1, 1.0], categories=SIX).fit(
+            *both(0, "effect")
+        )
+    back = AdaptationSpeed.load(model.save(tmp_path / "speed"))
+    assert back.summary() == model.summary()
+    assert np.array_equal(back.kl_, model.kl_)
+    assert back.changes_ == model.changes_
+    assert all(np.array_equal(a, b) for a, b in zip(back.tables_, model.tables_, strict=True))
+    with pytest.raises(FileFormatError):
+        AdaptationSpeed.load(__file__)
+
+
+GOOD = np.random.default_rng(0).integers(0, 3, (50, 2))
+NUMBERS = np.random.default_rng(0).normal(size=(200, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reference", "transfers", "words"),
+    [
+        ({}, GOOD[:, :1], GOOD, "reference must have two columns, the two variables; got 1"),
+        ({}, GOOD[:, 0], GOOD, r"reference must be a table of two columns, shape \(rows, 2\)"),
+        ({}, GOOD, [GOOD, GOOD[:5]], r"transfers\[1\] must have at least 10 rows; got 5"),
+        ({}, GOOD, [], "at least one table from after a change"),
+        (
+            {},
+            np.where(GOOD == 2, np.nan, GOOD),
+            GOOD,
+            "reference has .* missing values in column 'X', the first in row",
+        ),
+        ({}, np.stack([GOOD[:, 0], np.zeros(50)], axis=1), GOOD, "column 'Y' of reference has the one value 0.0"),
+        ({}, GOOD, GOOD + np.array([0, 1]), "column 'Y' of transfers: has categories that are not known: 3"),
+        ({}, NUMBERS, NUMBERS, "column 'X' of reference has 200 different values: for numbers set n_bins"),
+        ({"categories": (range(2), None)}, GOOD, GOOD, "column 'X' of reference: has categories that are not known: 2"),
+        ({"categories": ([1], None)}, GOOD, GOOD, "categories of column 'X' must be at least two different values"),
+        ({"categories": (range(3), None), "n_bins": 2}, GOOD, GOOD, "can have n_bins or categories, not both"),
+        ({"n_bins": 1}, NUMBERS, NUMBERS, "n_bins must be a whole number of at least 2"),
+        ({"n_bins": (3, 3, 3)}, NUMBERS, NUMBERS, "n_bins must be a number of bins, a pair"),
+        ({"family": "normal", "n_bins": 3}, NUMBERS, NUMBERS, "n_bins is for family='categorical'"),
+        ({"family": "poisson"}, GOOD, GOOD, "family must be one of 'categorical', 'normal'"),
+        ({"family": "normal"}, np.array([["a", "b"]] * 20), NUMBERS, "must be an array of real numbers"),
+        ({"family": "normal"}, NUMBERS, NUMBERS * [1, 0], "transfers: .* column 1 of the 200 observations is constant"),
+        ({"level": 1.5}, GOOD, GOOD, "level must be strictly between 0 and 1"),
+        ({"pseudo_count": 0.0}, GOOD, GOOD, "pseudo_count must be positive"),
+        ({"n_bootstrap": 2}, GOOD, GOOD, "n_bootstrap must be a whole number of at least 10"),
+        ({"step_sizes": -1.0}, GOOD, GOOD, "step_sizes must be positive"),
+        ({}, pd.DataFrame(GOOD, columns=["a", "b"]), pd.DataFrame(GOOD, columns=["b", "a"]), "must have the columns"),
+    ],
+)
+def test_refusals(settings, reference, transfers, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        AdaptationSpeed(**settings).fit(reference, transfers)
