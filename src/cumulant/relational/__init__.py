@@ -1,1 +1,9 @@
-"""People, an attribute and ties that influence each other: the contingently acyclic relational model."""
+"""A contingently acyclic relational model of a social network."""
+
+from cumulant.relational.ground_program import GroundProgram, World
+from cumulant.relational.program import Program
+from cumulant.relational.program_acyclicity import Acyclicity
+from cumulant.relational.program_syntax import ProgramError
+from cumulant.relational.smokers_program import smokers_program
+
+__all__ = ["Acyclicity", "GroundProgram", "Program", "ProgramError", "World", "smokers_program"]
