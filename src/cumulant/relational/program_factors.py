@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant.errors import TooWide
 from cumulant.graphical import CausalFactorGraph, CausalIndependence, FactorGraph
-from cumulant.relational.ground_program import GroundProgram, Deduction
+from cumulant.relational.ground_program import Deduction, GroundProgram
 
 _WIDEST = 14  # unknown atoms and choices in one table
 
