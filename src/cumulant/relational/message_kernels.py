@@ -23,6 +23,8 @@ from cumulant.kernels import kernel
 from cumulant.relational.or_kernels import or_to_aggregate, or_to_cause
 
 _LARGE, _SMALL = 1e100, 1e-100
+_FIRST_SHARE, _LEAST_SHARE = 0.25, 0.02
+_ROUNDING = 1e-12  # of a free energy
 
 
 @kernel(called_by="kernels")
@@ -172,34 +174,61 @@ def propagate(layout, tables, ordered, damping, max_sweeps, tol, trace, state):
     return _propagate(layout, tables, ordered, offset, share, damping, max_sweeps, tol, trace, state, np.empty(5))
 
 
+@kernel(called_by="kernels")
+def _copy(source, target):
+    """The state of a run, into that of another."""
+    target[0][:], target[1][:], target[2][:], target[3][:] = source[0], source[1], source[2], source[3]
+    target[4][:], target[5][:], target[6][:] = source[4], source[5], source[6]
+
+
 @kernel(called_by="both")
-def descend(layout, tables, ordered, max_loops, tol, inner_sweeps, inner_tol, trace, state):
+def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, inner_tol, trace, state):
     """The double loop from the beliefs and messages of `state`: outer loops, and the last change of a belief.
 
-    ``trace[t]``, where there is room for it, is the free energy after outer loop ``t``.
+    An outer loop replaces the share `linearised` of the entropies ``(d - 1) H(q_x)`` by tangents. With 1 the rest is
+    convex and the free energy cannot rise. Where `linearised` is 0 shares below 1 are tried, which takes larger steps:
+    a step is kept if its inner loop became consistent and the free energy did not rise, and is else taken back and done
+    with a share four times as large. ``trace[t]``, where there is room, is the free energy after outer loop ``t``.
     """
     attribute, starts, others, _, _ = layout
     belief, log_odds = state[5], state[6]
     n, prior, change = attribute.size, log_prior_odds(tables), np.inf
-    offset, share, before, likelihood = np.empty(n), np.empty(n), np.empty(n), np.empty(5)
+    offset, share, degree, likelihood = np.empty(n), np.empty(n), np.empty(n), np.empty(5)
     nothing = np.empty(0)
     for x in range(n):
-        degree = n  # the other n - 1 people, and the factor of the person
+        degree[x] = n  # the other n - 1 people, and the factor of the person
         for e in range(starts[x], starts[x + 1]):
-            degree += 0 if ordered and x < others[e] else 1
-        share[x] = 1.0 / degree
+            degree[x] += 0 if ordered and x < others[e] else 1
+    adapts = linearised == 0.0
+    eta, value = (_FIRST_SHARE if adapts else linearised), np.inf
+    before = (
+        state[0].copy(), state[1].copy(), state[2].copy(), state[3].copy(), state[4].copy(), belief.copy(),
+        log_odds.copy(),
+    )  # fmt: skip
     for loop in range(max_loops):
+        _copy(state, before)
+        while True:
+            for x in range(n):
+                tangent = eta * (degree[x] - 1.0)
+                share[x] = 1.0 / (1.0 + tangent)
+                offset[x] = share[x] * (tangent * log_odds[x] + prior) if tangent > 0.0 else prior
+            _, inner = _propagate(
+                layout, tables, ordered, offset, share, 0.0, inner_sweeps, inner_tol, nothing, state, likelihood
+            )
+            now = free_energy(layout, tables, ordered, state)
+            if eta >= 1.0 or not adapts or (inner <= inner_tol and now <= value + _ROUNDING * abs(value)):
+                break
+            eta = min(1.0, 4.0 * eta)
+            _copy(before, state)
+        change, value = 0.0, now
         for x in range(n):
-            offset[x] = (1.0 - share[x]) * log_odds[x] + share[x] * prior
-            before[x] = belief[x, 1]
-        _propagate(layout, tables, ordered, offset, share, 0.0, inner_sweeps, inner_tol, nothing, state, likelihood)
-        change = 0.0
-        for x in range(n):
-            change = max(change, abs(belief[x, 1] - before[x]))
+            change = max(change, abs(belief[x, 1] - before[5][x, 1]))
         if trace.size:
-            trace[loop] = free_energy(layout, tables, ordered, state)
+            trace[loop] = now
         if change <= tol:
             return loop + 1, change
+        if adapts:
+            eta = max(_LEAST_SHARE, eta / 2.0)
     return max_loops, change
 
 

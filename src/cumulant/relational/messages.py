@@ -86,6 +86,7 @@ def double_loop(
     model: Any,
     network: Network,
     *,
+    linearised: float | None = None,
     max_loops: int = 5000,
     tol: float = 1e-7,
     inner_sweeps: int = 50,
@@ -102,6 +103,10 @@ def double_loop(
 
     Parameters
     ----------
+    linearised : float, optional
+        In (0, 1]: the share of these entropies that is linearised. With 1 inner problems are convex and the descent is
+        a theorem; outer loops then contract by about ``1 - 1 / n``. None tries smaller shares and keeps a step only
+        where its inner loop became consistent and the free energy did not rise, and else falls back, in the end to 1.
     max_loops, tol : int, float
         Outer loops end when no belief moves by more than `tol`.
     inner_sweeps, inner_tol : int, float
@@ -112,13 +117,15 @@ def double_loop(
         Whether to compute the free energy after each outer loop.
     """
     checks.whole("max_loops", max_loops)
+    if linearised is not None and not 0.0 < checks.number("linearised", linearised) <= 1.0:
+        raise ValueError(f"linearised must be above 0 and at most 1; got {linearised}")
     checks.whole("inner_sweeps", inner_sweeps)
     checks.not_negative("tol", tol)
     checks.not_negative("inner_tol", inner_tol)
     layout, tables, energies = network.layout, tables_of(model.theta), np.empty(max_loops if trace else 0)
     state = _started(layout, start)
     loops, change = descend(
-        tuple(layout), tuple(tables), model.ordered, max_loops, float(tol), inner_sweeps, float(inner_tol), energies,
+        tuple(layout), tuple(tables), model.ordered, float(linearised or 0.0), max_loops, float(tol), inner_sweeps, float(inner_tol), energies,
         tuple(state),
     )  # fmt: skip
     return _posterior(
