@@ -63,7 +63,7 @@ def test_certificate_only_with_exact_e_steps(nets, graphs):
     assert model.status_ == "converged"
     assert model.verify(graphs).upper == model.certificate_.upper < 0
     with pytest.raises(CertificateError):
-        model.verify(graphs[:3])
+        model.verify(graphs[3:])
     loopy = SocialInfluence("smokes").fit(graphs)
     assert loopy.certificate_ is None
     assert "bounds the likelihood on neither side" in loopy.refusal_
