@@ -1,6 +1,7 @@
 """The estimator: from graphs and tables to influence and predictions, and what it refuses."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -62,8 +63,10 @@ def test_certificate_only_with_exact_e_steps(nets, graphs):
     model = SocialInfluence("smokes", e_step="exact").fit(graphs)
     assert model.status_ == "converged"
     assert model.verify(graphs).upper == model.certificate_.upper < 0
-    with pytest.raises(CertificateError):
-        model.verify(graphs[3:])
+    spoiled = model.result_.thetas[0].copy()
+    model.result_ = replace(model.result_, model=SmokersModel(np.clip(spoiled + 0.2, 0.1, 0.9)))
+    with pytest.raises(CertificateError):  # other probabilities than those that were certified
+        model.verify(graphs)
     loopy = SocialInfluence("smokes").fit(graphs)
     assert loopy.certificate_ is None
     assert "bounds the likelihood on neither side" in loopy.refusal_
