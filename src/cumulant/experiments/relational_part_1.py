@@ -35,9 +35,9 @@ def run(quick: bool, rng: int) -> Report:
         f"{trials['loopy']} trials of loopy EM, Markov logic and the true parameters where the source has 16"
         f"{'' if quick else ', ' + str(trials['double_loop']) + ' of them also of convergent EM'}; "
         "parameters theta_1 to theta_13, which the source does not give, are "
-        f"{', '.join(f'{p:g}' for p in THETA[1:])}; every smoking habit is asked for, and {_PAIRS} pairs drawn at random "
-        f"of each test network ({_FEW_PAIRS} with convergent messages); all messages settled in {np.mean(settled):.0%} of the runs. Bands are Student's at 90 "
-        "per cent over trials; verdicts compare bands."
+        f"{', '.join(f'{p:g}' for p in THETA[1:])}; every smoking habit is asked for, and {_PAIRS} pairs of each test "
+        f"network drawn at random ({_FEW_PAIRS} with convergent messages); all messages settled in "
+        f"{np.mean(settled):.0%} of the runs. Bands are Student's at 90 per cent over trials; verdicts compare bands."
     )
     return Report(_judge(found, shares, quick), lambda: _draw(found, shares), notes)
 
@@ -112,7 +112,8 @@ def _judge(found: dict, shares: Any, quick: bool) -> list[Claim]:
             "R-C1: loopy messages vary much where few people decide independently",
             "high variance at small probabilities of ind",
             "standard deviation of the smoking error over trials "
-            f"{', '.join(f'{s:g}: {v:.3f}' for s, v in spread.items())}; learned probability of ind {line('loopy', 'share')}",
+            f"{', '.join(f'{s:g}: {v:.3f}' for s, v in spread.items())}; learned probability of ind "
+            f"{line('loopy', 'share')}",
             verdict(spread[low] > 1.5 * spread[high]),
             "Figure 5.3",
         ),
@@ -142,9 +143,9 @@ def _judge(found: dict, shares: Any, quick: bool) -> list[Claim]:
         claims.append(
             Claim(
                 "R-C1: with convergent messages, errors on smoking do not fall as more people decide independently",
-                "convergent propagation does not improve with the probability of ind and slightly degrades (unexplained)",
-                f"mean error {line('double_loop', 'smoking error')}: it falls as with loopy messages. Both E-steps find "
-                f"the same stationary point: in the same trials errors differ by at most {gap:.4f}, the learned "
+                "convergent propagation does not improve with the probability of ind, slightly degrades (unexplained)",
+                f"mean error {line('double_loop', 'smoking error')}. Both E-steps find the "
+                f"same stationary point: in the same trials errors differ by at most {gap:.4f}, the learned "
                 f"probability of ind by {theta:.1e}",
                 verdict(last.upper >= first.lower),
                 "Figure 5.3",
