@@ -96,7 +96,7 @@ def test_the_fit_is_the_minimum_and_is_certified(nets):
     assert n == 3 * (20 + 190)
     best = minimize(
         lambda w: -model.log_pseudo_likelihood(nets, w) / n + 0.005 * w @ w,
-        np.zeros(5),
+        np.zeros(4),
         jac=lambda w: -model.gradient(nets, w) / n + 0.01 * w,
         tol=1e-12,
     )
@@ -128,6 +128,7 @@ def test_habits_of_friends_are_learned(nets):
         (lambda nets: MarkovLogic(["triangles"]).fit(nets), "each of features must be one of 'attribute'"),
         (lambda nets: MarkovLogic(l2=0.0).fit(nets), "l2 must be positive"),
         (lambda nets: MarkovLogic().fit([]), "at least one Network"),
+        (lambda nets: MarkovLogic().gradient(nets, [1.0]), "weights must have one entry for each of attribute"),
     ],
 )
 def test_refusals(nets, call, words):

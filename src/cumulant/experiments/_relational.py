@@ -69,8 +69,10 @@ def ask(fit: Any, asked: list[Queries], method: str) -> tuple[Answers, Answers]:
         # without independent people (or only with them) the posterior of z is known, and messages are exact
         way = "loopy" if method == "gibbs" else method
         found = loo_scores(model, net, method=way, people=people, pairs=pairs, n_jobs=1)
-        attributes.append(Answers(found.observed_attributes, found.attributes, bool(found.attributes_converged.all())))
-        ties.append(Answers(found.observed_ties, found.ties, bool(found.ties_converged.all())))
+        # rounding errors are no reason to rank one query before another
+        chances = np.round(found.attributes, 9), np.round(found.ties, 9)
+        attributes.append(Answers(found.observed_attributes, chances[0], bool(found.attributes_converged.all())))
+        ties.append(Answers(found.observed_ties, chances[1], bool(found.ties_converged.all())))
     return _joined(attributes), _joined(ties)
 
 
