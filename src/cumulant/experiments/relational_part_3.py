@@ -67,8 +67,8 @@ def run(quick: bool, rng: int) -> Report:
         "The source has 150 pupils, which are not shipped with anything; these are the published 50 girls of the same "
         "study, in three yearly waves. Smoking is occasional or regular; friendships are mutual. Each of the 50 habits "
         "and 1225 pairs of a wave is asked for, given all else of that wave, by models learned from the wave before; "
-        "the two transitions are evaluated one by one. Loopy EM has 20 random starts; exact E-steps are out of reach at "
-        "n = 50. Markov logic with pair counts knows the number of others who smoke, which in one network tells who "
+        "the two transitions are evaluated one by one. Loopy EM has 20 random starts; 50 people are too many for exact "
+        "E-steps. Markov logic with pair counts knows the number of others who smoke, which in one network tells who "
         "smokes: its area of smoking is an artefact of leaving one out, and is not compared with. "
         f"Intervals are at 90 per cent, of a paired bootstrap over queries. {'; '.join(told)}."
     )
