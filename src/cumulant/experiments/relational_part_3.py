@@ -17,6 +17,7 @@ SOURCE = f"{_SOURCE}, section 5.3, part 3, figure 5.5"
 
 _NAMES = {
     "loopy": "directed, loopy",
+    "one start": "directed, loopy, without restarts",
     "double_loop": "directed, convergent",
     "gibbs": "directed, Gibbs",
     "mln": "Markov logic",
@@ -42,6 +43,7 @@ def run(quick: bool, rng: int) -> Report:
         asked = [Queries(test, np.arange(test.n_people), test.pairs)]
         fits = {
             "loopy": learn([train], "loopy", n_restarts=0 if quick else 20, rng=rng, **_EM),
+            "one start": learn([train], "loopy", **_EM),
             "mln": learn([train], "mln"),
             "triangles": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "triangle")).fit([train]),
             "pairs": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "pair_both")).fit([train]),
