@@ -10,7 +10,11 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("distributions", ("LogNormal", "central 95%")), ("optimisation", ("strength", "stationary"))],
+    [
+        ("distributions", ("LogNormal", "central 95%")),
+        ("optimisation", ("strength", "stationary")),
+        ("friends", ("converged", "decides independently", "area less that of Markov logic", "log p of the class")),
+    ],
 )
 def test_it_runs(name, words, capsys):
     path = EXAMPLES / f"{name}.py"

@@ -23,7 +23,7 @@ def test_colours_are_the_probabilities():
     assert [part.get_array().tolist() for part in drawn] == [[0.1, 0.4], [0.9, 0.7]]  # squares, then circles
     assert len(ax.collections[0].get_segments()) == 3
     assert sorted(text.get_text() for text in ax.texts) == ["a", "b", "c", "d"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["smokes", "not smokes"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["smokes: yes", "smokes: no"]
 
 
 def test_places_may_be_given_and_are_the_same_for_the_same_seed():

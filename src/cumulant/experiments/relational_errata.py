@@ -49,7 +49,7 @@ def _both_smoke() -> Claim:
     both = {"ind(1)": True, "ind(2)": True, "smokes(1)": True, "smokes(2)": True}
     chances = [p.ground(2).probability("friends{1, 2}", both) for p in (printed, smokers_program(TEST_VECTOR))]
     return Claim(
-        "(5.1), fourth clause: friends where both smoke, phi_3",
+        "fourth clause: friends where both smoke, phi_3",
         "smokes(X) and not smokes(Y), phi_3",
         f"P(friends | two independent smokers): as printed {chances[0]:.3f}, corrected {chances[1]:.3f} = theta_3",
         verdict(chances[0] == 0.0 and abs(chances[1] - _THETA[3]) < 1e-12, corrected=True),
@@ -70,7 +70,7 @@ def _tables() -> Claim:
         for x, y in rows
     ]
     return Claim(
-        "(5.1) and (5.3) against the tables (5.2) and (5.5): theta_1 none smokes, theta_3 both, theta_4 the "
+        "against the tables, the clauses (5.1) and (5.3) hold: theta_1 none smokes, theta_3 both, theta_4 the "
         "independent "
         "one does not, theta_5 does; rows TT, FT, TF, FF under X and Y",
         "tables with theta_1 and theta_3, theta_4 and theta_5 exchanged; (5.2) heads two columns smokes(X), and has "
@@ -92,7 +92,7 @@ def _shared_choice() -> Claim:
     both = {"friends{1, 2}": True, "friends{1, 3}": True}
     printed, correct = (p.ground(3).probability(both, evidence) for p in (Program(text), smokers_program(TEST_VECTOR)))
     return Claim(
-        "(5.3): the choices of a pair are phi_4(X, Y) and phi_5(X, Y)",
+        "the choices of a pair are phi_4(X, Y) and phi_5(X, Y)",
         "phi_4(X), phi_5(X)",
         f"one independent non-smoker, two others: P(friends of both) is {printed:.4f} with a choice that all pairs "
         "share, "
@@ -109,7 +109,7 @@ def _advice() -> Claim:
     swayed = ground.probability("sa(1)", evidence)
     printed = _changed(", phi8(X, Y)", "").ground(2).probability("sa(1)", evidence)
     return Claim(
-        "(5.9): is(X, Y) is the choice phi_8(X, Y), ins(X, Y) the choice phi_9(X, Y)",
+        "is(X, Y) is the choice phi_8(X, Y), ins(X, Y) the choice phi_9(X, Y)",
         "atomic choices without a name or probability",
         f"a dependent person with one independent smoking friend is swayed with probability {swayed:.3f} = theta_8; "
         f"{printed:.3f} without the choice; log p of the two {SmokersModel(_THETA).log_likelihood(net):.6f}",
@@ -124,7 +124,7 @@ def _habits() -> Claim:
     alone = {"ind(1)": False, "friends{1, 2}": False}
     chances = [p.ground(2).probability("smokes(1)", alone) for p in (printed, smokers_program(TEST_VECTOR))]
     return Claim(
-        "(5.11): (not sa, not nsa) with phi_10 and (not sa, nsa) with phi_11",
+        "(not sa, not nsa) with phi_10 and (not sa, nsa) with phi_11",
         "(not sa, not sa) in the first clause; no nsa in the second",
         f"a dependent person without friends smokes with probability {chances[0]:.3f} as printed, where both clauses "
         f"apply, and {chances[1]:.3f} = theta_10 as corrected",
@@ -138,7 +138,7 @@ def _two_readings() -> Claim:
     order = [2, 0, 1]
     moved = [SmokersModel(_THETA, name).log_likelihood(T3.permuted(order)) for name in ("independent", "ordered")]
     return Claim(
-        "(5.12): P(sa(X)), of friends who are independent; the reading 'or Y before X' is another model, which "
+        "P(sa(X)), of friends who are independent; the reading 'or Y before X' is another model, which "
         "depends on "
         "how people are numbered",
         "ps(X); 'ind(Y) or Y < X' in the sentence after it",
@@ -174,7 +174,7 @@ def _each_pair_once() -> Claim:
                 total += product
         totals.append(total)
     return Claim(
-        "(5.13): the product over friendships is over X before Y",
+        "the product over friendships is over X before Y",
         "over all X, Y",
         f"total probability of two people: {totals[0]:.12f} with each pair once, {totals[1]:.6f} with both orders",
         verdict(abs(totals[0] - 1) < 1e-12 and abs(totals[1] - 1) > 0.1, corrected=True),
@@ -195,7 +195,7 @@ def _table_of_choices() -> Claim:
     neither = {"ind(1)": False, "ind(2)": False}
     chances = [p.ground(2).probability("friends{1, 2}", neither) for p in (without, program)]
     return Claim(
-        "Section 5.1.2: friendships depend on phi_1 to phi_6, six choices",
+        "friendships depend on phi_1 to phi_6, six choices",
         "phi_1 through phi_5, a table of 2^5 rows",
         f"{len(used)} choices are used: {', '.join(sorted(used))}; without phi_6 two dependent people are friends with "
         f"probability {chances[0]:.3f} in place of {chances[1]:.3f}",
@@ -216,7 +216,7 @@ def _union() -> Claim:
         return float((success * np.log(theta) + fail * np.log1p(-theta)).sum())
 
     return Claim(
-        "(5.17): vars[i] is the union of the parents of i and i",
+        "vars[i] is the union of the parents of i and i",
         "the intersection, which is empty",
         f"T3: with the union theta_1 to theta_6 become {listed(own[1:7])}; with the intersection all of them "
         f"{merged[1]:.3f}, and the expected log posterior is lower by {expected(own) - expected(merged):.4f}",
@@ -233,7 +233,7 @@ def _evidence_is_fixed() -> Claim:
     rate = smokers_program(_THETA).ground(3).probability("smokes(1)")
     free = posterior.independence.sum() * rate
     return Claim(
-        "(5.20): q over the unobserved part of vars[i], with the evidence fixed",
+        "q over the unobserved part of vars[i], with the evidence fixed",
         "q(x_vars[i]) over observed variables too",
         f"T3: expected number of independent smokers {proper:.6f} with the habits as observed; {free:.6f} where they "
         "are "
@@ -250,8 +250,7 @@ def _aggregates_are_hidden() -> Claim:
     graph = model.factor_graph(T3)
     chance = model.posterior(T3, "exact").encouraged
     return Claim(
-        "Section 5.2.1: the unobserved variables are is, ins and ind, and sa and nsa, which are nodes of the factor "
-        "graph",
+        "the unobserved variables are is, ins and ind, and sa and nsa, which are nodes of the factor graph",
         "precisely is, ins and ind",
         f"the compiled graph of T3 has {', '.join(kinds)}; with the two empty ORs {graph.n_variables} variables and "
         f"{len(graph.factors)} factors; P(sa) = {listed(chance, '.6f')}: not observed",
@@ -282,7 +281,7 @@ def _one_factor() -> Claim:
     wrong /= wrong.sum()
     truth = joint.sum(axis=2)
     return Claim(
-        "(5.31): the belief of a factor has log f_C of that factor",
+        "the belief of a factor has log f_C of that factor",
         "the sum of log f_C over all factors",
         f"a chain of two factors: error of the pair belief {np.abs(right - truth).max():.0e} with its own factor, "
         f"{np.abs(wrong - truth).max():.3f} where the other factor is added (averaged over its other variable, without "
@@ -309,9 +308,7 @@ def _regions() -> Claim:
     counts = dict(zip((min(r.variables) for r in regions.inner), regions.counting, strict=True))
     first = min(unary)
     return Claim(
-        "(5.22)-(5.25): regions are told apart by their factors as well as their variables; then counting numbers "
-        "are 1 "
-        "and 1 - d_i",
+        "regions are told apart by their factors as well as their variables; then counting numbers are 1 and 1 - d_i",
         "regions as sets of variables",
         f"every variable of T3 is counted {totals.min()} to {totals.max()} times; variable {first} with a prior has "
         f"1 - d = {counts[first]}, and as one region with its prior 2 - d = {merged[first]}: the same total",

@@ -273,15 +273,18 @@ def _exact_em(n_nets: int, rng: int) -> tuple[np.ndarray, Any]:
 def _em(history: np.ndarray, exact: Any, quick: bool, rng: int) -> Claim:
     truth = SmokersModel(THETA)
     nets = [truth.sample(50, 1000 * rng + seed).without_latents() for seed in range(8)]
-    learned = fit_em(nets, max_iter=20 if quick else 200).theta
     chosen = [*range(11), 12]
+    learned = fit_em(nets, max_iter=40, tol=0.0).theta
     off = np.abs(learned - truth.theta)[chosen]
+    last = np.abs(fit_em(nets, max_iter=40 if quick else 400).theta - truth.theta)[chosen]
     return Claim(
         "R-A5: EM with exact E-steps never lowers the posterior density; with loopy E-steps it recovers the parameters "
-        "from 8 networks of 50 people to 0.08, theta_11 and theta_13 aside, on which there are few data",
+        "from 8 networks of 50 people to 0.08 in 40 iterations, theta_11 and theta_13 aside, on which there are few "
+        "data",
         "Figure 5.2",
         f"largest fall in {len(history)} iterations {max(0.0, -np.diff(history).min()):.0e}; recovery: largest error "
-        f"{off.max():.3f}, mean {off.mean():.3f}; learned {listed(learned, '.3f')}",
+        f"{off.max():.3f}, mean {off.mean():.3f}, and {last.max():.3f} where EM has converged; learned "
+        f"{listed(learned, '.3f')}",
         verdict(np.diff(history).min() > -1e-9 and off.max() < 0.08),
         "Figure 5.2",
     )

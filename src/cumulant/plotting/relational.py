@@ -76,7 +76,7 @@ def influence(
         if attribute:
             handles = [
                 Line2D([], [], linestyle="", marker=marker, markerfacecolor="white", markeredgecolor=INK, label=text)
-                for marker, text in ((_MARKERS[True], attribute), (_MARKERS[False], f"not {attribute}"))
+                for marker, text in ((_MARKERS[True], f"{attribute}: yes"), (_MARKERS[False], f"{attribute}: no"))
             ]
             ax.legend(handles=handles, loc="best")
         ax.figure.colorbar(shown, ax=ax, label="probability of deciding independently")
