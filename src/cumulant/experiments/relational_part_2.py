@@ -227,7 +227,7 @@ def _judge(found: dict, apart: dict, degrees: dict, check: float, quick: bool) -
 
 
 def _draw(found: dict) -> Any:
-    fig, axes = figure(2, len(found), width=4.4 * len(found), height=8.4, squeeze=False)
+    fig, axes = figure(2, len(found), width=6.2 * len(found), height=7.6, squeeze=False)
     for column, (n, answers) in enumerate(found.items()):
         for row, target in enumerate(_TARGETS):
             shown = {_NAMES[name]: tuple(pair[row][:2]) for name, pair in answers.items()}

@@ -107,5 +107,8 @@ def roc_curves(scores: Mapping[str, tuple[Any, Any]], *, ax: Any = None) -> Any:
             label = f"{name}, {roc_auc_score(labels, values):.2f}"
             ax.plot(false, true, color=COLOURS[k % len(COLOURS)], linestyle=styles[k % len(styles)], label=label)
         ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
-        ax.legend(loc="lower right", fontsize=8)
+        if len(scores) > 4:  # they would hide the curves
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+        else:
+            ax.legend(loc="lower right", fontsize=8)
     return ax
