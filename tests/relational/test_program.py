@@ -358,3 +358,39 @@ def test_individuals_may_be_named():
     assert_allclose(ground.probability("q"), 0.5)
     with pytest.raises(ValueError, match="the program names bob"):
         program.ground(["anna"])
+
+
+# Attempts to deceive ---------------------------------------------------------------------------------------------------
+
+
+def test_a_context_that_depends_on_what_it_decides_is_refused():
+    """Given `p` nothing is cyclic, but `p` itself is decided by what it conditions: there is no solution, or two."""
+    program = Program("var X: thing\nc(X) ~ 0.5\np(X) <- q(X)\nq(X) <- not p(X), c(X)")
+    found = program.is_contingently_acyclic("p")
+    assert not found
+    assert set(found.cycle) == {"p(1)", "q(1)"}
+    with pytest.raises(ProgramError, match="no predicate given which"):
+        program.ground(1).factor_graph()
+    with pytest.raises(ProgramError, match="the choices do not decide every atom"):
+        list(program.ground(1).possible_worlds())
+
+
+def test_an_atom_that_denies_or_asserts_itself_is_refused():
+    for rule in ("p <- not p", "p <- p"):
+        assert not Program(rule).is_contingently_acyclic()
+        with pytest.raises(ProgramError, match="cyclic: p -> p"):
+            Program(rule).ground({}).log_probability({"p": True})
+
+
+def test_a_cycle_through_two_persons_only_is_found():
+    """No pair is cyclic alone: each depends on the next, three in a ring of given facts."""
+    text = (
+        "var X, Y: person\nfact next(X, Y)\nc(X) ~ 0.5\nl(X) <- c(X)\np(X) <- next(X, Y), p(Y), not l(X)\np(X) <- l(X)"
+    )
+    program, ring = Program(text), {"next": [(1, 2), (2, 3), (3, 1)]}
+    found = program.is_contingently_acyclic("l", domain=3, facts=ring)
+    assert not found
+    assert found.context == {"l(1)": False, "l(2)": False, "l(3)": False}
+    assert program.is_contingently_acyclic("l", domain=3, facts={"next": [(1, 2), (2, 3)]})
+    with pytest.raises(ProgramError, match="what is given as a fact decides it"):
+        program.is_contingently_acyclic("l")

@@ -27,8 +27,8 @@ class Answers(NamedTuple):
     converged: bool = True
 
     def __add__(self, other):
-        joined = (np.concatenate(pair) for pair in zip(self[:2], other[:2], strict=True))
-        return Answers(*joined, self.converged and other.converged)
+        labels, scores = (np.concatenate(pair) for pair in zip(self[:2], other[:2], strict=True))
+        return Answers(labels, scores, self.converged and other.converged)
 
 
 class Queries(NamedTuple):
@@ -112,7 +112,8 @@ def waves() -> list[Network]:
         for when, a, b in named:
             if when == wave:
                 ties[number[a], number[b]] = True
-        out.append(Network([int(row[f"smoke_{wave}"]) > 1 for row in people], ties & ties.T))
+        smokes = np.array([int(row[f"smoke_{wave}"]) > 1 for row in people])
+        out.append(Network(smokes, ties & ties.T))
     return out
 
 

@@ -115,7 +115,7 @@ def _judge(found: dict, unrounded: list, quick: bool) -> list[Claim]:
     smoking, friends = (less("mln", k) for k in range(2))
     (people, people_hold), (pairs, pairs_hold) = bar(0), bar(1)
     without = [name for name in found if name not in ("triangles", "logistic")]
-    best = max(e.auc.value for name in without for e in table[name, "friends"])
+    best = max(e.auc.value for name in without for e in table[name, "friends"] if e.auc is not None)
     claims = [
         Claim(
             "R-C4: Markov logic is somewhat better on smoking than the directed model",

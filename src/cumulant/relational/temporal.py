@@ -96,7 +96,7 @@ class TemporalProcess:
     ) -> np.ndarray:
         """All pairs at once."""
         same = habits[:, None] == habits[None]
-        sparse = csr_array(ties.astype(np.int64))
+        sparse: Any = csr_array(ties.astype(np.int64))
         shared = np.minimum((sparse @ sparse).toarray(), 3)
         forms = near * (1.0 + 2.0 * shared) * np.where(same, 1.5, 0.5)
         ends = np.where(same, self.parting_same, self.parting_other)
