@@ -1,0 +1,216 @@
+"""Figure 5.5: girls of a Scottish school, learned from one year and predicted in the next."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from cumulant.experiments._relational import LEFT_OUT, NetworkRegression, Queries, ask, folder, learn, waves
+from cumulant.experiments._relational import SOURCE as _SOURCE
+from cumulant.experiments.base import Claim, Report, experiment, verdict
+from cumulant.plotting import figure
+from cumulant.plotting.relational import roc_curves
+from cumulant.relational import MarkovLogic, auc, auc_difference, evaluate
+
+TITLE = "Smokers and friends: girls of a Scottish school, one year learned and the next predicted"
+SOURCE = f"{_SOURCE}, section 5.3, part 3, figure 5.5"
+
+_NAMES = {
+    "loopy": "directed, loopy",
+    "one start": "directed, loopy, without restarts",
+    "double_loop": "directed, convergent",
+    "gibbs": "directed, Gibbs",
+    "mln": "Markov logic",
+    "triangles": "Markov logic with triangles",
+    "pairs": "Markov logic with pair counts",
+    "logistic": "logistic regression",
+    "smokers": "independent smokers",
+    "friendship": "independent friendship",
+}
+_TARGETS = ("smokes", "friends")
+_EM = {"max_iter": 200}
+
+
+@experiment
+def run(quick: bool, rng: int) -> Report:
+    """Learn from one wave, predict each habit and each mutual friendship of the next from all else."""
+    if folder() is None:
+        return Report((), notes=f"The pupils were left out: {LEFT_OUT}.")
+    nets = waves()
+    found: dict[str, Any] = {}
+    told, unrounded = [], []
+    for k, (train, test) in enumerate(itertools.pairwise(nets)):
+        asked = [Queries(test, np.arange(test.n_people), test.pairs)]
+        fits = {
+            "loopy": learn([train], "loopy", n_restarts=0 if quick else 20, rng=rng, **_EM),
+            "one start": learn([train], "loopy", **_EM),
+            "mln": learn([train], "mln"),
+            "triangles": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "triangle")).fit([train]),
+            "pairs": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "pair_both")).fit([train]),
+            "logistic": NetworkRegression().fit([train]),
+            "smokers": learn([train], "loopy", fixed={0: 1.0}, **_EM),
+            "friendship": learn([train], "loopy", fixed={0: 0.0}, **_EM),
+        }
+        if not quick:
+            # from the best of the random starts, which is not far from where EM with other E-steps ends
+            start = fits["loopy"].thetas[0]
+            fits["double_loop"] = learn([train], "double_loop", start=start, **_EM)
+            fits["gibbs"] = learn([train], "gibbs", start=start, rng=rng, max_iter=60, n_sweeps=100)
+        for name, fit in fits.items():
+            way = name if name in ("double_loop", "gibbs") else "loopy"
+            pair = fit.ask(asked) if name == "logistic" else ask(fit, asked, way)
+            found.setdefault(name, []).append(pair)
+            if name == "double_loop":
+                unrounded.append(ask(fit, asked, way, decimals=16))
+        theta = fits["loopy"].theta
+        told.append(
+            f"wave {k + 1}: {train.attribute.sum()} of {train.n_people} smoke, {train.n_ties} mutual friendships; "
+            f"learned probability of ind {theta[0]:.2f}, of a smoker among the swayed by smokers {theta[12]:.2f}"
+        )
+    notes = (
+        "The source has 150 pupils, which are not shipped with anything; these are the published 50 girls of the same "
+        "study, in three yearly waves. Smoking is occasional or regular; friendships are mutual. Each of the 50 habits "
+        "and 1225 pairs of a wave is asked for, given all else of that wave, by models learned from the wave before; "
+        "the two transitions are evaluated one by one. Loopy EM has 20 random starts; 50 people are too many for exact "
+        "E-steps. Markov logic with pair counts knows the number of others who smoke, which in one network tells who "
+        "smokes: its area of smoking is an artefact of leaving one out, and is not compared with. "
+        f"Intervals are at 90 per cent, of a paired bootstrap over queries. {'; '.join(told)}."
+    )
+    return Report(_judge(found, unrounded, quick), lambda: _draw(found), notes)
+
+
+def _judge(found: dict, unrounded: list, quick: bool) -> list[Claim]:
+    draws = 200 if quick else 4000
+    table = {
+        (name, target): [evaluate(*pair[k][:2]) for pair in found[name]]
+        for name in found
+        for k, target in enumerate(_TARGETS)
+    }
+
+    def less(other, k):
+        """The area of the directed model less that of the other, in each transition."""
+        pairs = zip(found["loopy"], found[other], strict=True)
+        return [auc_difference(a[k].labels, a[k].scores, b[k].scores, draws=draws) for a, b in pairs]
+
+    def areas(target):
+        return "; ".join(f"{_NAMES[name]} {' and '.join(str(e.auc) for e in table[name, target])}" for name in found)
+
+    def means(target, what):
+        return ", ".join(f"{_NAMES[name]} {np.mean([what(e) for e in table[name, target]]):.4f}" for name in found)
+
+    def bar(k):
+        apart = {name: less(name, k) for name in ("mln", "triangles", "logistic")}
+        text = "; ".join(f"{_NAMES[name]}: {' and '.join(map(str, values))}" for name, values in apart.items())
+        holds = all(value.upper >= 0 for values in apart.values() for value in values)
+        single = {
+            name: [
+                f"{auc(*a[k][:2]).value - auc(*b[k][:2]).value:+.3f}"
+                for a, b in zip(found["one start"], found[name], strict=True)
+            ]
+            for name in apart
+        }
+        alone = "; ".join(f"{_NAMES[name]}: {' and '.join(values)}" for name, values in single.items())
+        return f"area of directed less {text}. Without restarts: {alone}", holds
+
+    smoking, friends = (less("mln", k) for k in range(2))
+    (people, people_hold), (pairs, pairs_hold) = bar(0), bar(1)
+    without = [name for name in found if name not in ("triangles", "logistic")]
+    best = max(e.auc.value for name in without for e in table[name, "friends"] if e.auc is not None)
+    claims = [
+        Claim(
+            "R-C4: Markov logic is somewhat better on smoking than the directed model",
+            "somewhat better on smoking",
+            f"areas for smoking in the two transitions: {areas('smokes')}; directed less Markov logic "
+            f"{' and '.join(map(str, smoking))}; mean errors {means('smokes', lambda e: e.error.value)}",
+            verdict(all(value.value < 0 for value in smoking)),
+            "Figure 5.5",
+        ),
+        Claim(
+            "R-C4: Markov logic is worse on friendships than the directed model",
+            "worse on friendships",
+            f"areas for friendships in the two transitions: {areas('friends')}; directed less Markov logic "
+            f"{' and '.join(map(str, friends))}",
+            verdict(all(value.value > 0 for value in friends)),
+            "Figure 5.5",
+        ),
+        Claim(
+            "R-E3, R-C4: friendships are predicted poorly by all models of the source",
+            "friendships poor throughout (sparse, transitory)",
+            f"largest area of a model without friends in common {best:.3f}; mean log-losses "
+            f"{means('friends', lambda e: e.log_loss)}",
+            verdict(best < 0.8),
+            "Figure 5.5",
+        ),
+        Claim(
+            "a bar of our own: on smoking the directed model is at least as good as Markov logic and logistic "
+            "regression on network features",
+            "at least as good: no paired 90 per cent interval lies below 0",
+            people,
+            verdict(people_hold),
+        ),
+        Claim(
+            "a bar of our own: on friendships the directed model is at least as good as Markov logic and logistic "
+            "regression on network features",
+            "at least as good: no paired 90 per cent interval lies below 0",
+            f"{pairs}. Where friends in common are counted, triangles are known, for which the directed model has no "
+            "rule",
+            verdict(pairs_hold),
+        ),
+    ]
+    if not quick:
+        apart = [
+            max(
+                float(np.abs(a[k].scores - b[k].scores).max()) for a, b in zip(found[name], found["loopy"], strict=True)
+            )
+            for name in ("double_loop", "gibbs")
+            for k in range(2)
+        ]
+        claims.append(
+            Claim(
+                "the E-steps agree: loopy and convergent messages give the same predictions, Gibbs similar ones",
+                "our question; the source finds differences between loopy and convergent messages at n = 200 only",
+                f"largest difference of a score: convergent {apart[0]:.1e} (smokes), {apart[1]:.1e} (friends); Gibbs "
+                f"{apart[2]:.2f}, {apart[3]:.3f}",
+                verdict(max(apart[:2]) < 1e-2),
+                "Figure 5.5",
+            )
+        )
+        raw = [
+            max(float(np.abs(a[k].scores - b[k].scores).max()) for a, b in zip(unrounded, found["loopy"], strict=True))
+            for k in range(2)
+        ]
+        areas_of = [
+            f"{auc(*a[0][:2]).value:.3f} against {auc(*b[0][:2]).value:.3f}"
+            for a, b in zip(unrounded, found["loopy"], strict=True)
+        ]
+        claims.append(
+            Claim(
+                "R-C1, R-C3: what convergent messages leave over is enough for a ROC curve of its own, better or worse",
+                "convergent messages much better on one target and worse on the other (unexplained)",
+                "at the same parameters up to EM's tolerance, scores of smoking that differ from those of loopy "
+                "messages "
+                f"by at most {raw[0]:.1e} have areas {' and '.join(areas_of)}: free energies that have not settled "
+                "to the "
+                "last digit differ by which of the two values was observed. Whether this is what happened in the "
+                "source "
+                "cannot be told",
+                verdict(
+                    any(
+                        abs(auc(*a[0][:2]).value - auc(*b[0][:2]).value) > 0.1
+                        for a, b in zip(unrounded, found["loopy"], strict=True)
+                    )
+                    and raw[0] < 1e-2
+                ),
+            )
+        )
+    return claims
+
+
+def _draw(found: dict) -> Any:
+    fig, axes = figure(2, 2, width=13.0, height=8.6)
+    for transition, row in enumerate(axes):
+        for k, (ax, target) in enumerate(zip(row, _TARGETS, strict=True)):
+            shown = [name for name in found if name not in ("pairs", "friendship")]
+            roc_curves({_NAMES[name]: tuple(found[name][transition][k][:2]) for name in shown}, ax=ax)
+            ax.set_title(f"{target}: year {transition + 1} learned, year {transition + 2} predicted")
+    return fig

@@ -1,0 +1,194 @@
+"""Prediction of one attribute or one tie from all the rest of a network, by Bayes factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from cumulant import checks
+from cumulant.relational.elimination import log_joint_table
+from cumulant.relational.messages import DAMPINGS, double_loop, loopy
+from cumulant.relational.network import Network
+from cumulant.relational.parameters import tables_of
+from cumulant.relational.prediction_kernels import changed_free_energies
+from cumulant.threads import in_parts, side_by_side
+
+_METHODS = ("loopy", "double_loop", "exact")
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Of each attribute and tie, its probability given all others.
+
+    Attributes
+    ----------
+    network : Network
+    method : str
+    people : array (people,)
+        Whose attributes were asked for.
+    attributes : array (people,)
+        The probability that the person has the attribute.
+    pairs : array (pairs, 2)
+        The pairs that were asked for.
+    ties : array (pairs,)
+        The probability of a tie.
+    attributes_converged, ties_converged : arrays of bool
+        Whether the messages of both values settled; where they did not, the number is not to be relied on.
+
+    Examples
+    --------
+    >>> from cumulant.relational import SmokersModel
+    >>> model = SmokersModel([.6, .1, .2, .7, .15, .4, .05, .3, .5, .25, .2, .1, .8, .45])
+    >>> network = Network.from_edges([1, 1, 0], [(0, 1), (0, 2)])
+    >>> scores = loo_scores(model, network, method="exact")
+    >>> scores.attributes.round(6), scores.ties.round(6)
+    (array([0.701375, 0.543214, 0.453958]), array([0.631267, 0.198373, 0.193535]))
+    """
+
+    network: Network = field(repr=False)
+    method: str
+    people: np.ndarray
+    attributes: np.ndarray
+    pairs: np.ndarray
+    ties: np.ndarray
+    attributes_converged: np.ndarray
+    ties_converged: np.ndarray
+
+    @property
+    def converged(self) -> bool:
+        """Whether the messages of all queries settled."""
+        return bool(self.attributes_converged.all() and self.ties_converged.all())
+
+    @property
+    def observed_attributes(self) -> np.ndarray:
+        """What was observed of `people`."""
+        return self.network.attribute[self.people]
+
+    @property
+    def observed_ties(self) -> np.ndarray:
+        """What was observed of `pairs`."""
+        return self.network.ties[self.pairs[:, 0], self.pairs[:, 1]]
+
+
+def loo_scores(
+    model: Any,
+    net: Network,
+    *,
+    method: str = "loopy",
+    people: Any = None,
+    pairs: Any = None,
+    damping: float | None = None,
+    max_sweeps: int | None = None,
+    tol: float | None = None,
+    n_jobs: int | None = None,
+) -> LeaveOneOut:
+    """The probability of each attribute and of each tie given all other observations of the network.
+
+    ``p(v = 1 | rest) = sigmoid(log p(v = 1, rest) - log p(v = 0, rest))``, with minus the Bethe free energy in place of
+    ``log p`` where messages are used. One of the two is the network as it was observed, and is computed once. Messages
+    of the other start where those of the observed network ended. No certificate comes with approximate scores.
+
+    Parameters
+    ----------
+    model : SmokersModel
+    net : Network
+    method : {"loopy", "double_loop", "exact"}
+        Exact for at most 20 people.
+    people, pairs : arrays (people,) and (pairs, 2), optional
+        What to ask for; everything by default, and nothing where they are empty.
+    damping, max_sweeps, tol
+        As for `SmokersModel.posterior`: of both networks the same. With "double_loop" `max_sweeps` is the number of
+        outer loops. With ``damping=None`` queries that do not settle are run again with damping.
+    n_jobs : int, optional
+        Threads; the answer does not depend on their number.
+    """
+    checks.instance("net", net, Network, "a Network")
+    checks.choice("method", method, _METHODS)
+    n = net.n_people
+    who = np.arange(n) if people is None else _numbers("people", people, 1, n)
+    which = net.pairs if pairs is None else _numbers("pairs", pairs, 2, n)
+    if (which[:, 0] == which[:, 1]).any():
+        raise ValueError("pairs must be of two different people")
+    queries = np.concatenate([np.stack([who, np.full(who.size, -1)], axis=1), which]).astype(np.int64)
+    if method == "exact":
+        gain, settled = _exact(model, net, queries, n_jobs)
+    else:
+        loops = (
+            (5000 if method == "double_loop" else 200) if max_sweeps is None else checks.whole("max_sweeps", max_sweeps)
+        )
+        limit = (1e-7 if method == "double_loop" else 1e-9) if tol is None else checks.not_negative("tol", tol)
+        gain, settled = _by_messages(model, net, queries, method, damping, loops, float(limit), n_jobs)
+    observed = np.concatenate([net.attribute[who], net.ties[which[:, 0], which[:, 1]]])
+    scores = expit(np.where(observed, -gain, gain))
+    return LeaveOneOut(
+        net, method, who, scores[: who.size], which, scores[who.size :], settled[: who.size], settled[who.size :]
+    )
+
+
+def predict_attribute(model: Any, net: Network, x: int, **options: Any) -> float:
+    """The probability that person `x` has the attribute, given all else: see `loo_scores` for the options.
+
+    What `net` says of that attribute does not matter.
+    """
+    nobody = np.zeros((0, 2), np.int64)
+    return float(loo_scores(model, net, people=[x], pairs=nobody, **options).attributes[0])
+
+
+def predict_tie(model: Any, net: Network, x: int, y: int, **options: Any) -> float:
+    """The probability that `x` and `y` are tied, given all else: see `loo_scores` for the options."""
+    return float(loo_scores(model, net, people=[], pairs=[(x, y)], **options).ties[0])
+
+
+def _exact(model: Any, net: Network, queries: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """``log p(changed) - log p(observed)``."""
+    base = np.logaddexp.reduce(log_joint_table(model, net))
+
+    def work(q):
+        x, y = queries[q].tolist()
+        changed = net.with_attribute(x, not net.attribute[x]) if y < 0 else net.with_tie(x, y, not net.ties[x, y])
+        return np.logaddexp.reduce(log_joint_table(model, changed)) - base
+
+    return np.array(side_by_side(work, len(queries), n_jobs)), np.ones(len(queries), bool)
+
+
+def _by_messages(
+    model: Any, net: Network, queries: np.ndarray, method: str, damping: float | None, loops: int, tol: float,
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The same by free energies, and whether messages settled."""
+    convergent = method == "double_loop"
+    if convergent:
+        base = double_loop(model, net, max_loops=loops, tol=tol, pairs=False, trace=False)
+    else:
+        base = loopy(model, net, damping=damping, max_sweeps=loops, tol=tol, pairs=False)
+    energies, changes = np.empty(len(queries)), np.full(len(queries), np.inf)
+    layout, tables, state = tuple(net.layout), tuple(tables_of(model.theta)), tuple(base.state)
+    for weight in (0.0,) if convergent else DAMPINGS if damping is None else (float(damping),):
+        left = np.flatnonzero(~(changes <= tol))
+
+        def work(first, last, left=left, weight=weight):
+            chosen = left[first:last]
+            found, change = np.empty(chosen.size), np.empty(chosen.size)
+            changed_free_energies(
+                queries[chosen], layout, tables, model.ordered, convergent, weight, loops, tol, 50, 1e-10, state, found,
+                change,
+            )  # fmt: skip
+            energies[chosen], changes[chosen] = found, change
+
+        in_parts(work, left.size, n_jobs)
+    return base.free_energy - energies, (changes <= tol) & base.converged
+
+
+def _numbers(name: str, value: Any, ndim: int, n: int) -> np.ndarray:
+    found = checks.array(name, value)
+    if found.size == 0:
+        return np.zeros((0,) if ndim == 1 else (0, 2), np.int64)
+    if found.dtype.kind not in "iu" or found.ndim != ndim or (ndim == 2 and found.shape[1] != 2):
+        shape = "(people,)" if ndim == 1 else "(pairs, 2)"
+        raise ValueError(f"{name} must be whole numbers of shape {shape}; got {found.dtype}, shape {found.shape}")
+    if not (found.min() >= 0 and found.max() < n):
+        raise ValueError(f"{name} must be people from 0 to {n - 1}; got {int(found.min())} to {int(found.max())}")
+    return found.astype(np.int64)

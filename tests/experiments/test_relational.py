@@ -1,0 +1,66 @@
+"""The experiments on social networks in their quick forms."""
+
+import pytest
+
+from cumulant.experiments import _relational
+from cumulant.experiments.base import find
+
+needs_data = pytest.mark.skipif(_relational.folder() is None, reason=_relational.LEFT_OUT)
+
+
+def test_theorems_hold(tmp_path):
+    report = find("relational-theorems").run(tmp_path, quick=True)
+    assert report.pictures[0].stat().st_size > 5_000
+    named = [claim.statement.split(":")[0] for claim in report.claims]
+    assert named == [*(f"R-M{k}" for k in (1, 2, 3)), *(f"R-A{k}" for k in range(1, 8)), "R-C5"]
+    assert {claim.verdict for claim in report.claims if not claim.statement.startswith("R-A5")} <= {
+        "reproduced",
+        "corrected",
+    }
+
+
+def test_every_printed_error_shows_on_its_counter_example():
+    report = find("relational-errata").run(quick=True)
+    assert len(report.claims) == 13
+    assert {claim.verdict for claim in report.claims} == {"corrected"}
+
+
+@pytest.mark.slow
+def test_errors_against_the_share_of_independent_people(tmp_path):
+    """R-E1; with all people independent the habits are predicted, with few they hardly are."""
+    report = find("relational-part-1").run(tmp_path, quick=True)
+    assert report.pictures[0].stat().st_size > 5_000
+    assert "0.9: 0.0" in report.claims[0].ours
+    assert report.claims[4].verdict == "reproduced"  # friendships: the base rate for all
+
+
+@pytest.mark.slow
+def test_five_models_of_changing_populations(tmp_path):
+    """R-E2: what both special cases predict, and do not, is known exactly."""
+    report = find("relational-part-2").run(tmp_path, quick=True)
+    assert report.pictures[0].stat().st_size > 5_000
+    assert [claim.verdict for claim in report.claims[3:5]] == ["corrected", "corrected"]
+
+
+def test_without_the_pupils_nothing_is_claimed(monkeypatch):
+    monkeypatch.delenv("CUMULANT_DATA", raising=False)
+    report = find("relational-part-3").run(quick=True)
+    assert report.claims == ()
+    assert "set CUMULANT_DATA to the folder" in report.notes
+
+
+@needs_data
+def test_pupils():
+    """The published counts: 50 girls, and mutual friendships below the 113, 116 and 122 directed ones."""
+    nets = _relational.waves()
+    assert [net.n_people for net in nets] == [50, 50, 50]
+    assert [net.n_ties for net in nets] == [39, 35, 45]
+    assert [int(net.attribute.sum()) for net in nets] == [12, 17, 19]
+
+
+@needs_data
+@pytest.mark.slow
+def test_one_year_learned_and_the_next_predicted(tmp_path):
+    report = find("relational-part-3").run(tmp_path, quick=True)
+    assert report.pictures[0].stat().st_size > 5_000
+    assert "Markov logic with pair counts 1.000 [0.000, 1.000] and 1.000" in report.claims[0].ours  # an artefact
