@@ -23,6 +23,11 @@ def test_bars_add_up_and_populations_stand_together():
     assert first == {tuple(np.round(tau[i], 12)) for i in (0, 2, 4)}
 
 
+def test_many_components_have_different_colours():
+    ax = memberships(np.full((3, 25), 0.04))
+    assert len({(patch.get_facecolor(), patch.get_hatch()) for patch in ax.patches}) == 25
+
+
 def test_rows_of_bars_keep_colours_and_order():
     """The second row has the components of the first in another order, and one of them in two parts."""
     two = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.0, 1.0]])

@@ -38,7 +38,7 @@ def compare(fits: Mapping[Any, Any], populations: Sequence[Any] | None = None) -
         raise ValueError("fits must have the memberships of at least one fit, all of the same individuals")
     last = list(rows.values())[-1]
     order, edges, names = _groups(len(last), populations, last)
-    fig, axes = figure(len(rows), 1, width=min(4.0 + 0.05 * len(last), 14.0), height=0.9 + 1.1 * len(rows))
+    fig, axes = figure(len(rows), 1, width=min(4.0 + 0.05 * len(last), 14.0), height=1.6 + 1.1 * len(rows))
     above, places = None, []
     with style():
         for ax, (name, tau) in zip(np.atleast_1d(axes).ravel(), rows.items(), strict=True):
@@ -71,13 +71,21 @@ def _bars(ax: Any, tau: np.ndarray, places: Sequence[int]) -> None:
     """A column for each row of shares; `places` are the numbers of the colours."""
     bottom, edges = np.zeros(len(tau)), np.arange(len(tau) + 1) - 0.5
     for k, place in enumerate(places):
-        # beyond the colours there are, components of one colour are told apart by hatches
-        hatch, colour = ("", "//", "..", "xx")[(place // len(COLOURS)) % 4], COLOURS[place % len(COLOURS)]
+        hatch, colour = _colour(place)
         top = bottom + tau[:, k]
         ax.stairs(top, edges, baseline=bottom, fill=True, facecolor=colour, linewidth=0, hatch=hatch, edgecolor="white")
         bottom = top
     ax.set(xlim=(-0.5, len(tau) - 0.5), ylim=(0, 1))
     ax.grid(False)
+
+
+def _colour(place: int) -> tuple[str, tuple[float, ...]]:
+    """A hatch and a colour: beyond the colours there are, lighter and darker ones, and then all of them hatched."""
+    from matplotlib.colors import to_rgb
+
+    cycle, at = divmod(place, len(COLOURS))
+    share, towards = ((1.0, 0.0), (0.45, 1.0), (0.55, 0.0))[cycle % 3]
+    return "//" if cycle >= 3 else "", tuple(share * part + (1 - share) * towards for part in to_rgb(COLOURS[at]))
 
 
 def _followed(above: np.ndarray, places: Sequence[int], tau: np.ndarray) -> list[int]:
