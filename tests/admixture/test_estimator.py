@@ -8,8 +8,20 @@ import scipy.sparse
 from scipy.special import gammaln, logsumexp
 from sklearn.base import clone
 
-from cumulant.admixture import Admixture, Corpus, Genotypes, agreement_report
-from cumulant.errors import CertificateError, FileFormatError
+from cumulant import sampling
+from cumulant.admixture import (
+    Admixture,
+    AdmixtureModel,
+    CollapsedGibbs,
+    CollapsedPosterior,
+    Corpus,
+    Genotypes,
+    MembershipDraws,
+    agreement_report,
+    collapsed,
+)
+from cumulant.errors import CertificateError, CumulantError, FileFormatError
+from cumulant.optim.driver.interruption import InterruptedWarning
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.integers(0, 4, (8, 6, 2)), RNG.integers(3, 8, (8, 6, 2))
@@ -162,3 +174,51 @@ def test_new_data_must_fit_the_loci():
     model = fitted("gibbs")
     with pytest.raises(ValueError, match="the 6 loci of the fit"):
         model.transform(DATA[:, :3])
+
+
+def test_draws_of_chains_are_those_of_the_sampler():
+    """Counts are kept draw by draw; the sampler keeps the component of every token. The answers are the same."""
+    model = fitted("collapsed_gibbs")
+    corpus = Genotypes(DATA).corpus()
+    posterior = CollapsedPosterior(corpus, 2)
+    settings = {"chains": 2, "burn_in": 200, "thin": 2}
+    draws = sampling.sample(CollapsedGibbs(), posterior, 50, rng=model.seed_, **settings)
+    target = AdmixtureModel(corpus, 2)
+    wanted = MembershipDraws.of_counts(target, target.counts(draws.flat), np.full(100, 0.01), model.seed_, 1)
+    np.testing.assert_array_equal(model.distance_, wanted.distance)
+    np.testing.assert_array_equal(model.memberships_, wanted.mode(target).memberships)
+    assert model.result_.log_joint.shape == (2, 50)
+    assert model.result_.r_hat < 1.1
+
+
+class Interrupted:
+    """Stands for Ctrl-C when it has been asked for the given number of times."""
+
+    after = 0
+
+    def __init__(self):
+        self.asked = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *rest):
+        pass
+
+    @property
+    def requested(self):
+        self.asked += 1
+        return self.asked > self.after
+
+
+def test_a_fit_that_is_interrupted_has_the_draws_so_far(monkeypatch):
+    monkeypatch.setattr(collapsed, "Interruption", Interrupted)
+    monkeypatch.setattr(Interrupted, "after", 30)
+    with pytest.warns(InterruptedWarning, match="interrupted after"):
+        model = fitted("collapsed_gibbs")
+    assert model.result_.status == "interrupted"
+    assert model.result_.log_joint.shape == (2, 30)
+    assert model.distance_[:8, 8:].min() > 0.6
+    monkeypatch.setattr(Interrupted, "after", 0)
+    with pytest.warns(InterruptedWarning), pytest.raises(CumulantError, match="before the first draw"):
+        fitted("collapsed_gibbs")

@@ -142,6 +142,14 @@ def test_archives_without_alleles_and_missing_files(tmp_path):
         Genotypes(ALLELES, individuals=["tom"])
 
 
+def test_what_has_no_data_is_named():
+    alleles = np.array([[[1, 2], [3, -1]], [[-1, -1], [-1, -1]], [[-1, -1], [-1, -1]]])
+    with pytest.raises(ValueError, match=r"individual tom \(number 1\) has no data: leave it out, and 1 more"):
+        Genotypes(alleles, individuals=["ann", "tom", "sue"]).corpus()
+    with pytest.raises(ValueError, match=r"locus fca8 \(number 1\) has no data: leave it out$"):
+        Genotypes(np.array([[[1, 2], [-1, -1]]]), loci=["fca7", "fca8"]).corpus()
+
+
 def test_real_genotypes():
     folder = os.environ.get("CUMULANT_DATA")
     if folder is None:

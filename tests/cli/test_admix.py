@@ -40,6 +40,37 @@ def test_fit_prints_memberships_and_draws_them(data, tmp_path, capsys):
     assert abs(plain["memberships"]["north"][0] - plain["memberships"]["south"][0]) > 0.5
 
 
+def test_tables_name_individuals_and_groups(tmp_path, capsys):
+    """A file as population geneticists have them: names, several groupings, missing calls, a locus with one allele."""
+    rng = np.random.default_rng(0)
+    alleles = np.concatenate([rng.integers(90, 94, (8, 6, 2)), rng.integers(93, 98, (8, 6, 2))]).astype(np.int16)
+    alleles[3, 2] = alleles[9, :4] = -1
+    alleles[:, 5] = 120
+    names = np.array([f"N{i}" for i in range(16)])
+    path, table, heat = tmp_path / "cats.npz", tmp_path / "q.csv", tmp_path / "heat.png"
+    np.savez(
+        path, alleles=alleles, population=np.repeat(["P01", "P02", "P03", "P04"], 4), individuals=names,
+        loci=[f"L{i}" for i in range(6)], region=np.repeat(["north", "south"], 8),
+        population_levels=["P01", "P02", "P03", "P04"], population_xy=np.zeros((4, 2)),
+    )  # fmt: skip
+    arguments = ("admix", "fit", path, "-K", 2, "--method", "mean_field", "--table", table, "--distances", heat)
+    assert call(*arguments, "--by", "region") == 0
+    text = capsys.readouterr().out
+    assert "south" in text
+    assert "P01" not in text
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    assert rows[0] == ["individual", "population", "membership_1", "membership_2", "sd_1", "sd_2", "level"]
+    assert [row[0] for row in rows[1:]] == list(names)
+    assert {row[1] for row in rows[1:9]} == {"north"}
+    assert abs(float(rows[1][2]) + float(rows[1][3]) - 1) < 2e-5
+    assert heat.read_bytes()[1:4] == b"PNG"
+    assert call(*arguments, "--by", "country") == 1
+    assert "no array 'country'" in capsys.readouterr().err
+    (tmp_path / "a.csv").write_text("id,L1,L1\n1,2,2\n")
+    assert call("admix", "fit", tmp_path / "a.csv", "--by", "region") == 1
+    assert "--by names an array of a .npz file" in capsys.readouterr().err
+
+
 def test_choose_prints_the_evidence(data, capsys):
     assert call("admix", "choose", data, "-K", 2, "--temperatures", 50, "--particles", 10) == 0
     assert "<- largest" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,21 +83,38 @@ def collapsed_gibbs(
     ((4, 100), True)
     """
     posterior = CollapsedPosterior(corpus, n_components, document_prior, word_prior)
-    for name, value, least in (("n_sweeps", n_sweeps, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        checks.whole(name, value, least)
-    checks.whole("n_chains", n_chains)
-    seed = randomness.seed(rng)
-    state = CollapsedGibbs().init(posterior, posterior.starts(n_chains, init, seed), seed)
-    kept = np.empty((n_chains, 0, corpus.n_tokens), np.min_scalar_type(n_components - 1)) if keep else None
-    none = np.empty((n_chains, 0))
-    begun = CollapsedResult(posterior, state, burn_in, thin, "max_steps", none, Sums.zeros(posterior, n_chains), kept)
+    checks.whole("n_sweeps", n_sweeps)
+    begun = begin_chains(posterior, n_chains, burn_in, thin, init, keep, randomness.seed(rng))
     return run_chains(begun, burn_in + n_sweeps, progress, time_limit, n_jobs)
 
 
-def run_chains(
-    begun: CollapsedResult, until: int, progress: Any, time_limit: float | None, n_jobs: int | None
+def begin_chains(
+    posterior: CollapsedPosterior, n_chains: int, burn_in: int, thin: int, init: Any, keep: bool, seed: int
 ) -> CollapsedResult:
-    """Continue to sweep `until`, or until the clock or Ctrl-C ends it; `begun` is left as it is."""
+    """Chains before their first sweep."""
+    checks.whole("burn_in", burn_in, 0)
+    checks.whole("thin", thin)
+    checks.whole("n_chains", n_chains)
+    state = CollapsedGibbs().init(posterior, posterior.starts(n_chains, init, seed), seed)
+    kept = None
+    if keep:
+        kept = np.empty((n_chains, 0, posterior.corpus.n_tokens), np.min_scalar_type(posterior.n_components - 1))
+    none = np.empty((n_chains, 0))
+    return CollapsedResult(posterior, state, burn_in, thin, "max_steps", none, Sums.zeros(posterior, n_chains), kept)
+
+
+def run_chains(
+    begun: CollapsedResult,
+    until: int,
+    progress: Any,
+    time_limit: float | None,
+    n_jobs: int | None,
+    watch: Callable[[int, int, np.ndarray], None] | None = None,
+) -> CollapsedResult:
+    """Continue to sweep `until`, or until the clock or Ctrl-C ends it; `begun` is left as it is.
+
+    ``watch(chain, draw, z)`` sees the components of all tokens at every draw.
+    """
     if time_limit is not None:
         checks.positive("time_limit, in seconds,", time_limit, finite=False)
     posterior, burn_in, thin = begun.posterior, begun.burn_in, begun.thin
@@ -110,6 +128,8 @@ def run_chains(
 
     def record(chain):
         _add(posterior, state.x[chain], counts[chain], Sums(*(each[chain] for each in sums)))
+        if watch is not None:
+            watch(chain, (state.sweeps - burn_in) // thin - 1, state.x[chain])
         return posterior.log_joint(state.x[chain])
 
     with Interruption() as interruption, Display(progress, "collapsed Gibbs", until) as display:

@@ -49,6 +49,8 @@ class Admixture(TransformerMixin, BaseEstimator):
     random_state : int, Generator or None
     n_jobs : int, optional
         Threads; answers do not depend on it.
+    verbose : bool, optional
+        A progress bar on the terminal, by methods with chains or particles; None: once the fit has lasted a second.
 
     Attributes
     ----------
@@ -68,7 +70,8 @@ class Admixture(TransformerMixin, BaseEstimator):
     certificate_ : Certificate or None
         Of the lower bound on ``log p(w)``, by mean field and annealing; ``verify(X)`` issues it again from the data.
     result_ : object
-        What the method returned: draws, particles or a fit; None after `load`.
+        What the method returned: chains, draws, particles or a fit; None after `load`. That of ``"collapsed_gibbs"``
+        has ``result_.r_hat`` of the chains, and ``result_.status`` says whether Ctrl-C ended them early.
     alleles_ : list of arrays or None
         The allele values of each locus, in the order of the columns.
 
@@ -94,10 +97,11 @@ class Admixture(TransformerMixin, BaseEstimator):
         options: Mapping[str, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
         self.n_components, self.method = n_components, method
         self.membership_prior, self.allele_prior = membership_prior, allele_prior
-        self.options, self.random_state, self.n_jobs = options, random_state, n_jobs
+        self.options, self.random_state, self.n_jobs, self.verbose = options, random_state, n_jobs, verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from genotypes (individuals, loci, copies), counts (documents, words), `Genotypes` or a `Corpus`.
@@ -110,7 +114,8 @@ class Admixture(TransformerMixin, BaseEstimator):
         corpus, self.alleles_ = as_corpus("X", X)
         model = self._model(corpus)
         self.seed_ = self._seed()
-        found = fit_by(self.method, model, {**options, **(self.options or {})}, self.seed_, self.n_jobs)
+        progress = None if self.verbose is None else f"Admixture, K = {self.n_components}" if self.verbose else False
+        found = fit_by(self.method, model, {**options, **(self.options or {})}, self.seed_, self.n_jobs, progress)
         mode = found.draws.mode(model)
         self.memberships_, self.memberships_sd_ = mode.memberships, mode.memberships_sd
         self.frequencies_, self.mode_share_ = mode.frequencies, mode.share

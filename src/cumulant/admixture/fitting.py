@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, sampling
+from cumulant.admixture.collapsed import begin_chains, run_chains
 from cumulant.admixture.collapsed_posterior import CollapsedPosterior
-from cumulant.admixture.collapsed_sampler import CollapsedGibbs
 from cumulant.admixture.evidence import EvidenceBridge, annealed_evidence, evidence_error
 from cumulant.admixture.mean_field import mean_field
 from cumulant.admixture.model import AdmixtureModel, Counts
 from cumulant.admixture.posterior import MembershipDraws
 from cumulant.admixture.two_stage import TwoStageGibbs
+from cumulant.admixture.two_stage_kernels import count_tokens
 from cumulant.admixture.variational import variational_evidence
 from cumulant.certificates import Certificate, Subject
 from cumulant.errors import CumulantError
@@ -51,9 +52,11 @@ class Fitted:
     answer: tuple[np.ndarray, ...] = ()
 
 
-def fit_by(method: str, model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+def fit_by(
+    method: str, model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any = False
+) -> Fitted:
     """Run a method of `DEFAULTS`."""
-    return _METHODS[method](model, options, seed, n_jobs)
+    return _METHODS[method](model, options, seed, n_jobs, progress)
 
 
 def subject_of(
@@ -67,7 +70,7 @@ def subject_of(
     return Subject(Runs(bridge, Settings(options["n_particles"]), seeds, 0.05), answer[0])
 
 
-def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any) -> Fitted:
     draws = sampling.sample(
         TwoStageGibbs(options["exchange"], n_jobs), model, options["draws"], rng=seed, **_of_chains(options)
     )
@@ -75,18 +78,34 @@ def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs
     return Fitted(MembershipDraws(members, frequencies, np.full(len(draws), 1 / len(draws))), draws)
 
 
-def _collapsed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
-    target = CollapsedPosterior(model.corpus, model.n_components, model.membership_prior, model.allele_prior)
-    draws = sampling.sample(CollapsedGibbs(n_jobs=n_jobs), target, options["draws"], rng=seed, **_of_chains(options))
-    weights = np.full(len(draws), 1 / len(draws))
-    return Fitted(MembershipDraws.of_counts(model, model.counts(draws.flat), weights, seed, n_jobs), draws)
+def _collapsed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any) -> Fitted:
+    """Of each draw the counts are kept, not the components of the tokens, of which there may be millions."""
+    corpus, k = model.corpus, model.n_components
+    draws, chains, burn_in, thin = (options[name] for name in ("draws", "chains", "burn_in", "thin"))
+    checks.whole("draws", draws)
+    target = CollapsedPosterior(corpus, k, model.membership_prior, model.allele_prior)
+    begun = begin_chains(target, chains, burn_in, thin, None, False, seed)
+    counts = Counts.zeros(corpus, k, chains * draws)
+
+    def keep(chain: int, draw: int, z: np.ndarray) -> None:
+        row = slice(chain * draws + draw, chain * draws + draw + 1)
+        count_tokens(z[None], corpus.document, corpus.word, counts.words[row], counts.documents[row])
+
+    result = run_chains(begun, burn_in + draws * thin, progress, None, n_jobs, keep)
+    done = result.log_joint.shape[1]
+    if done == 0:
+        raise CumulantError(f"interrupted after {result.state.sweeps} sweeps, before the first draw: there is no fit")
+    rows = (np.arange(chains)[:, None] * draws + np.arange(done)).ravel()
+    counts = Counts(*(each[rows] for each in counts)) if done < draws else counts
+    weights = np.full(rows.size, 1 / rows.size)
+    return Fitted(MembershipDraws.of_counts(model, counts, weights, seed, n_jobs), result)
 
 
 def _of_chains(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("chains", "burn_in", "thin")}
 
 
-def _mean_field(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+def _mean_field(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any) -> Fitted:
     settings = {name: options[name] for name in ("n_starts", "max_sweeps", "tol")}
     n = checks.whole("draws", options["draws"])
     fit = mean_field(model, rng=seed, **settings)
@@ -105,14 +124,16 @@ def _dirichlet(parameters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def _annealed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
-    result = annealed_evidence(model, rng=seed, n_jobs=n_jobs, **options)
+def _annealed(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any) -> Fitted:
+    result = annealed_evidence(model, rng=seed, n_jobs=n_jobs, progress=progress, **options)
     return _of_particles(model, result, lambda x: x, seed, n_jobs)
 
 
-def _variational(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None) -> Fitted:
+def _variational(
+    model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any
+) -> Fitted:
     checks.whole("finish", options["finish"])  # without it the particles are not those of the posterior
-    result = variational_evidence(model, rng=seed, n_jobs=n_jobs, **options)
+    result = variational_evidence(model, rng=seed, n_jobs=n_jobs, progress=progress, **options)
     found = _of_particles(model, result, lambda x: x[0], seed, n_jobs)
     assert found.evidence is not None
     return dataclasses.replace(found, evidence=found.evidence - model.log_constant)

@@ -87,8 +87,8 @@ def as_corpus(
         raise ValueError(f"{name} must have the {len(known)} loci of the fit; got {values.shape[1]}")
     calls = values != MISSING
     if not new:
-        _require_tokens(name, calls.sum(axis=(1, 2)), "individual")
-        _require_tokens(name, calls.sum(axis=(0, 2)), "locus")
+        _require_tokens(name, calls.sum(axis=(1, 2)), "individual", found.individuals)
+        _require_tokens(name, calls.sum(axis=(0, 2)), "locus", found.loci)
     codes = np.full(values.shape, MISSING, np.int64)
     for at, levels in enumerate(known):
         place = np.minimum(np.searchsorted(levels, values[:, at]), len(levels) - 1)
@@ -109,6 +109,9 @@ def _alleles(name: str, data: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def _require_tokens(name: str, counts: np.ndarray, what: str) -> None:
-    if (counts == 0).any():
-        raise ValueError(f"{name}: {what} {int(np.argmin(counts))} has no data: leave it out")
+def _require_tokens(name: str, counts: np.ndarray, what: str, names: Sequence[str] | None = None) -> None:
+    empty = np.flatnonzero(counts == 0)
+    if empty.size:
+        first = str(empty[0]) if names is None else f"{names[empty[0]]} (number {empty[0]})"
+        more = f", and {empty.size - 1} more" if empty.size > 1 else ""
+        raise ValueError(f"{name}: {what} {first} has no data: leave it out{more}")

@@ -159,15 +159,21 @@ def read_genotype_csv(path: Any, *, ploidy: int = 2, label: bool = True) -> Geno
         )
 
 
-def read_genotype_npz(path: Any) -> Genotypes:
+def read_genotype_npz(path: Any, *, population: str = "population") -> Genotypes:
     """Read an .npz file with ``alleles`` (individuals, loci, copies) and, where they are there, ``individuals``,
     ``loci`` and ``population``; the names of populations may be in ``population_levels``, by number.
+
+    `population` names the array of groups, such as ``"region"``, where the file has several. One that is named and is
+    not there is an error.
     """
     with _reading(path), np.load(path, allow_pickle=False) as file:
         if "alleles" not in file.files:
             raise FileFormatError(f"it has no array 'alleles'; it has {', '.join(file.files)}")
-        levels = file["population_levels"] if "population_levels" in file.files else None
-        populations = file["population"] if "population" in file.files else None
+        if population != "population" and population not in file.files:
+            raise FileFormatError(f"it has no array {population!r}; it has {', '.join(file.files)}")
+        named = f"{population}_levels"
+        levels = file[named] if named in file.files else None
+        populations = file[population] if population in file.files else None
         if populations is not None and levels is not None and populations.dtype.kind in "iu":
             populations = levels[populations]
         kept = {name: tuple(map(str, file[name])) for name in ("individuals", "loci") if name in file.files}

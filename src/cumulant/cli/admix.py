@@ -34,17 +34,23 @@ def fit(
     membership_prior: Annotated[float, typer.Option(help="Dirichlet parameter of memberships.")] = 0.1,
     allele_prior: Annotated[float, typer.Option(help="Dirichlet parameter of allele frequencies.")] = 0.1,
     plot: Annotated[Path | None, typer.Option(help="Picture of memberships (needs matplotlib).")] = None,
+    distances: Annotated[Path | None, typer.Option(help="Picture of the distances between individuals.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Table of the memberships of every individual: .csv.")] = None,
+    by: Annotated[str, typer.Option(help="The array of a .npz that groups individuals, such as region.")] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File of the fit: .npz.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> None:
     """Fit an admixture and print the memberships by population, with what is known of the evidence."""
-    for path in (plot, output):
+    for path in (plot, distances, table, output):
         if path is not None and not path.parent.is_dir():  # said now, not after the work
             raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     from cumulant.admixture import Admixture, read_genotypes
+    from cumulant.files import write_atomically
 
-    genotypes = read_genotypes(data)
+    if by and data.suffix.lower() != ".npz":
+        raise ValueError(f"--by names an array of a .npz file; {data} has none")
+    genotypes = read_genotypes(data, **({"population": by} if by else {}))
     model = Admixture(
         components, method=str(method), membership_prior=membership_prior, allele_prior=allele_prior, random_state=seed
     ).fit(genotypes)
@@ -53,6 +59,13 @@ def fit(
         from cumulant.plotting.admixture import memberships
 
         plot = save(memberships(model.memberships_, genotypes.populations).figure, plot)
+    if distances is not None:
+        from cumulant.plotting import admixture as pictures
+        from cumulant.plotting import save
+
+        distances = save(pictures.distances(model.distance_, genotypes.populations).figure, distances)
+    if table is not None:
+        write_atomically(table, _rows(model, genotypes).encode())
     if output is not None:
         output = model.save(output)
     if json:
@@ -71,7 +84,7 @@ def fit(
         console.print(f"log p(w) = {model.evidence_:.2f} {known}", markup=False)
     if model.certificate_ is not None:
         console.print(str(model.certificate_), markup=False)
-    for name, path in (("picture", plot), ("fit", output)):
+    for name, path in (("picture", plot), ("map of distances", distances), ("table", table), ("fit", output)):
         if path is not None:
             console.print(f"The {name}: {path}", markup=False)
 
@@ -114,6 +127,25 @@ def _means(model: Any, genotypes: Any) -> list[tuple[str, Any]]:
         return list(zip(names, model.memberships_, strict=True))
     labels = np.array(genotypes.populations)
     return [(name, model.memberships_[labels == name].mean(axis=0)) for name in dict.fromkeys(genotypes.populations)]
+
+
+def _rows(model: Any, genotypes: Any) -> str:
+    """A line for each individual: names, memberships, their standard deviations, the level of admixture."""
+    import csv
+    import io
+
+    k, out = model.memberships_.shape[1], io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([
+        "individual", "population", *(f"membership_{i + 1}" for i in range(k)), *(f"sd_{i + 1}" for i in range(k)),
+        "level",
+    ])  # fmt: skip
+    names = genotypes.individuals or range(len(genotypes))
+    groups = genotypes.populations or [""] * len(genotypes)
+    for d, (name, group) in enumerate(zip(names, groups, strict=True)):
+        numbers = (*model.memberships_[d], *model.memberships_sd_[d], model.level_[d])
+        writer.writerow([name, group, *(f"{value:.5f}" for value in numbers)])
+    return out.getvalue()
 
 
 def _plain(model: Any, genotypes: Any, plot: Path | None, output: Path | None) -> dict[str, Any]:

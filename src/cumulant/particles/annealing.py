@@ -35,6 +35,7 @@ def anneal(
     pilot: bool = False,
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
+    chain_length: int = 1,
     n_islands: int = 1,
     delta: float = 0.05,
     rng: Any = None,
@@ -78,7 +79,7 @@ def anneal(
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
         Run twice: the first population chooses the path, the second is the answer.
-    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
+    resampling, ess_threshold, chain_length, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`. Answers do not depend on `n_jobs`.
 
     Examples
@@ -128,6 +129,7 @@ def anneal(
         n_islands=n_islands,
         resampling=resampling,
         ess_threshold=ess_threshold,
+        chain_length=chain_length,
         pilot=pilot,
         delta=delta,
         method="anneal",

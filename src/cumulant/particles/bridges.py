@@ -7,7 +7,8 @@ sampled to a target, through unnormalised ``f_0, f_1, ..., f_K``. It has
 * ``advance(population) -> Step``: the next distribution and the logarithms of the weights that lead to it. Weights of
   the particles where they are (the backward kernel is the reversal of the move to come) leave ``x`` as it is; a bridge
   with weights after a move returns the moved ``x``;
-* ``move(population) -> x``: transitions that leave the current distribution as it is, after resampling; may be none;
+* ``move(population) -> x``: transitions that leave the current distribution as it is, after resampling; may be none.
+  Where particles are moved several times at a step, ``population.moves`` counts the moves before this one;
 * ``kinds(population) -> dict``: further estimates of ``log Z``, such as a bound, by name; may be empty;
 * ``draws(x) -> array``: the particles as users see them, ``(n, ...)``.
 
@@ -18,7 +19,8 @@ that a run designed, for runs with fresh particles. The engine refuses to run it
 ``designed_by``.
 
 Particles are any pytree whose leaves take an array of particles as an index: arrays with a row for each, or objects
-with a layout of their own. `advance` and `move` may change them in place: nobody keeps those of a step that is over.
+with a layout of their own, which have a method ``join(others)`` where chains of particles are to be kept. `advance` and
+`move` may change them in place: nobody keeps those of a step that is over.
 
 Random numbers come from ``(population.seed, population.step)`` and nothing else: from the counters of compiled kernels,
 or from ``population.generator(stream)``.
@@ -68,6 +70,8 @@ class Population:
     seed : int
     memory : object
         What the bridge carries along.
+    moves : int
+        How often the particles have been moved at this step.
     """
 
     x: Any
@@ -76,6 +80,7 @@ class Population:
     step: int
     seed: int
     memory: Any = None
+    moves: int = 0
 
     @property
     def size(self) -> int:

@@ -5,13 +5,13 @@ import math
 import time
 from typing import Any
 
-import jax
 import numpy as np
 
 from cumulant import checks
 from cumulant.optim.driver.display import Display
 from cumulant.optim.driver.interruption import Interruption
 from cumulant.particles.bridges import Bridge, Population
+from cumulant.particles.chains import ChainVariance, move_chains, take
 from cumulant.sampling.resampling import RESAMPLING, resample
 
 _RESAMPLING = 2**32  # the stream of random numbers that is kept for resampling
@@ -25,16 +25,27 @@ class Settings:
 
     `resampling` is a method of `sampling.resample`; it is done where the effective size falls below
     ``ess_threshold * n`` (0: never, 1: at every step). Ancestors are kept where `ancestry` is set.
+
+    With a `chain_length` above one, particles are resampled to ``n / chain_length`` ancestors at every step, whatever
+    `ess_threshold` is, and all states of the chains that begin with them are kept. Resampling where weights are uneven
+    would let the moves depend on the particles, and the estimate would be biased.
     """
 
     n_particles: int
     resampling: str = "stratified"
     ess_threshold: float = 0.5
     ancestry: bool = False
+    chain_length: int = 1
 
     def __post_init__(self):
         checks.whole("n_particles", self.n_particles)
         checks.choice("resampling", self.resampling, RESAMPLING)
+        length = checks.whole("chain_length", self.chain_length)
+        if length > 1 and (self.n_particles % length or self.n_particles < 2 * length):
+            raise ValueError(
+                f"n_particles must be a multiple of chain_length = {length}, with two chains or more; got "
+                f"{self.n_particles}"
+            )
         if not 0 <= checks.number("ess_threshold", self.ess_threshold) <= 1:
             raise ValueError(f"ess_threshold must be between 0 and 1; got {self.ess_threshold}")
 
@@ -96,6 +107,7 @@ def run_population(
         raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
     start = bridge.begin(n, seed)
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
+    length, spread = settings.chain_length, ChainVariance()
     lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []
     records: dict[str, list[float]] = {
         "ess": [float(n)], "log_z": [population.log_z], "resampled": [0.0], "weight_variance": [0.0]
@@ -105,7 +117,10 @@ def run_population(
         while True:
             population, last, extra, variation = _advance(bridge, population)
             ess = population.ess
-            resampled = not last and ess < settings.ess_threshold * n
+            resampled = not last and (length > 1 or ess < settings.ess_threshold * n)
+            before = length if population.step > 1 else 1  # the states of a chain that particles now are
+            if length > 1 and population.log_z > -math.inf:
+                spread.add(population.weights, before)
             records["ess"].append(ess)
             records["log_z"].append(population.log_z)
             records["resampled"].append(float(resampled))
@@ -117,20 +132,27 @@ def run_population(
             chosen = np.arange(n) if settings.ancestry else None
             if resampled:
                 generator = population.generator(_RESAMPLING)
-                chosen = resample(population.log_weights, method=settings.resampling, rng=generator)
-                lineages = [each.after(population.weights, chosen) for each in lineages]
-                population = dataclasses.replace(
-                    population, x=take(population.x, chosen), log_weights=np.full(n, -math.log(n))
-                )
+                first = resample(population.log_weights, n // length, method=settings.resampling, rng=generator)
+                chosen = np.repeat(first, length)
+                if length == 1:
+                    lineages = [each.after(population.weights, chosen) for each in lineages]
+                    x = take(population.x, chosen)
+                else:
+                    spread.resampled(first, before)
+                    x = move_chains(bridge, population, first, length)
+                population = dataclasses.replace(population, x=x, log_weights=np.full(n, -math.log(n)))
             if settings.ancestry:
                 ancestors.append(chosen)
-            population = dataclasses.replace(population, x=bridge.move(population))
+            if length == 1:
+                population = dataclasses.replace(population, x=bridge.move(population))
             elapsed = time.perf_counter() - began
             display.update(population.step, elapsed, population.log_z, math.inf)
             if interruption.requested or (time_limit is not None and elapsed > time_limit):
                 status = "interrupted" if interruption.requested else "time_limit"
                 break
     variance, freedom = _relative_variance(population.weights, lineages)
+    if length > 1:
+        variance, freedom = spread.value, spread.freedom
     if variance < NO_SPREAD**2 and not getattr(bridge, "exact", False):
         variance = math.inf
     return Outcome(
@@ -140,7 +162,7 @@ def run_population(
         variance,
         freedom,
         bridge.kinds(population) if status == "converged" and population.log_z > -math.inf else {},
-        settings.ess_threshold == 0 and population.log_z > -math.inf,
+        settings.ess_threshold == 0 and length == 1 and population.log_z > -math.inf,
         np.array(ancestors) if settings.ancestry else None,
     )
 
@@ -175,11 +197,6 @@ def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, 
         step.record,
         variation,
     )
-
-
-def take(x: Any, chosen: np.ndarray) -> Any:
-    """The chosen particles of a pytree of arrays."""
-    return jax.tree.map(lambda leaf: leaf[chosen], x)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

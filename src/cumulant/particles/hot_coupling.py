@@ -27,6 +27,7 @@ def hot_coupling(
     sweeps: int = 1,
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
+    chain_length: int = 1,
     n_islands: int = 1,
     delta: float = 0.05,
     rng: Any = None,
@@ -55,7 +56,7 @@ def hot_coupling(
         Steps in which the couplings of a group grow.
     weights, sweeps
         As for `anneal`.
-    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
+    resampling, ess_threshold, chain_length, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`.
 
     Examples
@@ -86,6 +87,7 @@ def hot_coupling(
         n_islands=n_islands,
         resampling=resampling,
         ess_threshold=ess_threshold,
+        chain_length=chain_length,
         delta=delta,
         method="hot coupling",
         total=temperatures.total,

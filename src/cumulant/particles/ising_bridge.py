@@ -60,6 +60,10 @@ class Spins:
     def __getitem__(self, chosen: np.ndarray) -> "Spins":
         return Spins.of(self.rows()[chosen], self.packed)
 
+    def join(self, others: Sequence["Spins"]) -> "Spins":
+        """These particles, and then those of the others."""
+        return Spins.of(np.concatenate([each.rows() for each in (self, *others)]), self.packed)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class IsingBridge(Tempered):
@@ -113,7 +117,9 @@ class IsingBridge(Tempered):
         x, strengths = population.x, self._strengths(population.memory)
         places = [np.arange(self._arrays.n)] * self.sweeps
         if self.weights == "rb":
-            places = [self._first, *[self._second, self._first] * (self.sweeps - 1)]
+            # The second colour was drawn with the weights, unless the first has been moved since.
+            begin = [self._second] if population.moves else []
+            places = [*begin, self._first, *[self._second, self._first] * (self.sweeps - 1)]
         for k, sites in enumerate(places):
             self._draw(x, sites, population, k + 1, (strengths,))
         return x

@@ -42,6 +42,7 @@ def run(
     n_islands: int = 1,
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
+    chain_length: int = 1,
     ancestry: bool = False,
     pilot: bool = False,
     delta: float = 0.05,
@@ -64,6 +65,9 @@ def run(
         Independent populations. Their average is the estimate; with several, the certificate of ``log Z`` is tight.
     resampling, ess_threshold
         A method of `sampling.resample`, done where the effective size falls below ``ess_threshold * n_particles``.
+    chain_length : int
+        Above one: waste-free moves. ``n_particles / chain_length`` particles are resampled at every step, and all
+        states of the chains that begin with them are kept (Dau and Chopin 2022). The estimate is unbiased as before.
     ancestry : bool
         Keep the ancestors of every step in the draws.
     pilot : bool
@@ -77,7 +81,7 @@ def run(
         Run the islands on the workers of a Dask cluster instead. The answer is the same. An island whose workers were
         lost again and again is left out of the answer, which says so (`ParticleResult.lost`).
     """
-    settings = Settings(n_particles, resampling, ess_threshold, ancestry)
+    settings = Settings(n_particles, resampling, ess_threshold, ancestry, chain_length)
     checks.whole("n_islands", n_islands)
     checks.fraction("delta", delta)
     if time_limit is not None:

@@ -1,7 +1,7 @@
 """Pictures of admixtures: shares of each individual as bars, distances between individuals as a map."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,18 +21,33 @@ def memberships(shares: Any, populations: Sequence[Any] | None = None, *, ax: An
     with style():
         if ax is None:
             _, ax = figure(width=min(4.0 + 0.05 * len(tau), 14.0), height=2.6)
-        bottom, at = np.zeros(len(tau)), np.arange(len(tau))
-        colours = [COLOURS[k % len(COLOURS)] for k in range(tau.shape[1])]
-        for k, colour in enumerate(colours):
-            bars = tau[order, k]
-            # beyond the colours there are, components of one colour are told apart by hatches
-            hatch = ("", "//", "..", "xx")[(k // len(COLOURS)) % 4]
-            ax.bar(at, bars, 1.0, bottom=bottom, color=colour, linewidth=0, hatch=hatch, edgecolor="white")
-            bottom += bars
+        _bars(ax, tau[order], range(tau.shape[1]))
         _label(ax, edges, names, "x")
-        ax.set(xlim=(-0.5, len(tau) - 0.5), ylim=(0, 1), ylabel="membership")
-        ax.grid(False)
+        ax.set(ylabel="membership")
     return ax
+
+
+def compare(fits: Mapping[Any, Any], populations: Sequence[Any] | None = None) -> Any:
+    """Bars of several fits of the same individuals, one row each, in the same order: ``{name: memberships}``.
+
+    A component has the colour of that of the row above with which it has most in common, so that rows can be followed
+    from top to bottom; fits with few components go first. Individuals are in the order of the last row.
+    """
+    rows = {name: checks.real_array("fits", shares, ndim=2) for name, shares in fits.items()}
+    if not rows or len({len(tau) for tau in rows.values()}) > 1:
+        raise ValueError("fits must have the memberships of at least one fit, all of the same individuals")
+    last = list(rows.values())[-1]
+    order, edges, names = _groups(len(last), populations, last)
+    fig, axes = figure(len(rows), 1, width=min(4.0 + 0.05 * len(last), 14.0), height=1.6 + 1.1 * len(rows))
+    above, places = None, []
+    with style():
+        for ax, (name, tau) in zip(np.atleast_1d(axes).ravel(), rows.items(), strict=True):
+            places = list(range(tau.shape[1])) if above is None else _followed(above, places, tau)
+            _bars(ax, tau[order], places)
+            ax.set(ylabel=str(name), yticks=[])
+            _label(ax, edges, names if ax is np.atleast_1d(axes).ravel()[-1] else [""] * len(names), "x")
+            above = tau
+    return fig
 
 
 def distances(matrix: Any, populations: Sequence[Any] | None = None, *, ax: Any = None) -> Any:
@@ -50,6 +65,37 @@ def distances(matrix: Any, populations: Sequence[Any] | None = None, *, ax: Any 
         ax.grid(False)
         ax.figure.colorbar(shown, ax=ax, label="admixture distance")
     return ax
+
+
+def _bars(ax: Any, tau: np.ndarray, places: Sequence[int]) -> None:
+    """A column for each row of shares; `places` are the numbers of the colours."""
+    bottom, edges = np.zeros(len(tau)), np.arange(len(tau) + 1) - 0.5
+    for k, place in enumerate(places):
+        hatch, colour = _colour(place)
+        top = bottom + tau[:, k]
+        ax.stairs(top, edges, baseline=bottom, fill=True, facecolor=colour, linewidth=0, hatch=hatch, edgecolor="white")
+        bottom = top
+    ax.set(xlim=(-0.5, len(tau) - 0.5), ylim=(0, 1))
+    ax.grid(False)
+
+
+def _colour(place: int) -> tuple[str, tuple[float, ...]]:
+    """A hatch and a colour: beyond the colours there are, lighter and darker ones, and then all of them hatched."""
+    from matplotlib.colors import to_rgb
+
+    cycle, at = divmod(place, len(COLOURS))
+    share, towards = ((1.0, 0.0), (0.45, 1.0), (0.55, 0.0))[cycle % 3]
+    return "//" if cycle >= 3 else "", tuple(share * part + (1 - share) * towards for part in to_rgb(COLOURS[at]))
+
+
+def _followed(above: np.ndarray, places: Sequence[int], tau: np.ndarray) -> list[int]:
+    """Numbers of colours of the components: those of the components above that they overlap with, or new ones."""
+    from scipy.optimize import linear_sum_assignment
+
+    old, new = linear_sum_assignment(-(above.T @ tau))
+    taken = {int(k): places[i] for i, k in zip(old, new, strict=True)}
+    free = (place for place in itertools.count() if place not in taken.values())
+    return [taken[k] if k in taken else next(free) for k in range(tau.shape[1])]
 
 
 def _groups(n: int, populations: Sequence[Any] | None, tau: np.ndarray | None) -> tuple[np.ndarray, list[int], list]:

@@ -79,7 +79,9 @@ def changed_free_energies(
             (log_odds.copy()),
         )
         if convergent:
-            _, changes[q] = descend(changed, tables, ordered, 0.0, max_sweeps, tol, inner_sweeps, inner_tol, nothing, begun)
+            _, changes[q] = descend(
+                changed, tables, ordered, 0.0, max_sweeps, tol, inner_sweeps, inner_tol, nothing, begun
+            )
         else:
             _, changes[q] = propagate(changed, tables, ordered, damping, max_sweeps, tol, nothing, begun)
         energies[q] = free_energy(changed, tables, ordered, begun)
