@@ -91,6 +91,14 @@ def test_paths_may_be_chosen_and_nothing_is_certified():
     assert (particles.anneal(GLASS, 200, None, share=0.8, sampler=JAX, sweeps=2, rng=0).mean() == coloured.mean()).all()
 
 
+def test_chains_of_particles_are_kept_whole():
+    for model, exact in ((GLASS, GLASS.log_partition()), (graphical.UniformTorus(4, 64, 0.3), None)):
+        sampler = JAX if exact is not None else None
+        exact = torus_log_partition(4, 64, 0.3) if exact is None else exact
+        result = particles.anneal(model, 400, 30, chain_length=5, sampler=sampler, n_islands=4, rng=0)
+        assert abs(result.log_partition() - exact) < 4 * result.replicate_error < 0.5
+
+
 def test_draws_have_the_evidence():
     draws = particles.anneal(GIVEN, 50, 5, sampler=JAX, rng=0).draws.values[0]
     assert (draws[:, 4] == 1).all()

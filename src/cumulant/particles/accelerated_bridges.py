@@ -8,6 +8,7 @@ A small error of each decision may add up over all of them, and nothing proves t
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -114,6 +115,10 @@ class Columns:
 
     def __getitem__(self, chosen: np.ndarray) -> "Columns":
         return Columns(self.values[:, chosen])
+
+    def join(self, others: Sequence["Columns"]) -> "Columns":
+        """These particles and others behind them."""
+        return Columns(jnp.concatenate([self.values, *(each.values for each in others)], axis=1))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
