@@ -1,4 +1,4 @@
-"""The page on coverage names what exists: public names, tests, experiments and the labels of their claims."""
+"""The pages on coverage name what exists: public names, tests, experiments and the labels of their claims."""
 
 import importlib
 import re
@@ -9,18 +9,18 @@ import pytest
 from cumulant.experiments.base import names
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "coverage.md").read_text()
+PAGES = sorted((ROOT / "docs" / "coverage").glob("*.md"))
 EXPERIMENT = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)+)(?: \((.*)\))?")
 
 
 def rows():
     """Heading, label, and the cells after the description of every row of every table."""
     heading, found = [], []
-    for line in PAGE.splitlines():
-        if line.startswith("## "):
-            heading = [line[3:]]
-        elif line.startswith("### "):
-            heading = [heading[0], line[4:]]
+    for line in (line for page in PAGES for line in page.read_text().splitlines()):
+        if line.startswith("# "):
+            heading = [line[2:]]
+        elif line.startswith("## "):
+            heading = [heading[0], line[3:]]
         elif line.startswith("| ") and not line.startswith("| row "):
             label, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
             found.append((" / ".join(heading), label, " ".join(cells)))
