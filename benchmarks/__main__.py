@@ -4,7 +4,7 @@ import importlib
 import sys
 
 ALL = (
-    "annealing", "bounds", "collapsed_gibbs", "families", "first_call", "gibbs", "glm", "graphical", "lasso", "loop",
+    "accelerator", "annealing", "bounds", "collapsed_gibbs", "families", "first_call", "gibbs", "glm", "graphical", "lasso", "loop",
     "messages", "online_l1", "projections", "sdca", "sequences",
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ def test_decisions_compare_numbers_of_24_digits(spins):
     number = sum(bits(r).astype(np.int64) << place for place, r in enumerate(random))
     number[0, 0, :5], near = digits[counts[0, 0, :5]], slice(0, 5)  # equal numbers are not below
     random = [jnp.asarray(pt.pack(np.where(number >> place & 1, 1, -1).astype(np.int8))) for place in range(pt.DIGITS)]
-    found = bits(pt.decide(*planes, jnp.asarray(digits), random))
+    found = bits(pt.decide(*planes, jnp.asarray(pt.digit_masks(digits)), random))
     assert_array_equal(found, number < digits[counts])
     assert not found[0, 0, near].any()
 

@@ -104,7 +104,8 @@ class TorusBridge(Tempered):
 
     def _draw(self, x: jax.Array, colours: tuple[int, ...], t: float, seed: int, number: int) -> jax.Array:
         key, lanes = randomness.key(seed), np.arange(len(x), dtype=np.uint32)
-        return packed_torus.draw_colours(x, colours, self._digits(t), key, lanes, np.uint32(number))
+        masks = packed_torus.digit_masks(self._digits(t))
+        return packed_torus.draw_colours(x, colours, masks, key, lanes, np.uint32(number))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

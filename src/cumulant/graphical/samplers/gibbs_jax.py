@@ -177,12 +177,13 @@ class LatticeGibbs(CompiledSampler):
         sites = torus.sites_by_colour()
         place = np.argsort(sites)
         digits, bias = packed_torus.up_digits(torus.coupling, torus.field)
+        masks = packed_torus.digit_masks(digits)
 
         def run_packed(x, out, begin, burn_in, thin, seed, first):
             packed = packed_torus.pack(x[:, sites].reshape(len(x), 2, rows, half))
             numbers = first + np.arange(len(x), dtype=np.uint32)
             last, found = packed_torus.packed_sweeps(
-                packed, digits, randomness.key(seed), numbers, *map(np.uint32, (begin, burn_in, thin)), out.shape[1]
+                packed, masks, randomness.key(seed), numbers, *map(np.uint32, (begin, burn_in, thin)), out.shape[1]
             )
             x[:] = packed_torus.unpack(np.asarray(last)).reshape(x.shape)[:, place]
             for k, each in enumerate(found):

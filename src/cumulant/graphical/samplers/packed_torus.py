@@ -3,8 +3,8 @@ accelerators.
 
 A colour of the chequerboard is an array ``(chains, rows, words)``. Bit ``b`` of word ``w`` is the spin of the half
 column ``b * words + w``: the neighbour at the side is the word beside, and only at the ends of a row the bits turn by
-one. The neighbours of 32 spins are counted by two half adders and a comparison with random digits decides each spin:
-about 17 instructions of 32 bits for a spin with 24 digits.
+one. The neighbours of 32 spins are counted by two half adders. A comparison with 24 random digits decides each spin;
+the digits of its probability are a polynomial over {0, 1} in those of the count, whose coefficients are words.
 
 Random digits: the word of a chain, a sweep and a colour has a key of its own by Threefry (Salmon et al. 2011), and
 xoroshiro64** (Blackman and Vigna 2021) makes the digits of its spins from it. The draws of a chain depend neither on
@@ -40,6 +40,22 @@ def up_digits(coupling: float, field: float) -> tuple[np.ndarray, float]:
     with np.errstate(over="ignore"):
         found = [bernoulli_digits(p) for p in 1.0 / (1.0 + np.exp(-h))]
     return np.array([digits for digits, _ in found], np.uint32), max(error for _, error in found)
+
+
+def digit_masks(digits: np.ndarray) -> np.ndarray:
+    """The digits of five numbers as polynomials over {0, 1} in the binary digits of their index: ``(24, 5)`` words.
+
+    Digit ``p`` of number ``k``, for ``k = ones + 2 twos + 4 fours`` up to four, is
+    ``c_0 ^ c_1 ones ^ c_2 twos ^ c_3 ones twos ^ c_4 fours`` with row ``p`` of the answer, each coefficient as a word
+    of 32 equal bits. They are a table made beforehand: to turn a digit into a word took more time than to use it.
+
+    >>> masks = digit_masks(np.array([0, 0, 0, 1, 3], np.uint32))
+    >>> (masks[:2] & 1).tolist(), masks.shape
+    ([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], (24, 5))
+    """
+    d = np.asarray(digits, np.uint32)
+    coefficients = np.array([d[0], d[0] ^ d[1], d[0] ^ d[2], d[0] ^ d[1] ^ d[2] ^ d[3], d[0] ^ d[4]], np.uint32)
+    return (coefficients >> np.arange(DIGITS, dtype=np.uint32)[:, None] & np.uint32(1)) * np.uint32(0xFFFFFFFF)
 
 
 def pack(spins: np.ndarray) -> np.ndarray:
@@ -92,24 +108,28 @@ def _counts(ones, twos, fours) -> tuple[jax.Array, ...]:
     return ~(ones | twos | fours), ones & ~twos, twos & ~ones, ones & twos, fours
 
 
-def decide(ones, twos, fours, digits: jax.Array, random) -> jax.Array:
-    """+1 where the number made of the random digits is below the one of the probability, for 32 spins at once."""
-    chosen = jnp.zeros_like(ones)
-    for place, r in enumerate(random):
-        digit = jnp.zeros_like(ones)
-        for k, those in enumerate(_counts(ones, twos, fours)):
-            digit = digit | (those & -((digits[k] >> jnp.uint32(place)) & jnp.uint32(1)))
+def decide(ones, twos, fours, masks: jax.Array, random) -> jax.Array:
+    """+1 where the number made of the random digits is below the one of the probability, for 32 spins at once.
+
+    `masks` are `digit_masks` of the probabilities.
+    """
+    both, chosen = ones & twos, jnp.zeros_like(ones)
+    for c, r in zip(masks, random, strict=True):
+        digit = c[0] ^ (ones & c[1]) ^ (twos & c[2]) ^ (both & c[3]) ^ (fours & c[4])
         # A digit that differs from the random one decides, whatever the less significant ones said.
         chosen = (digit & ~r) | (chosen & ~(digit ^ r))
     return chosen
 
 
 @functools.partial(jax.jit, static_argnames=("colours",))
-def draw_colours(x, colours, digits, key, chains, number):
-    """`x` after new spins of some colours, in this order; `number` counts the calls, whose random numbers differ."""
+def draw_colours(x, colours, masks, key, chains, number):
+    """`x` after new spins of some colours, in this order; `number` counts the calls, whose random numbers differ.
+
+    `masks` are the `digit_masks` of the probabilities.
+    """
     for colour in colours:
         random = random_words(key, chains, x.shape[2:], number, colour)
-        x = x.at[:, colour].set(decide(*neighbours_up(x[:, 1 - colour], colour), digits, random))
+        x = x.at[:, colour].set(decide(*neighbours_up(x[:, 1 - colour], colour), masks, random))
     return x
 
 
@@ -123,14 +143,14 @@ def count_neighbours(x, colour):
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
-def packed_sweeps(x, digits, key, chains, begin, burn_in, thin, n):
+def packed_sweeps(x, masks, key, chains, begin, burn_in, thin, n):
     """The last state and `n` states with `thin` sweeps before each, after `burn_in` sweeps.
 
     `x` is ``(chains, 2, rows, words)``, `chains` are their numbers, `key` two words; sweeps are counted from `begin`.
     """
 
     def sweep(t, x):
-        return draw_colours(x, (0, 1), digits, key, chains, t)
+        return draw_colours(x, (0, 1), masks, key, chains, t)
 
     def several(x, first, count):
         return jax.lax.fori_loop(first, first + count, sweep, x)
