@@ -8,7 +8,7 @@ from cumulant.experiments import find
 def test_the_four_node_example(tmp_path):
     report = find("cmf-four-nodes").run(tmp_path, quick=True)
     assert [claim.verdict for claim in report.claims if claim.verdict == "not reproduced"] == []
-    assert len(report.claims) == 13
+    assert len(report.claims) == 17
     assert report.pictures[0].stat().st_size > 5_000
 
 

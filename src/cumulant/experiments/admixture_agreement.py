@@ -1,13 +1,12 @@
 """Figures 3.12 to 3.14: how far trials of four methods agree on the structure of simulated populations."""
 
 import re
-import time
 from typing import Any
 
 import numpy as np
 
 from cumulant import admixture
-from cumulant.admixture.fitting import fit_by
+from cumulant.experiments._populations import NAMES, trials
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.plotting import figure
 from cumulant.plotting.admixture import distances
@@ -16,20 +15,12 @@ TITLE = "Population structure: agreement of trials by chains, annealing and vari
 SOURCE = "Carbonetto (2009), PhD thesis, section 3.5.2, figures 3.12 to 3.14"
 
 _SETTINGS = {"K = 3, theta = 2": (3, 2.0), "K = 4, theta = 0.5": (4, 0.5)}
-_NAMES = {
-    "gibbs": "two-stage Gibbs",
-    "collapsed_gibbs": "collapsed Gibbs",
-    "ais": "annealing",
-    "exchange": "annealing with exchanges",
-    "variational": "variational",
-    "finished": "variational, annealed to the posterior",
-}
 
 
 @experiment
 def run(quick: bool, rng: int) -> Report:
     """Sixty individuals of four populations, ten microsatellites; trials have equal numbers of sampling events."""
-    events, trials = (2_000, 3) if quick else (10_000, 4)
+    events, count = (2_000, 3) if quick else (10_000, 4)
     claims, pictures = [], {}
     for setting, (k, theta) in _SETTINGS.items():
         if quick and k == 4:
@@ -37,11 +28,11 @@ def run(quick: bool, rng: int) -> Report:
         data = admixture.simulate_microsatellites(theta, rng=rng + 1)
         model = admixture.AdmixtureModel(data.corpus(), k)
         bound = admixture.mean_field(model, rng=rng).elbo
-        found = {method: _trials(method, model, trials, events, rng) for method in _NAMES}
-        claims += _judge(setting, found, bound, events, trials, quick)
+        found = {method: trials(method, model, count, events, rng) for method in NAMES}
+        claims += _judge(setting, found, bound)
         pictures[setting] = (found, data.populations)
     notes = (
-        f"{trials} trials of each method where the source has 20, and {events} sampling events in each (a sweep of a "
+        f"{count} trials of each method where the source has 20, and {events} sampling events in each (a sweep of a "
         "chain, a step of a particle) where it has 50,000; a fifth of those of chains is burn-in; genealogies are "
         "independent over loci; variational particles have the exact safeguard; exchanges are proposals to exchange "
         "two components in all allele copies of an individual."
@@ -49,43 +40,9 @@ def run(quick: bool, rng: int) -> Report:
     return Report(claims, lambda: {_file(name): _draw(*each) for name, each in pictures.items()}, notes)
 
 
-def _trials(method: str, model: admixture.AdmixtureModel, trials: int, events: int, rng: int) -> dict[str, Any]:
-    """Distances and levels of each trial, estimates of the evidence, the last parameters, and seconds."""
-    runs, evidence, last, began = [], [], [], time.process_time()
-    for trial in range(trials):
-        seed = 1000 * rng + trial
-        if method in ("gibbs", "collapsed_gibbs"):
-            burn_in, thin = events // 5, 40
-            options = {"draws": (events - burn_in) // thin, "chains": 1, "burn_in": burn_in, "thin": thin}
-            draws = fit_by(method, model, options, seed, 1).draws
-        elif method in ("ais", "exchange"):
-            options = {"n_particles": 100, "n_temperatures": events // 100, "n_sweeps": 1, "n_islands": 1}
-            options["exchange"] = method == "exchange"
-            fit = fit_by("ais", model, options, seed, 1)
-            draws = fit.draws
-            evidence.append(fit.evidence)
-        else:
-            finish = events // 200 if method == "finished" else None
-            steps = events // 100 - (finish or 0)
-            result = admixture.variational_evidence(model, 100, steps, finish=finish, rng=seed, n_jobs=1)
-            outcome = result.outcomes[0]
-            members = np.exp(outcome.population.x[1].memberships)
-            frequencies = np.exp(outcome.population.x[1].frequencies)
-            draws = admixture.MembershipDraws(members, frequencies, outcome.population.weights)
-            evidence.append(result.log_partition() - model.log_constant)
-            last.append(result.theta[0, -2:])
-        runs.append((draws.distance, draws.level))
-    return {
-        "report": admixture.agreement_report(runs),
-        "evidence": np.array(evidence),
-        "last": np.array(last),
-        "seconds": (time.process_time() - began) / trials,
-    }
-
-
-def _judge(setting: str, found: dict, bound: float, events: int, trials: int, quick: bool) -> list[Claim]:
+def _judge(setting: str, found: dict, bound: float) -> list[Claim]:
     def listed(what):
-        return ", ".join(f"{_NAMES[method]} {getattr(each['report'], what):.2g}" for method, each in found.items())
+        return ", ".join(f"{NAMES[method]} {getattr(each['report'], what):.2g}" for method, each in found.items())
 
     def variance(method):
         return found[method]["report"].largest_distance_variance
@@ -93,12 +50,12 @@ def _judge(setting: str, found: dict, bound: float, events: int, trials: int, qu
     phi, gamma = np.median(found["variational"]["last"], axis=0)
     best = max(bound, *(np.median(found[method]["evidence"]) for method in ("ais", "exchange", "finished")))
     kl = best - np.median(found["variational"]["evidence"])
-    seconds = ", ".join(f"{_NAMES[method]} {each['seconds']:.0f}" for method, each in found.items())
+    seconds = ", ".join(f"{NAMES[method]} {each['seconds']:.0f}" for method, each in found.items())
     lower = f"largest variance over trials of a distance: {listed('largest_distance_variance')}; of a level: " + listed(
         "largest_level_variance"
     )
     evidence = ", ".join(
-        f"{_NAMES[method]} {np.min(each['evidence']):.0f} to {np.max(each['evidence']):.0f}"
+        f"{NAMES[method]} {np.min(each['evidence']):.0f} to {np.max(each['evidence']):.0f}"
         for method, each in found.items()
         if each["evidence"].size
     )
@@ -150,6 +107,6 @@ def _draw(found: dict, populations: Any) -> Any:
     for (method, each), top, bottom in zip(found.items(), *axes, strict=True):
         distances(each["report"].distance, populations, ax=top)
         distances(np.sqrt(each["report"].distance_variance), populations, ax=bottom)
-        top.set_title(_NAMES[method])
+        top.set_title(NAMES[method])
         bottom.set_title("deviation over trials")
     return fig
