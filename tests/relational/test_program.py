@@ -360,7 +360,7 @@ def test_individuals_may_be_named():
         program.ground(["anna"])
 
 
-# Attempts to deceive ---------------------------------------------------------------------------------------------------
+# Attempts to deceive --------------------------------------------------------------------------------------------------
 
 
 def test_a_context_that_depends_on_what_it_decides_is_refused():

@@ -113,7 +113,9 @@ def anneal_independence(
     time_limit: float | None = None,
     n_jobs: int | None = None,
 ) -> ParticleResult:
-    """Weighted particles of ``z``, and ``log p(attribute, ties)`` with its error; arguments as for `particles.anneal`."""
+    """Weighted particles of ``z``, and ``log p(attribute, ties)`` with its error; arguments as in
+    `particles.anneal`.
+    """
     checks.whole("sweeps", sweeps)
     chosen = Temperatures.of(temperatures, share)
     bridge = IndependenceBridge(model, network, chosen, sweeps, n_jobs)

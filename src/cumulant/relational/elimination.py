@@ -66,8 +66,8 @@ def log_joint_table(model: Any, network: Network, found: Eliminated | None = Non
     if found.has_choice() and n > LARGEST:
         raise TooWide(
             f"the exact method sums over 2^{n} states, and at most 2^{LARGEST} are allowed: use method='loopy' or "
-            "'double_loop' for an estimate, model.bound_log_likelihood(network) for an interval, or method='ais' for an "
-            "estimate with its error"
+            "'double_loop' for an estimate, model.bound_log_likelihood(network) for an interval, or method='ais' for "
+            "an estimate with its error"
         )
     table = np.empty(2**n if found.has_choice() else 1)
     z, able, kinds = _work(found, n)

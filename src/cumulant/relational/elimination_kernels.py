@@ -17,20 +17,20 @@ from cumulant.randomness_kernels import uniform
 
 @kernel(called_by="python")
 def habit_tables(attribute, first, width, log_habit, share, tables):
-    """Of a dependent person by ``(k, l)``: ``log p(attribute)``; and ``share[.., 0 or 1]``, the probability that one
-    of the ``l``, or ``k``, friends who are able to sways the person, given the attribute of the person; then ``share[..
+    """Of a dependent person by ``(k, m)``: ``log p(attribute)``; and ``share[.., 0 or 1]``, the probability that one
+    of the ``m``, or ``k``, friends who are able to sways the person, given the attribute of the person; then ``share[..
     , 2:]``, the probabilities of ``2 encouraged + discouraged``.
     """
     _, habit, sway, _ = tables
     for x in range(attribute.size):
         mine = habit[attribute[x]]
         for at in range(first[x], first[x + 1]):
-            k, l = (at - first[x]) // width[x], (at - first[x]) % width[x]
-            none_k, none_l = k * np.log1p(-sway[1]), l * np.log1p(-sway[0])
+            k, m = (at - first[x]) // width[x], (at - first[x]) % width[x]
+            none_k, none_m = k * np.log1p(-sway[1]), m * np.log1p(-sway[0])
             total = 0.0
             for a in range(2):
                 for b in range(2):
-                    p = (-np.expm1(none_k) if a else np.exp(none_k)) * (-np.expm1(none_l) if b else np.exp(none_l))
+                    p = (-np.expm1(none_k) if a else np.exp(none_k)) * (-np.expm1(none_m) if b else np.exp(none_m))
                     share[at, 2 + 2 * a + b] = p * mine[1 + 2 * a + b]
                     total += share[at, 2 + 2 * a + b]
             for cell in range(4):
@@ -38,7 +38,7 @@ def habit_tables(attribute, first, width, log_habit, share, tables):
             log_habit[at] = np.log(total)
             # given that the OR is true, a cause is true with probability sway / p(OR is true)
             share[at, 1] = sway[1] * (share[at, 4] + share[at, 5]) / -np.expm1(none_k) if k else 0.0
-            share[at, 0] = sway[0] * (share[at, 3] + share[at, 5]) / -np.expm1(none_l) if l else 0.0
+            share[at, 0] = sway[0] * (share[at, 3] + share[at, 5]) / -np.expm1(none_m) if m else 0.0
 
 
 @kernel(called_by="kernels")

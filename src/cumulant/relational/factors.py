@@ -30,8 +30,8 @@ def factor_graph(theta: np.ndarray, ordered: bool, network: Network) -> FactorGr
         inputs = causes.get(aggregate, [])
         if len(inputs) > _MOST_FRIENDS:
             raise TooWide(
-                f"person {aggregate % n} has {len(inputs)} friends of one kind, and the table of the OR over their gates "
-                f"2^{len(inputs) + 1} entries: use factor_graph(network, causal=True)"
+                f"person {aggregate % n} has {len(inputs)} friends of one kind, and the table of the OR over their "
+                f"gates 2^{len(inputs) + 1} entries: use factor_graph(network, causal=True)"
             )
         table = np.zeros((2,) * (1 + len(inputs)))
         table[1] = 1.0

@@ -304,7 +304,7 @@ def read_off(layout, tables, ordered, state, pair_sums, pairs, habits, swayed, a
     `habits` (n, 2, 2, 2) is of ``(z, encouraged, discouraged)``; `swayed` and `able` of the entries of `others`.
     """
     attribute, starts, others, _, code = layout
-    pair, habit, sway, _ = tables
+    pair, habit, _, _ = tables
     ratios, own, gate, none, silent, belief, _ = state
     n, likelihood, cell = attribute.size, np.empty(5), np.empty(4)
     _refresh(layout, tables, ordered, gate, none, silent, belief)
@@ -331,7 +331,6 @@ def read_off(layout, tables, ordered, state, pair_sums, pairs, habits, swayed, a
                 habits[x, 1, a, b] = yes * mass / total
         for g in range(starts[x], starts[x + 1]):
             y = others[g]
-            strength = sway[attribute[y]]
             able[g] = 1.0 if ordered and y < x else belief[y, 1]
             first = 1 if attribute[y] == 1 else 3
             false, true = yes + belief[x, 0] * likelihood[first], yes + belief[x, 0] * likelihood[first + 1]

@@ -125,8 +125,8 @@ def double_loop(
     layout, tables, energies = network.layout, tables_of(model.theta), np.empty(max_loops if trace else 0)
     state = _started(layout, start)
     loops, change = descend(
-        tuple(layout), tuple(tables), model.ordered, float(linearised or 0.0), max_loops, float(tol), inner_sweeps, float(inner_tol), energies,
-        tuple(state),
+        tuple(layout), tuple(tables), model.ordered, float(linearised or 0.0), max_loops, float(tol), inner_sweeps,
+        float(inner_tol), energies, tuple(state),
     )  # fmt: skip
     return _posterior(
         model, network, "double_loop", state, tables, loops, change, tol, energies[:loops].copy(), pairs, 0.0

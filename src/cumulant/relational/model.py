@@ -106,8 +106,8 @@ class SmokersModel:
     def posterior(self, network: Network, method: str = "loopy", **options: Any) -> Posterior:
         """Beliefs on the latent variables of a network.
 
-        ``"loopy"`` and ``"double_loop"`` find stationary points of the Bethe free energy, the second always; ``"exact"``
-        sums over all ``z``, for at most 20 people; ``"gibbs"`` averages over Markov chains.
+        ``"loopy"`` and ``"double_loop"`` find stationary points of the Bethe free energy, the second always;
+        ``"exact"`` sums over all ``z``, for at most 20 people; ``"gibbs"`` averages over Markov chains.
 
         Parameters
         ----------

@@ -131,7 +131,8 @@ class Network:
         values = [graph.nodes[node].get(attribute) for node in nodes]
         if None in values:
             raise ValueError(
-                f"every node of graph must have a value under {attribute!r}; node {nodes[values.index(None)]!r} has none"
+                f"every node of graph must have a value under {attribute!r}; "
+                f"node {nodes[values.index(None)]!r} has none"
             )
         number = {node: i for i, node in enumerate(nodes)}
         return cls.from_edges(values, [(number[a], number[b]) for a, b in graph.edges])

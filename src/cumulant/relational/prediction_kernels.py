@@ -48,7 +48,7 @@ def changed_free_energies(
 ):  # fmt: skip
     """The Bethe free energy of the network with each query changed, and the last change of its messages."""
     attribute, starts, others, mirror, code = layout
-    ratios, own, gate, none, silent, belief, log_odds = state
+    ratios, own, gate, _, silent, belief, log_odds = state
     n, m = attribute.size, others.size
     new_starts, new_others, new_mirror = starts.copy(), np.empty(m + 2, np.int64), np.empty(m + 2, np.int64)
     new_gate, new_none, nothing = np.empty(m + 2), np.empty(m + 2), np.empty(0)
@@ -76,7 +76,7 @@ def changed_free_energies(
             new_none[:size],
             silent.copy(),
             belief.copy(),
-            (log_odds.copy()),
+            log_odds.copy(),
         )
         if convergent:
             _, changes[q] = descend(
