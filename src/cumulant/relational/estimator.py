@@ -74,7 +74,8 @@ class SocialInfluence(BaseEstimator):
         For each network that was learned from, the probability that a person decides independently, given all data.
     model_ : SmokersModel
     status_ : str
-        ``"converged"``, ``"max_steps"`` or, where messages of an E-step did not settle, ``"not settled"``.
+        ``"stationary"``, ``"max_steps"``, ``"interrupted"`` or, where messages of an E-step did not settle, ``"not
+        settled"``.
     certificate_ : Certificate or None
         With exact E-steps, that the fit has at least the posterior density of its start; EM finds a local maximum, and
         no certificate says more. None for all other E-steps: `refusal_` says why.
@@ -92,7 +93,7 @@ class SocialInfluence(BaseEstimator):
     >>> nx.set_node_attributes(graph, smokers, "smokes")
     >>> model = SocialInfluence("smokes", e_step="exact").fit(graph)
     >>> model.status_, sorted(model.influence_[0]) == sorted(graph)
-    ('converged', True)
+    ('stationary', True)
     >>> bool(model.predict_attribute(graph, ["anna"])[0] > model.predict_attribute(graph, ["dora"])[0])
     True
     """
@@ -146,7 +147,7 @@ class SocialInfluence(BaseEstimator):
             message = "messages of an E-step did not settle: the fit is not to be relied on; try e_step='double_loop'"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         elif self.status_ == "max_steps" and self.e_step != "gibbs":
-            message = f"EM was stopped after max_iter={self.max_iter} iterations, before it converged"
+            message = f"EM was stopped after max_iter={self.max_iter} iterations, before it was stationary"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         self.influence_ = [self._influence(net, people) for net, people in read]
         return self

@@ -5,27 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.special import xlog1py, xlogy
 
-from cumulant import checks, randomness
+from cumulant import checks, optim, randomness
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
-from cumulant.relational.elimination import exact, gibbs, log_joint_table
-from cumulant.relational.messages import double_loop, loopy
+from cumulant.relational.elimination import log_joint_table
+from cumulant.relational.expectation_maximisation import (
+    E_STEPS,
+    EMState,
+    ExpectationMaximisation,
+    NetworkPosterior,
+    Settings,
+)
 from cumulant.relational.model import SmokersModel
 from cumulant.relational.network import Network, networks_of
 from cumulant.relational.parameters import DEFAULT_START, N_PARAMETERS, RULES, Counts, checked_parameters
-from cumulant.relational.posterior import Posterior
-from cumulant.threads import side_by_side
 
-E_STEPS = ("loopy", "double_loop", "exact", "gibbs")
-_WORDS = {
-    "converged": "converged",
-    "max_steps": "stopped at max_iter",
-    "time_limit": "stopped by the clock",
-}
+_WORDS = {"max_steps": "stopped at max_iter", "time_limit": "stopped by the clock"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +37,16 @@ class EMResult:
     objective : float or None
         ``sum log p(network | theta)`` plus the log-density of the prior up to its constant, for approximate E-steps
         with minus the Bethe free energy in place of the first; None for a Markov chain.
-    history : array (iterations,)
-        The objective before each M-step; empty for a Markov chain.
+    history : array (iterations + 1,)
+        The objective at `thetas`; empty for a Markov chain.
     thetas : array (iterations + 1, 14)
         The probabilities at the start and after each M-step.
     counts : Counts
         The expected counts of the E-step at `theta`. ``counts.trials`` says how much data there is on each rule: an
         estimate with few trials is the prior's.
     status : str
-        ``"converged"`` (the objective changed by less than `tol`, relatively), ``"max_steps"`` or ``"time_limit"``.
+        ``"stationary"`` (the objective changed by no more than `tol`, relatively), ``"max_steps"``, ``"time_limit"`` or
+        ``"interrupted"``.
     e_steps_converged : bool or None
         Whether the messages of all E-steps settled; None for a Markov chain.
     e_step : str
@@ -76,17 +75,13 @@ class EMResult:
         return self.model.theta
 
     @property
-    def converged(self) -> bool:
-        """Whether `status` is ``"converged"``."""
-        return self.status == "converged"
-
-    @property
     def subject(self) -> Subject:
         """What the certificate is about: ``result.certificate.verify(result.subject)``."""
         return Subject(self.nets, self)
 
     def __str__(self):
-        head = f"EM with {self.e_step} E-steps: {_WORDS[self.status]} after {len(self.thetas) - 1} iterations"
+        end = _WORDS.get(self.status, self.status)
+        head = f"EM with {self.e_step} E-steps: {end} after {len(self.thetas) - 1} iterations"
         if self.objective is not None:
             kind = "log posterior" if self.e_step == "exact" else "Bethe estimate of the log posterior"
             head += f", {kind} {self.objective:.6g}"
@@ -97,31 +92,6 @@ class EMResult:
             for k in range(N_PARAMETERS)
         ]
         return "\n".join([head, *rows])
-
-
-class Settings(NamedTuple):
-    """The prior and what is held fixed."""
-
-    alpha: float
-    beta: float
-    fixed: dict[int, float]
-    influence: str
-
-    def log_prior(self, theta: np.ndarray) -> float:
-        """The Beta densities of the rules that are learned, up to their constants."""
-        free = [k for k in range(N_PARAMETERS) if k not in self.fixed]
-        return float((xlogy(self.alpha - 1.0, theta[free]) + xlog1py(self.beta - 1.0, -theta[free])).sum())
-
-    def maximise(self, counts: Counts) -> np.ndarray:
-        """The M-step."""
-        return self.hold(counts.map_estimate(self.alpha, self.beta))
-
-    def hold(self, theta: np.ndarray) -> np.ndarray:
-        """With the fixed values in their places."""
-        theta = theta.copy()
-        for k, value in self.fixed.items():
-            theta[k] = value
-        return theta
 
 
 def fit_em(
@@ -141,6 +111,8 @@ def fit_em(
     e_step_options: Mapping[str, Any] | None = None,
     rng: Any = None,
     time_limit: float | None = None,
+    checkpoint: Any = None,
+    progress: Any = None,
     n_jobs: int | None = None,
 ) -> EMResult:
     """Maximum a posteriori by expectation maximisation: beliefs given ``theta``, then ``theta`` given expected counts.
@@ -165,7 +137,7 @@ def fit_em(
     n_restarts : int
         Further runs from random starts; the one with the largest objective is returned.
     max_iter, tol : int, float
-        A run ends when the objective changes by no more than `tol` times its size.
+        A run ends when the objective changes by no more than `tol` times its size; by Gibbs sampling after `max_iter`.
     fixed : mapping, optional
         Values of rules, by number or name, that are not learned: ``{0: 1.0}`` is the model where everybody is
         independent, ``{0: 0.0}`` the one where nobody is.
@@ -179,6 +151,9 @@ def fit_em(
         For random starts and Gibbs sampling.
     time_limit : float, optional
         Seconds after which no iteration is begun.
+    checkpoint, progress
+        As for `optim.run`: a file that the run is saved to and resumed from; a bar on the terminal. Ctrl-C ends the run
+        with what it has.
     n_jobs : int, optional
         Threads, over networks. The answer does not depend on their number.
 
@@ -187,7 +162,7 @@ def fit_em(
     >>> truth = SmokersModel([.5, .1, .02, .3, .1, .15, .1, .4, .5, .5, .3, .05, .9, .5])
     >>> result = fit_em([truth.sample(30, seed) for seed in range(4)])
     >>> result.status, result.e_steps_converged, bool(abs(result.theta[0] - 0.5) < 0.2)
-    ('converged', True, True)
+    ('stationary', True, True)
     """
     found = networks_of(nets)
     checks.choice("e_step", e_step, E_STEPS)
@@ -204,96 +179,68 @@ def fit_em(
         checks.positive("time_limit, in seconds,", time_limit, finite=False)
     if e_step == "gibbs" and n_restarts:
         raise ValueError("n_restarts needs an objective to compare runs by, which e_step='gibbs' has not")
+    if checkpoint is not None and n_restarts:
+        raise ValueError("checkpoint is of one run: it cannot be given with n_restarts")
     settings = Settings(float(alpha), float(beta), _fixed(fixed), influence)
     first = default_start(found) if start is None else checked_parameters("start", start)
-    generator = np.random.default_rng(randomness.seed(rng))
+    seed = randomness.seed(rng)
+    generator = np.random.default_rng(seed)
     starts = [first, *(_random_start(first, generator) for _ in range(n_restarts))]
-    options = {"pairs": False, **({"trace": False} if e_step == "double_loop" else {}), **(e_step_options or {})}
-    ends = time.perf_counter() + (np.inf if time_limit is None else time_limit)
+    options: dict[str, Any] = {"pairs": False}
+    if e_step == "double_loop":
+        options["trace"] = False
     if e_step == "gibbs":
-        return _stochastic(found, settings, first, max_iter, n_sweeps, options, generator, ends, n_jobs)
-    runs = [
-        _run(found, e_step, settings, settings.hold(each), max_iter, float(tol), options, warm_start, ends, n_jobs)
-        for each in starts
-        if each is first or time.perf_counter() < ends
-    ]
-    best = max(runs, key=lambda run: run.objective)
+        options |= {"n_sweeps": n_sweeps, "burn_in": n_sweeps, "n_chains": 2}
+    problem = NetworkPosterior(found, settings, e_step, options | dict(e_step_options or {}), n_jobs)
+    solver = ExpectationMaximisation(warm_start, max_iter // 2 if e_step == "gibbs" else None)
+    ends = time.perf_counter() + (np.inf if time_limit is None else time_limit)
+    runs: list[EMResult] = []
+    for each in starts:
+        left = ends - time.perf_counter()
+        if runs and (left <= 0 or runs[-1].status == "interrupted"):
+            break
+        run = optim.run(
+            solver,
+            problem,
+            settings.hold(each),
+            max_steps=max_iter,
+            tol=None,
+            residual_tol=None if e_step == "gibbs" else float(tol),
+            progress=progress,
+            time_limit=None if time_limit is None else max(left, 1e-3),
+            checkpoint=checkpoint,
+            rng=seed,
+        )
+        runs.append(_result(problem, run))
+    if e_step == "gibbs":
+        return runs[0]
+    best = max(runs, key=lambda run: -np.inf if run.objective is None else run.objective)
     best = replace(best, starts=np.array([run.objective for run in runs]))
     return replace(best, certificate=certify_ascent(found, best)) if e_step == "exact" else best
 
 
-def _run(
-    nets: list[Network], e_step: str, settings: Settings, theta: np.ndarray, max_iter: int, tol: float, options: dict,
-    warm_start: bool, ends: float, n_jobs: int | None,
-) -> EMResult:  # fmt: skip
-    before: list[Posterior | None] = [None] * len(nets)
-    thetas, history, counts, settled, status = [theta], [], [], True, "max_steps"
-    for iteration in range(max_iter + 1):
-        model = SmokersModel(thetas[-1], settings.influence)
-        beliefs = e_steps(model, nets, e_step, before if warm_start else None, options, n_jobs)
-        before = beliefs
-        history.append(sum(each.log_likelihood for each in beliefs) + settings.log_prior(thetas[-1]))
-        counts.append(sum((each.counts for each in beliefs), Counts.zeros()))
-        settled &= all(each.converged for each in beliefs)
-        if iteration and abs(history[-1] - history[-2]) <= tol * max(abs(history[-1]), 1.0):
-            status = "converged"
-            break
-        if iteration == max_iter:
-            break
-        if iteration and time.perf_counter() > ends:
-            status = "time_limit"
-            break
-        thetas.append(settings.maximise(counts[-1]))
-    best = int(np.argmax(history))
+def _result(problem: NetworkPosterior, run: optim.Result) -> EMResult:
+    """The iteration with the largest objective; for Markov chains the last one."""
+    trace, e_step = run.trace, problem.e_step
+    thetas = np.stack([trace[f"theta_{k}"] for k in range(N_PARAMETERS)], axis=1)
+    best = len(trace) - 1 if problem.estimated else int(np.argmin(trace.value))
+    if isinstance(run.state, EMState) and np.array_equal(run.state.x, thetas[best]):
+        counts = run.state.counts
+    else:
+        counts = problem.expect(thetas[best], seeds=problem.seeds(np.random.default_rng(run.work))).counts
     return EMResult(
-        SmokersModel(thetas[best], settings.influence), history[best], np.array(history), np.array(thetas),
-        counts[best], status, settled, e_step, np.zeros(0), settings, nets,
-    )  # fmt: skip
-
-
-def e_steps(
-    model: SmokersModel, nets: list[Network], e_step: str, before: list | None, options: dict, n_jobs: int | None
-) -> list[Posterior]:
-    """Beliefs of all networks, several at a time."""
-
-    def work(i):
-        if e_step == "exact":
-            return exact(model, nets[i], **options)
-        start = None if before is None else before[i]
-        return (loopy if e_step == "loopy" else double_loop)(model, nets[i], start=start, **options)
-
-    return side_by_side(work, len(nets), n_jobs)
-
-
-def _stochastic(
-    nets: list[Network], settings: Settings, theta: np.ndarray, max_iter: int, n_sweeps: int, options: dict,
-    generator: np.random.Generator, ends: float, n_jobs: int | None,
-) -> EMResult:  # fmt: skip
-    thetas, average, status, half = [settings.hold(theta)], Counts.zeros(), "max_steps", max_iter // 2
-    seeds = generator.integers(2**62, size=(max_iter, len(nets)))
-    for t in range(max_iter):
-        model = SmokersModel(thetas[-1], settings.influence)
-
-        def work(i, model=model, t=t):
-            return gibbs(
-                model, nets[i], **{"n_sweeps": n_sweeps, "burn_in": n_sweeps, "n_chains": 2, **options},
-                rng=int(seeds[t, i]), n_jobs=1,
-            ).counts  # fmt: skip
-
-        counts = sum(side_by_side(work, len(nets), n_jobs), Counts.zeros())
-        weight = 1.0 / max(1, t - half + 1)
-        average = Counts(
-            (1 - weight) * average.successes + weight * counts.successes,
-            (1 - weight) * average.trials + weight * counts.trials,
-        )
-        thetas.append(settings.maximise(average))
-        if time.perf_counter() > ends and t + 1 < max_iter:
-            status = "time_limit"
-            break
-    return EMResult(
-        SmokersModel(thetas[-1], settings.influence), None, np.zeros(0), np.array(thetas), average, status, None,
-        "gibbs", np.zeros(0), settings, nets,
-    )  # fmt: skip
+        SmokersModel(thetas[best], problem.settings.influence),
+        None if problem.estimated else -float(trace.value[best]),
+        np.zeros(0) if problem.estimated else -trace.value,
+        thetas,
+        counts,
+        run.status,
+        None if problem.estimated else bool(trace["settled"].all()),
+        e_step,
+        np.zeros(0),
+        problem.settings,
+        list(problem.nets),
+    )
 
 
 @issuer

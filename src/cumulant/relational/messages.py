@@ -48,7 +48,7 @@ def loopy(
     damping: float | None = None,
     max_sweeps: int = 200,
     tol: float = 1e-9,
-    start: Posterior | None = None,
+    start: Posterior | State | None = None,
     pairs: bool = True,
 ) -> Posterior:
     """Loopy belief propagation: a stationary point of the Bethe free energy where it converges.
@@ -91,7 +91,7 @@ def double_loop(
     tol: float = 1e-7,
     inner_sweeps: int = 50,
     inner_tol: float = 1e-10,
-    start: Posterior | None = None,
+    start: Posterior | State | None = None,
     pairs: bool = True,
     trace: bool = True,
 ) -> Posterior:
@@ -133,9 +133,11 @@ def double_loop(
     )
 
 
-def _started(layout: Layout, start: Posterior | None) -> State:
+def _started(layout: Layout, start: Posterior | State | None) -> State:
     if start is None:
         return State.uniform(layout)
+    if isinstance(start, State):
+        return start.copy()
     if not isinstance(getattr(start, "state", None), State):
         raise ValueError("start must be a Posterior by method 'loopy' or 'double_loop', which has messages")
     if start.network.layout.others.shape != layout.others.shape or not np.array_equal(

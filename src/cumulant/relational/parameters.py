@@ -86,6 +86,13 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return Counts(self.successes + other.successes, self.trials + other.trials)
 
+    def mixed_with(self, other: Counts, share: float) -> Counts:
+        """``(1 - share)`` of these and ``share`` of the others."""
+        return Counts(
+            (1.0 - share) * self.successes + share * other.successes,
+            (1.0 - share) * self.trials + share * other.trials,
+        )
+
     @classmethod
     def zeros(cls) -> Counts:
         """None."""
