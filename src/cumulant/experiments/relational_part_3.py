@@ -217,7 +217,8 @@ def _judge(found: dict, unrounded: list, starts: list, quick: bool) -> list[Clai
 
 
 def _draw(found: dict) -> Any:
-    fig, axes = figure(2, 2, width=13.0, height=8.6)
+    fig, axes = figure(2, 2, width=13.0, height=8.4)
+    fig.set_layout_engine("compressed")  # squares, with their legends beside them
     for transition, row in enumerate(axes):
         for k, (ax, target) in enumerate(zip(row, _TARGETS, strict=True)):
             shown = [name for name in found if name not in ("pairs", "friendship")]
