@@ -21,17 +21,19 @@ _PAIRS, _FEW_PAIRS = 60, 20
 def run(quick: bool, rng: int) -> Report:
     """Eight networks of 50 people to learn from and eight to predict, for each share and trial."""
     shares = (0.1, 0.9) if quick else tuple(np.round(np.arange(0.1, 0.95, 0.1), 1))
-    trials = 2 if quick else 16
+    trials, slow = (2, 0) if quick else (16, 4)
     names = [name for name in (*_NAMES, "truth") if not (quick and name == "double_loop")]
     found: dict = {name: {share: [] for share in shares} for name in names}
     for share in shares:
         for trial in range(trials):
             seed = 100_000 * rng + 1000 * round(10 * share) + trial
-            for name, row in _trial(share, seed, names, quick).items():
+            now = [name for name in names if name != "double_loop" or trial < slow]
+            for name, row in _trial(share, seed, now, quick).items():
                 found[name][share].append(row)
     settled = [row["converged"] for name in names for share in shares for row in found[name][share]]
     notes = (
-        f"{trials} trials for each of {len(shares)} probabilities of ind; EM has 40 iterations; the same test networks "
+        f"{trials} trials for each of {len(shares)} probabilities of ind, {slow} of them with convergent messages where "
+        "the source has 16, for the time they take; EM has 40 iterations; the same test networks "
         "are predicted with the true parameters as well. Parameters theta_1 to theta_13, which the source does not "
         f"give, are {', '.join(f'{p:g}' for p in THETA[1:])}. Every smoking habit is asked for, and {_PAIRS} "
         f"pairs of each test network drawn at random ({_FEW_PAIRS} with convergent messages). All messages settled in "
@@ -155,7 +157,7 @@ def _judge(found: dict, shares: Any, quick: bool) -> list[Claim]:
     ]
     if not quick:
         pairs = [
-            (a, b) for share in shares for a, b in zip(found["double_loop"][share], found["loopy"][share], strict=True)
+            (a, b) for share in shares for a, b in zip(found["double_loop"][share], found["loopy"][share], strict=False)
         ]
         gap = max(abs(a["smoking error"] - b["smoking error"]) for a, b in pairs)
         same = np.mean([a["smoking error"] == b["smoking error"] for a, b in pairs])
