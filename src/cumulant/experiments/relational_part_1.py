@@ -35,7 +35,7 @@ def run(quick: bool, rng: int) -> Report:
         f"{trials} trials for each of {len(shares)} probabilities of ind, {slow} of them with convergent messages "
         "(where the source has 16), for the time they take; EM has 40 iterations; the same test networks are predicted "
         "with the true parameters as well. Parameters theta_1 to theta_13, which the source does not give, are "
-        f" {', '.join(f'{p:g}' for p in THETA[1:])}. Every smoking habit is asked for, and {_PAIRS} "
+        f"{', '.join(f'{p:g}' for p in THETA[1:])}. Every smoking habit is asked for, and {_PAIRS} "
         f"pairs of each test network drawn at random ({_FEW_PAIRS} with convergent messages). All messages settled in "
         f"{np.mean(settled):.1%} of the runs. Bands are Student's at 90 per cent over trials."
     )
