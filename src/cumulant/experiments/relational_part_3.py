@@ -10,7 +10,7 @@ from cumulant.experiments._relational import SOURCE as _SOURCE
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.plotting import figure
 from cumulant.plotting.relational import roc_curves
-from cumulant.relational import MarkovLogic, auc, auc_difference, evaluate
+from cumulant.relational import MarkovLogic, Network, auc, auc_difference, evaluate
 
 TITLE = "Smokers and friends: girls of a Scottish school, one year learned and the next predicted"
 SOURCE = f"{_SOURCE}, section 5.3, part 3, figure 5.5"
@@ -29,6 +29,8 @@ _NAMES = {
 }
 _TARGETS = ("smokes", "friends")
 _EM = {"max_iter": 200}
+_TRIANGLES = ("attribute", "tie_neither", "tie_one", "tie_both", "triangle")
+_RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
 @experiment
@@ -38,14 +40,14 @@ def run(quick: bool, rng: int) -> Report:
         return Report((), notes=f"The pupils were left out: {LEFT_OUT}.")
     nets = waves()
     found: dict[str, Any] = {}
-    told, unrounded, starts = [], [], []
+    told, unrounded, starts, ridges = [], [], [], []
     for k, (train, test) in enumerate(itertools.pairwise(nets)):
         asked = [Queries(test, np.arange(test.n_people), test.pairs)]
         fits = {
             "loopy": learn([train], "loopy", n_restarts=2 if quick else 20, rng=rng, **_EM),
             "one start": learn([train], "loopy", **_EM),
             "mln": learn([train], "mln"),
-            "triangles": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "triangle")).fit([train]),
+            "triangles": MarkovLogic(_TRIANGLES).fit([train]),
             "pairs": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "pair_both")).fit([train]),
             "logistic": NetworkRegression().fit([train]),
             "smokers": learn([train], "loopy", fixed={0: 1.0}, **_EM),
@@ -56,6 +58,7 @@ def run(quick: bool, rng: int) -> Report:
             start = fits["loopy"].thetas[0]
             fits["double_loop"] = learn([train], "double_loop", start=start, **_EM)
             fits["gibbs"] = learn([train], "gibbs", start=start, rng=rng, max_iter=60, n_sweeps=100)
+        ridges.append(_best_ridges(train, asked))
         for name, fit in fits.items():
             way = name if name in ("double_loop", "gibbs") else "loopy"
             pair = fit.ask(asked) if name == "logistic" else ask(fit, asked, way)
@@ -78,10 +81,25 @@ def run(quick: bool, rng: int) -> Report:
         "smokes: its area of smoking is an artefact of leaving one out, and is not compared with. "
         f"Intervals are at 90 per cent, of a paired bootstrap over queries. {'; '.join(told)}."
     )
-    return Report(_judge(found, unrounded, starts, quick), lambda: _draw(found), notes)
+    return Report(_judge(found, unrounded, starts, ridges, quick), lambda: _draw(found), notes)
 
 
-def _judge(found: dict, unrounded: list, starts: list, quick: bool) -> list[Claim]:
+def _best_ridges(train: Network, asked: list[Queries]) -> dict[str, tuple[float, float]]:
+    """The largest areas of the other models over ridges, chosen with the answers known: more than they could do."""
+    makers = {
+        "mln": lambda l2: MarkovLogic(l2=l2),
+        "triangles": lambda l2: MarkovLogic(_TRIANGLES, l2=l2),
+        "logistic": lambda l2: NetworkRegression(l2, l2),
+    }
+    out = {}
+    for name, maker in makers.items():
+        fits = [maker(l2).fit([train]) for l2 in _RIDGES]
+        pairs = [fit.ask(asked) if name == "logistic" else ask(fit, asked, "mln") for fit in fits]
+        out[name] = tuple(max(auc(*pair[k][:2]).value for pair in pairs) for k in range(2))
+    return out
+
+
+def _judge(found: dict, unrounded: list, starts: list, ridges: list, quick: bool) -> list[Claim]:
     draws = 200 if quick else 4000
     table = {
         (name, target): [evaluate(*pair[k][:2]) for pair in found[name]]
@@ -104,6 +122,9 @@ def _judge(found: dict, unrounded: list, starts: list, quick: bool) -> list[Clai
         """What the bar compares, and whether it holds."""
         apart = {name: less(name, k, kind) for name in ("mln", "triangles", "logistic")}
         text = "; ".join(f"{_NAMES[name]}: {' and '.join(map(str, values))}" for name, values in apart.items())
+        best = ", ".join(f"{_NAMES[name]} {' and '.join(f'{each[name][k]:.3f}' for each in ridges)}" for name in apart)
+        own = " and ".join(f"{auc(*pair[k][:2]).value:.3f}" for pair in found[kind])
+        text += f". Areas: directed {own}; with the ridge that suits each best, chosen with the answers known, {best}"
         return f"area of directed less {text}", all(
             np.mean([value.value for value in values]) >= 0 and all(value.upper >= 0 for value in values)
             for values in apart.values()
@@ -143,7 +164,12 @@ def _judge(found: dict, unrounded: list, starts: list, quick: bool) -> list[Clai
             f"a bar of our own: on {what} the directed model, {how}, is at least as good as Markov logic and logistic "
             "regression on network features",
             "at least as good as each: no paired 90 per cent interval lies below 0, nor the mean of both transitions",
-            text + (". The others count friends in common, for which the directed model has no rule" if k else ""),
+            text
+            + (
+                ". Triangles and logistic regression count friends in common, for which the directed model has no rule"
+                if k
+                else ""
+            ),
             verdict(holds),
         )
         for k, what in enumerate(("smoking", "friendships"))
