@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Numba imports a package called coverage where there is one; the folder of that name beside this file is none.
+sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
 
 import cumulant
 

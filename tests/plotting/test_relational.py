@@ -34,6 +34,22 @@ def test_places_may_be_given_and_are_the_same_for_the_same_seed():
     assert np.array_equal(first, second)
 
 
+def test_arrows_go_from_those_who_sway():
+    places = {each: (i, 0.0) for i, each in enumerate("abcd")}
+    ax = influence(graph(), [0.5] * 4, positions=places, sways={("a", "b"): 0.8, ("b", "a"): 0.05})
+    assert [(arrow.xyann, arrow.xy) for arrow in ax.texts] == [(places["a"], places["b"])]
+    assert ax.texts[0].arrow_patch.get_alpha() == 0.8
+
+
+def test_directed_graphs_and_graphs_in_pieces():
+    directed = nx.DiGraph([("a", "b"), ("b", "a"), ("c", "d")])
+    directed.add_node("e")
+    lines = [influence(directed, [0.5] * 5, symmetrise=how).collections[0] for how in ("any", "mutual")]
+    assert [len(each.get_segments()) for each in lines] == [2, 1]
+    ax = influence(directed, [0.5] * 5)
+    assert np.unique(ax.collections[1].get_offsets().round(6), axis=0).shape == (5, 2)
+
+
 def test_a_network_will_do():
     ax = influence(Network.from_edges([1, 0, 1], [(0, 1)]), np.array([0.2, 0.4, 0.6]))
     assert ax.collections[1].get_array().tolist() == [0.2, 0.6]

@@ -59,6 +59,45 @@ def test_it_is_the_core_by_name(nets, graphs, e_step):
     assert (model.refusal_ is None) == (e_step == "exact")
 
 
+def swaying(model, net):
+    """The same from all states of ``z`` and all gates of one person: slow and plain."""
+    z_all, joint = np.indices((2,) * net.n_people).reshape(net.n_people, -1).T, np.exp(model.log_joint(net)).ravel()
+    theta, out = model.theta, {}
+    for x in range(net.n_people):
+        friends = np.flatnonzero(net.ties[x])
+        for weight, z in zip(joint / joint.sum(), z_all, strict=True):
+            able = [z[y] or (model.ordered and y < x) for y in friends]
+            strength = [theta[8] if net.attribute[y] else theta[9] for y in friends]
+            gates = np.indices((2,) * friends.size).reshape(friends.size, -1).T
+            mass = []
+            for state in gates:
+                chances = [s if a else 0.0 for s, a in zip(strength, able, strict=True)]
+                p = np.prod([c if g else 1 - c for g, c in zip(state, chances, strict=True)])
+                swayed = [any(g and net.attribute[y] == k for g, y in zip(state, friends, strict=True)) for k in (1, 0)]
+                habit = theta[7] if z[x] else theta[10 + 2 * swayed[0] + swayed[1]]
+                mass.append(p * (habit if net.attribute[x] else 1 - habit))
+            for k, y in enumerate(friends):
+                share = 0.0 if z[x] else np.dot(mass, gates[:, k]) / np.sum(mass)
+                out[y, x] = out.get((y, x), 0.0) + weight * share
+    return out
+
+
+@pytest.mark.parametrize("influence", ["independent", "ordered"])
+def test_who_sways_whom(graphs, influence):
+    net = Network.from_edges([1, 1, 0, 1, 0, 0], [(0, 1), (0, 2), (1, 2), (1, 3), (3, 4), (2, 5), (0, 4)])
+    model = SocialInfluence("smokes", e_step="exact", influence=influence).fit(net)
+    expected = swaying(model.model_, net)
+    found = model.sways_of(net)
+    assert found.keys() == expected.keys()
+    assert_allclose([found[pair] for pair in expected], list(expected.values()), atol=1e-12)
+    model.e_step, model.seed_ = "gibbs", 0
+    assert_allclose([model.sways_of(net)[pair] for pair in expected], list(expected.values()), atol=0.05)
+    for model.e_step in ("loopy", "double_loop"):
+        assert_allclose([model.sways_of(net)[pair] for pair in expected], list(expected.values()), atol=0.1)
+    named = SocialInfluence("smokes", max_iter=500).fit(graphs[:2]).sways_of(graphs[0])
+    assert set(named) == {pair for a, b in graphs[0].edges for pair in ((a, b), (b, a))}
+
+
 def test_certificate_only_with_exact_e_steps(nets, graphs):
     model = SocialInfluence("smokes", e_step="exact").fit(graphs)
     assert model.status_ == "stationary"

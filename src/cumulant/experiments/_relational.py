@@ -124,14 +124,17 @@ class NetworkRegression:
     pair: both attributes by class, friends in common, and the number of other friends of both.
     """
 
+    def __init__(self, l2_people: float = 1e-3, l2_pairs: float = 1e-4):
+        self.l2_people, self.l2_pairs = l2_people, l2_pairs
+
     def fit(self, nets: list[Network]) -> "NetworkRegression":
         """Learn from all people and pairs, with a small ridge."""
         people = np.concatenate([self.people(net) for net in nets])
         pairs = np.concatenate([self.pairs(net, net.pairs) for net in nets])
         ties = np.concatenate([net.ties[tuple(net.pairs.T)] for net in nets])
         attributes = np.concatenate([net.attribute for net in nets])
-        self.of_people = GLM("bernoulli", l2=1e-3).fit(people, attributes.astype(int))
-        self.of_pairs = GLM("bernoulli", l2=1e-4).fit(pairs, ties.astype(int))
+        self.of_people = GLM("bernoulli", l2=self.l2_people).fit(people, attributes.astype(int))
+        self.of_pairs = GLM("bernoulli", l2=self.l2_pairs).fit(pairs, ties.astype(int))
         return self
 
     def ask(self, asked: list[Queries]) -> tuple[Answers, Answers]:

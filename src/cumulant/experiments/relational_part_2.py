@@ -21,7 +21,7 @@ _NAMES = {
     "mln": "Markov logic",
     "smokers": "independent smokers",
     "friendship": "independent friendship",
-    "ordered": "independent friendship, ordered reading",
+    "ordered": "the same, ordered reading",
 }
 _FIXED = {
     "smokers": {"fixed": {0: 1.0}},
@@ -227,7 +227,8 @@ def _judge(found: dict, apart: dict, degrees: dict, check: float, quick: bool) -
 
 
 def _draw(found: dict) -> Any:
-    fig, axes = figure(2, len(found), width=6.2 * len(found), height=7.6, squeeze=False)
+    fig, axes = figure(2, len(found), width=6.2 * len(found), height=8.0, squeeze=False)
+    fig.set_layout_engine("compressed")  # squares, with their legends beside them
     for column, (n, answers) in enumerate(found.items()):
         for row, target in enumerate(_TARGETS):
             shown = {_NAMES[name]: tuple(pair[row][:2]) for name, pair in answers.items()}

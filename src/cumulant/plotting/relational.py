@@ -17,6 +17,8 @@ def influence(
     probabilities: Any,
     *,
     attribute: str | None = None,
+    sways: Mapping[tuple[Any, Any], float] | None = None,
+    symmetrise: str = "any",
     positions: Mapping[Any, Any] | None = None,
     labels: bool = False,
     rng: int = 0,
@@ -24,7 +26,8 @@ def influence(
 ) -> Any:
     """A network whose people are coloured by the probability that they decide independently of their friends.
 
-    Squares are people with the attribute, circles those without it.
+    Squares are people with the attribute, circles those without it. With `sways`, arrows go from those who sway to
+    those who are swayed, the darker the more probable.
 
     Parameters
     ----------
@@ -33,8 +36,13 @@ def influence(
         As `SocialInfluence.influence_` has them.
     attribute : str, optional
         The name of the node attribute, for a networkx graph; without it all are circles.
+    sways : mapping of pairs to numbers, optional
+        As `SocialInfluence.sways_of` has them; arrows are drawn where it is more than 0.1.
+    symmetrise : {"any", "mutual"}
+        Which ties of a directed graph are drawn: all, or those that go both ways.
     positions : mapping of people to points, optional
-        Where people stand; by default a spring layout, the same for the same `rng`.
+        Where people stand; by default so that distances are those along ties (above 300 people a spring layout, the
+        same for the same `rng`).
     labels : bool
         Whether to write the names of people.
     """
@@ -42,6 +50,9 @@ def influence(
         values, graph = graph.attribute, nx.from_numpy_array(graph.ties.astype(int))
         nx.set_node_attributes(graph, dict(enumerate(values.tolist())), "attribute")
         attribute = "attribute"
+    checks.choice("symmetrise", symmetrise, ("any", "mutual"))
+    if graph.is_directed():
+        graph = graph.to_undirected(reciprocal=symmetrise == "mutual")
     people = list(graph)
     if isinstance(probabilities, Mapping):
         missing = [each for each in people if each not in probabilities]
@@ -52,7 +63,7 @@ def influence(
         shade = checks.real_array("probabilities", probabilities, ndim=1)
     if shade.size != len(people):
         raise ValueError(f"probabilities must have one entry for each of {len(people)} people; got {shade.size}")
-    at = positions or nx.spring_layout(graph, seed=rng, k=1.6 / np.sqrt(max(len(people), 1)), method="force")
+    at = positions or _positions(graph, rng)
     points = np.array([at[each] for each in people])
     has = np.array([bool(attribute and graph.nodes[each].get(attribute)) for each in people])
     with style():
@@ -61,7 +72,11 @@ def influence(
 
         if ax is None:
             _, ax = figure(width=6.4, height=5.0)
-        ax.add_collection(LineCollection([[at[a], at[b]] for a, b in graph.edges], colors="#9a9a9a", linewidths=0.9))
+        ax.add_collection(LineCollection([[at[a], at[b]] for a, b in graph.edges], colors="#b8b8b8", linewidths=0.8))
+        for (a, b), chance in (sways or {}).items():
+            if chance > 0.1:
+                arrow = {"arrowstyle": "-|>", "color": INK, "alpha": min(chance, 1.0), "shrinkA": 4, "shrinkB": 5}
+                ax.annotate("", at[b], at[a], arrowprops=arrow, zorder=1)
         shown = None
         for value, marker in _MARKERS.items():
             chosen = has == value
@@ -86,6 +101,16 @@ def influence(
             spine.set_visible(False)
         ax.margins(0.06)
     return ax
+
+
+def _positions(graph: Any, rng: int) -> dict[Any, Any]:
+    """Kamada and Kawai's layout; people who are not connected are about as far from each other as those who are."""
+    if len(graph) > 300:
+        return nx.spring_layout(graph, seed=rng, k=1.6 / np.sqrt(len(graph)), method="force")
+    along = dict(nx.all_pairs_shortest_path_length(graph))
+    apart = 0.6 * max(max(each.values()) for each in along.values()) + 1.0
+    distances = {a: {b: along[a].get(b, apart) for b in graph} for a in graph}
+    return nx.kamada_kawai_layout(graph, dist=distances)
 
 
 def roc_curves(scores: Mapping[str, tuple[Any, Any]], *, ax: Any = None) -> Any:

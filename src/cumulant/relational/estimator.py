@@ -162,6 +162,25 @@ class SocialInfluence(BaseEstimator):
         check_is_fitted(self)
         return self._influence(*self._network(network))
 
+    def sways_of(self, network: Any) -> dict[tuple[Any, Any], float]:
+        """For each tie of a network, both ways, the probability that the first person sways the second.
+
+        That is ``p(x depends on friends, y decides independently and sways x | all data)`` under ``(y, x)``: the gate
+        of the posterior less what it holds where ``x`` decides independently and nobody's influence matters,
+        ``p(gate_xy) - sway p(z_x = 1, z_y = 1)``. It is as exact as the E-step. Sums over friends are expected numbers
+        of those who sway a person, or whom a person sways.
+        """
+        check_is_fitted(self)
+        net, people = self._network(network)
+        found = self.model_.posterior(net, self.e_step, **self._options())
+        x, y = found.gate_people.T
+        both = found.pair_beliefs[x, y, 1, 1]
+        if self.model_.ordered:  # friends before a person are able to sway, whoever they are
+            both = np.where(y < x, found.independence[x], both)
+        theta = self.model_.theta
+        sways = np.clip(found.gates - np.where(net.attribute[y], theta[8], theta[9]) * both, 0.0, 1.0)
+        return {(people[b], people[a]): float(p) for a, b, p in zip(x, y, sways, strict=True)}
+
     def predict_attribute(self, network: Any, people: Sequence[Any] | None = None) -> np.ndarray:
         """The probability that each of `people` (all, in the order of the nodes) has the attribute, given all else.
 
@@ -252,9 +271,11 @@ class SocialInfluence(BaseEstimator):
         return net, {each: i for i, each in enumerate(people)}
 
     def _influence(self, net: Network, people: list[Any]) -> dict[Any, float]:
-        options = {"rng": self.seed_} if self.e_step == "gibbs" else {}
-        found = self.model_.posterior(net, self.e_step, pairs=False, **options)
+        found = self.model_.posterior(net, self.e_step, pairs=False, **self._options())
         return dict(zip(people, found.independence.tolist(), strict=True))
+
+    def _options(self) -> dict[str, Any]:
+        return {"rng": self.seed_} if self.e_step == "gibbs" else {}
 
     def _scores(self, net: Network, **asked: Any) -> LeaveOneOut:
         method = "loopy" if self.e_step == "gibbs" else self.e_step
