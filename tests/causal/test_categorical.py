@@ -188,6 +188,13 @@ def test_other_ways_to_the_same_model():
     assert model[0].shape == ()
 
 
+def test_logarithms_that_are_nearly_normalised_become_so():
+    """One distribution in all directions: rows that add up to 1 + 1e-9 would be causes of another one."""
+    loose = CategoricalSCM(SMALL.log_cause, np.add(SMALL.log_effect, [[1e-9], [-5e-9]]))
+    assert_allclose(np.exp(loose.log_effect).sum(axis=-1), 1.0, rtol=1e-15)
+    assert_allclose(loose.joint_logit(), SMALL.joint_logit(), atol=1e-15)
+
+
 def test_interventions_replace_one_mechanism():
     model = sample_reference((4, 3), (6), rng=0)
     changed = model.intervene("cause", rng=1)
