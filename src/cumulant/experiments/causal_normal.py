@@ -373,7 +373,7 @@ def _draw(rows: dict) -> Any:
         for ax, space in zip(line, ("natural", "cholesky"), strict=False):
             distances = getattr(shown, space)
             ax.plot(distances.causal, distances.anticausal, ".", color=COLOURS[6], alpha=0.6)
-            ends = [min(map(np.min, distances[:2])), max(map(np.max, distances[:2]))]
+            ends = [distances.causal.min(), distances.causal.max()]
             ax.plot(ends, ends, color=COLOURS[1], linewidth=1.0, label="equal")
             title = f"{kind} changed: {_SPACES[space]} coordinates"
             ax.set(xlabel="causal distance", ylabel="anticausal distance", title=title)
