@@ -4,8 +4,8 @@ import importlib
 import sys
 
 ALL = (
-    "accelerator", "annealing", "bounds", "collapsed_gibbs", "families", "first_call", "gibbs", "glm", "graphical",
-    "lasso", "loop", "messages", "online_l1", "projections", "sdca", "sequences",
+    "accelerator", "annealing", "bounds", "causal", "collapsed_gibbs", "families", "first_call", "gibbs", "glm",
+    "graphical", "lasso", "loop", "messages", "online_l1", "projections", "sdca", "sequences",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from cumulant.causal import (
     adapt_categorical,
     adaptation_bound,
     initial_distances,
+    sample_normal_reference,
     sample_reference,
 )
 from cumulant.certificates import Subject
@@ -83,6 +84,65 @@ def test_it_can_be_verified_and_not_deceived():
 
 def test_where_nothing_changes_the_bound_is_zero():
     assert adaptation_bound(SMALL, SMALL, 100).bound < 1e-15
+
+
+def squared_distance(mpmath, model, first, second):
+    """Of the logits of a model, in as many digits as are asked for."""
+
+    def centred(values):
+        return [each - mpmath.fsum(values) / len(values) for each in values]
+
+    def logits(scm):
+        log_p, rows = ([mpmath.mpf(float(v)) for v in each] for each in (scm.log_cause, scm.log_effect.ravel()))
+        rows = [rows[i * scm.sizes[1] : (i + 1) * scm.sizes[1]] for i in range(scm.sizes[0])]
+        log_p, *rows = ([v - mpmath.log(mpmath.fsum(map(mpmath.exp, each))) for v in each] for each in (log_p, *rows))
+        joint = [[p + v for v in row] for p, row in zip(log_p, rows, strict=True)]
+        if model == "joint":
+            return centred([v for row in joint for v in row])
+        columns = list(zip(*joint, strict=True))
+        if model == "anticausal":
+            log_p = [mpmath.log(mpmath.fsum(map(mpmath.exp, each))) for each in columns]
+        return sum(map(centred, rows if model == "causal" else columns), centred(log_p))
+
+    return mpmath.fsum((a - b) ** 2 for a, b in zip(logits(first), logits(second), strict=True))
+
+
+def test_the_slack_covers_rounding():
+    """Against 60 digits: tables that hardly differ, tiny probabilities, steps of all sizes."""
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        K = int(rng.integers(2, 5))
+        start = sample_reference(K, 1, (1.0, 10.0 ** rng.uniform(-3, 2)), rng=trial)[0]
+        noise = 10.0 ** rng.uniform(-16, -1) * rng.normal(size=(K, K)) * (np.abs(start.log_joint) if trial % 2 else 1)
+        goal = CategoricalSCM.from_log_joint(start.log_joint + noise)
+        T, step = int(rng.integers(1, 1000)), 10.0 ** rng.uniform(-12, 1)
+        for model, squared in (("causal", 4), ("anticausal", 4), ("joint", 2)):
+            claimed = adaptation_bound(start, goal, T, step, model)
+            with mpmath.workdps(60):
+                h = mpmath.mpf(step)
+                truth = squared_distance(mpmath, model, start, goal) / (2 * h * T) + h * squared / 2
+                assert truth <= mpmath.mpf(claimed.bound) + mpmath.mpf(claimed.slack)
+
+
+NORMAL = sample_normal_reference(1, 1, 0)
+FAR = CategoricalSCM.from_logits([0.0, 1e200], [[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("pair", "error", "words"),
+    [
+        ((NORMAL, NORMAL), TypeError, "reference must be a CategoricalSCM; got NormalSCM"),
+        ((SMALL, NORMAL), TypeError, "transfer must be a CategoricalSCM"),
+        ((sample_reference(3, 2, rng=0), sample_reference(3, 3, rng=0)), ValueError, "must have the same shape"),
+        ((sample_reference(3, 2, rng=0)[:0],) * 2, ValueError, "at least one model; got an empty batch"),
+        ((FAR, FAR.intervene("cause", [0.5, 0.5])), CertificateError, "that of finite logits"),
+    ],
+)
+def test_no_bound_without_its_assumptions(pair, error, words):
+    for step in (None, 0.1):
+        with pytest.raises(error, match=words):
+            adaptation_bound(*pair, 100, step)
 
 
 @pytest.mark.parametrize(

@@ -91,72 +91,86 @@ def test_the_ball_of_three_by_three():
     assert_allclose(np.var(row_log_partitions(TABLE.reverse())), 0.0122029, rtol=5e-6)
 
 
-@pytest.mark.parametrize("prior", ["dense", "sparse"])
-@pytest.mark.parametrize("K", SIZES)
-class TestIdentities:
-    """Check 6, for tables that need not be square."""
+# Check 6, for tables that need not be square.
+both_priors = pytest.mark.parametrize("prior", ["dense", "sparse"])
+all_sizes = pytest.mark.parametrize("K", SIZES)
 
-    def test_the_logits_of_the_other_direction(self, K, prior):
-        """Lemmas 4.B.4 and 4.B.5, and (4.47)."""
-        model = sample_reference(K, 20, prior, rng=1)
-        logits, backward = model.to_logit(), model.reverse().to_logit()
-        A = row_log_partitions(model)
-        m, n = logits.effect.mean(axis=-2), backward.effect.mean(axis=-2)
-        spread = logits.effect - m[:, None, :]
-        moved = A - A.mean(axis=-1, keepdims=True)
-        expected = logits.cause[:, :, None] + spread - moved[:, :, None]
-        scale = 1e-12 * max(1.0, np.abs(expected).max())
-        assert_allclose(np.swapaxes(backward.effect, -1, -2), expected, atol=scale)
-        assert_allclose(np.swapaxes(backward.effect, -1, -2) - n[:, :, None], spread, atol=scale)
-        assert_allclose(logits.cause - n, moved, atol=scale)
-        B = row_log_partitions(model.reverse())
-        assert_allclose(backward.cause - m, B - B.mean(axis=-1, keepdims=True), atol=scale)
 
-    def test_cause(self, K, prior):
-        """Proposition 4.5.1 with equality: ``anti = K_y causal + |s_Y - s_Y*|^2``."""
-        model = sample_reference(K, 20, prior, rng=2)
-        changed = model.intervene("cause", rng=3)
-        found = initial_distances(model, changed)
-        moved = model.reverse().to_logit().cause - changed.reverse().to_logit().cause
-        assert_allclose(found.anticausal, model.sizes[1] * found.causal + np.sum(moved**2, -1), rtol=1e-10)
+@both_priors
+@all_sizes
+def test_the_logits_of_the_other_direction(K, prior):
+    """Lemmas 4.B.4 and 4.B.5, and (4.47)."""
+    model = sample_reference(K, 20, prior, rng=1)
+    logits, backward = model.to_logit(), model.reverse().to_logit()
+    A = row_log_partitions(model)
+    m, n = logits.effect.mean(axis=-2), backward.effect.mean(axis=-2)
+    spread = logits.effect - m[:, None, :]
+    moved = A - A.mean(axis=-1, keepdims=True)
+    expected = logits.cause[:, :, None] + spread - moved[:, :, None]
+    scale = 1e-12 * max(1.0, np.abs(expected).max())
+    assert_allclose(np.swapaxes(backward.effect, -1, -2), expected, atol=scale)
+    assert_allclose(np.swapaxes(backward.effect, -1, -2) - n[:, :, None], spread, atol=scale)
+    assert_allclose(logits.cause - n, moved, atol=scale)
+    B = row_log_partitions(model.reverse())
+    assert_allclose(backward.cause - m, B - B.mean(axis=-1, keepdims=True), atol=scale)
 
-    def test_effect(self, K, prior):
-        """Proposition 4.5.2: the difference of distances from the ball, and from its printed form where square."""
-        model = sample_reference(K, 20, prior, rng=4)
-        changed = model.intervene("effect", rng=5)
-        found = initial_distances(model, changed)
-        new = changed.reverse().to_logit().cause
-        gap = found.causal - found.anticausal
-        assert_allclose(advantage_gap(model, new), gap, atol=1e-10 * found.causal.max())
-        k = model.sizes[0]
-        m, n = model.to_logit().effect.mean(axis=-2), model.reverse().to_logit().effect.mean(axis=-2)
-        s_x, s_y = model.to_logit().cause, model.reverse().to_logit().cause
-        c, radius = effect_advantage_ball(model)
-        assert np.all(radius >= np.sum((n - s_x) ** 2, -1) * model.sizes[1] / k * (1 - 1e-12))
-        if model.sizes[0] == model.sizes[1]:
-            printed = k * np.sum((n - s_x) ** 2, -1) + (k - 1) * np.sum(c**2, -1)
-            printed += np.sum(s_y**2, -1) - k * np.sum(m**2, -1)
-            assert_allclose((k - 1) * radius, printed, rtol=1e-9)
 
-    def test_one_row(self, K, prior):
-        """(4.48)."""
-        model = sample_reference(K, 20, prior, rng=6)
-        changed = model.intervene("single", rng=7)
-        found = initial_distances(model, changed)
-        k, effects = model.sizes
-        moved = np.sum((model.reverse().to_logit().cause - changed.reverse().to_logit().cause) ** 2, -1)
-        rows = np.max((row_log_partitions(model) - row_log_partitions(changed)) ** 2, -1)
-        expected = (k - 1) / k * (found.causal + effects * rows) + moved
-        assert_allclose(found.anticausal, expected, rtol=1e-10)
+@both_priors
+@all_sizes
+def test_distances_after_a_change_of_the_cause(K, prior):
+    """Proposition 4.5.1 with equality: ``anti = K_y causal + |s_Y - s_Y*|^2``."""
+    model = sample_reference(K, 20, prior, rng=2)
+    changed = model.intervene("cause", rng=3)
+    found = initial_distances(model, changed)
+    moved = model.reverse().to_logit().cause - changed.reverse().to_logit().cause
+    assert_allclose(found.anticausal, model.sizes[1] * found.causal + np.sum(moved**2, -1), rtol=1e-10)
 
-    def test_divergences_do_not_depend_on_the_direction(self, K, prior):
-        """Check 9."""
-        model = sample_reference(K, 20, prior, rng=8)
-        for target in ("cause", "effect", "single"):
-            changed = model.intervene(target, rng=9)
-            assert_allclose(changed.kl(model), changed.reverse().kl(model.reverse()), rtol=1e-11)
-            p, q = changed.log_joint, model.log_joint
-            assert_allclose(changed.kl(model), np.sum(np.exp(p) * (p - q), axis=(-2, -1)), rtol=1e-9)
+
+@both_priors
+@all_sizes
+def test_distances_after_a_change_of_the_effect(K, prior):
+    """Proposition 4.5.2: the difference of distances from the ball, and from its printed form where square."""
+    model = sample_reference(K, 20, prior, rng=4)
+    changed = model.intervene("effect", rng=5)
+    found = initial_distances(model, changed)
+    new = changed.reverse().to_logit().cause
+    gap = found.causal - found.anticausal
+    assert_allclose(advantage_gap(model, new), gap, atol=1e-10 * found.causal.max())
+    k = model.sizes[0]
+    m, n = model.to_logit().effect.mean(axis=-2), model.reverse().to_logit().effect.mean(axis=-2)
+    s_x, s_y = model.to_logit().cause, model.reverse().to_logit().cause
+    c, radius = effect_advantage_ball(model)
+    assert np.all(radius >= np.sum((n - s_x) ** 2, -1) * model.sizes[1] / k * (1 - 1e-12))
+    if model.sizes[0] == model.sizes[1]:
+        printed = k * np.sum((n - s_x) ** 2, -1) + (k - 1) * np.sum(c**2, -1)
+        printed += np.sum(s_y**2, -1) - k * np.sum(m**2, -1)
+        assert_allclose((k - 1) * radius, printed, rtol=1e-9)
+
+
+@both_priors
+@all_sizes
+def test_distances_after_a_change_of_one_row(K, prior):
+    """(4.48)."""
+    model = sample_reference(K, 20, prior, rng=6)
+    changed = model.intervene("single", rng=7)
+    found = initial_distances(model, changed)
+    k, effects = model.sizes
+    moved = np.sum((model.reverse().to_logit().cause - changed.reverse().to_logit().cause) ** 2, -1)
+    rows = np.max((row_log_partitions(model) - row_log_partitions(changed)) ** 2, -1)
+    expected = (k - 1) / k * (found.causal + effects * rows) + moved
+    assert_allclose(found.anticausal, expected, rtol=1e-10)
+
+
+@both_priors
+@all_sizes
+def test_divergences_do_not_depend_on_the_direction(K, prior):
+    """Check 9."""
+    model = sample_reference(K, 20, prior, rng=8)
+    for target in ("cause", "effect", "single"):
+        changed = model.intervene(target, rng=9)
+        assert_allclose(changed.kl(model), changed.reverse().kl(model.reverse()), rtol=1e-11)
+        p, q = changed.log_joint, model.log_joint
+        assert_allclose(changed.kl(model), np.sum(np.exp(p) * (p - q), axis=(-2, -1)), rtol=1e-9)
 
 
 def test_an_independent_reference_favours_the_anticausal_model():
@@ -186,6 +200,13 @@ def test_other_ways_to_the_same_model():
         assert_allclose(each, 0.0, atol=1e-12)
     assert model[2:4].shape == (2,)
     assert model[0].shape == ()
+
+
+def test_logarithms_that_are_nearly_normalised_become_so():
+    """One distribution in all directions: rows that add up to 1 + 1e-9 would be causes of another one."""
+    loose = CategoricalSCM(SMALL.log_cause, np.add(SMALL.log_effect, [[1e-9], [-5e-9]]))
+    assert_allclose(np.exp(loose.log_effect).sum(axis=-1), 1.0, rtol=1e-15)
+    assert_allclose(loose.joint_logit(), SMALL.joint_logit(), atol=1e-15)
 
 
 def test_interventions_replace_one_mechanism():

@@ -77,6 +77,22 @@ def test_simulated_changes_of_normal_models_are_found(kind):
     assert sum(right) >= 18
 
 
+CLOUD = np.random.default_rng(0).normal(size=(30, 2))
+LINE = CLOUD[:, :1] * [1.0, 2.0]
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_the_unit_of_measurement_does_not_matter(unit):
+    expected = normal_changes(CLOUD, np.add(CLOUD[::-1], [3.0, 0.0]))
+    found = normal_changes(unit * CLOUD, unit * (np.add(CLOUD[::-1], [3.0, 0.0])))
+    assert [each[:2] for each in found] == [each[:2] for each in expected]
+    assert_allclose([each.probability for each in found], [each.probability for each in expected], rtol=1e-9)
+
+
+def test_a_transfer_far_away_is_not_constant():
+    assert normal_changes(CLOUD, CLOUD[::-1] + 1e9)[0].kind != "none"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -85,6 +101,8 @@ def test_simulated_changes_of_normal_models_are_found(kind):
         (lambda: table_changes(np.ones((2, 2)), -np.ones((2, 2))), "transfer must be a table of counts"),
         (lambda: table_changes(np.ones((2, 2)), np.ones((2, 2)), 0.0), "pseudo_count must be positive"),
         (lambda: normal_changes(np.ones((9, 3)), np.ones((9, 2))), "reference must have two columns"),
+        (lambda: normal_changes(LINE * [1, 0], CLOUD), "reference must have columns that are not constant"),
+        (lambda: normal_changes(CLOUD, LINE), "transfer must have columns that are not linear functions"),
     ],
 )
 def test_refusals(call, words):

@@ -53,13 +53,22 @@ def test_the_more_uniform_marginal_is_the_effect():
     assert_allclose(direction_log_odds(models), score, rtol=1e-10)
 
 
-@pytest.mark.parametrize("K", [2, 3, 4, 5, 6, 7, 8, 9, 10])
+@pytest.mark.parametrize("K", ERRORS)
 def test_the_table_of_bayes_errors(K):
     """Check 13: within three standard deviations of a million guesses, and our own error."""
-    n = 40_000 if K < 8 else 100_000
-    found = bayes_error(K, n, rng=K)
+    found = bayes_error(K, 40_000, rng=K)
     recomputed = np.sqrt(ERRORS[K] * (1 - ERRORS[K]) / 1e6)
     assert abs(found.error - ERRORS[K]) < 3 * np.hypot(recomputed, found.standard_error) + 5e-5 * (K < 7) + 5e-6
+    assert found.standard_error < 0.05 * found.error
+
+
+def test_rare_errors_and_their_standard_errors():
+    """K = 14, eight tables in a million, from 2,000: plain means would nearly all be far below, with tiny errors."""
+    found = np.array([bayes_error(14, 2000, rng=seed) for seed in range(40)])
+    mean, spread = found[:, 0].mean(), found[:, 0].std(ddof=1)
+    assert 0.7 < found[:, 1].mean() / spread < 1.4
+    assert np.mean(np.abs(found[:, 0] - mean) < 2 * found[:, 1]) > 0.8
+    assert abs(mean - 7.73e-6) < 4 * spread / np.sqrt(40)
 
 
 def test_guesses_are_wrong_as_often_as_it_says():

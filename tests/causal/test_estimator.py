@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from cumulant.causal import (
     AdaptationSpeed,
@@ -16,6 +17,7 @@ from cumulant.causal import (
     sample_normal_reference,
     sample_reference,
 )
+from cumulant.causal.fitted_pairs import _drawn_moments
 from cumulant.errors import FileFormatError
 
 SIX = (range(6), range(6))
@@ -135,7 +137,65 @@ def test_where_no_step_size_works_nothing_is_faster():
         found = AdaptationSpeed("normal", step_sizes=[30.0], n_bootstrap=20, random_state=0).fit(*tables)
     assert found.faster_ is None
     assert not np.any(np.isnan(found.kl_))
-    assert not np.any(np.isnan(found.interval_))
+    assert found.interval_.tolist() == [-np.inf, np.inf]
+
+
+def test_the_same_table_twice_says_nothing():
+    """The advantage is that of noise, and no interval of other tables is put around it."""
+    rows = both(0, "cause", n=200, K=3)[0]
+    with pytest.warns(UserWarning, match="nothing changed.*no step size comes nearer"):
+        found = AdaptationSpeed(n_bootstrap=20, random_state=0).fit(rows, rows)
+    assert found.interval_.tolist() == [-np.inf, np.inf]
+    assert found.faster_ is None
+    assert "interval -inf to +inf" in found.summary()
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_few_different_rows_of_numbers(unit):
+    """Half of the tables that are drawn from the rows are on one line: these are drawn again."""
+    rng = np.random.default_rng(0)
+    few = np.repeat(rng.normal(size=(3, 2)), [8, 1, 1], axis=0)
+    with pytest.warns(UserWarning, match="cause here"):
+        found = AdaptationSpeed("normal", n_bootstrap=50, random_state=0).fit(
+            unit * few, unit * rng.normal(size=(90, 2))
+        )
+    assert np.all(np.isfinite(found.interval_))
+    assert np.all(np.isfinite(found.distance_intervals_))
+    assert found.faster_ is None
+
+
+def test_rows_that_are_always_on_one_line_are_refused():
+    line = np.linspace(0, 1, 20)
+    features = np.stack([line, 2 * line, line**2, 2 * line**2, 4 * line**2], axis=1)
+    with pytest.raises(ValueError, match="20 rows has too few different ones for an interval"):
+        _drawn_moments(features, np.random.default_rng(0))
+
+
+def symmetric(kind, n, seed):
+    """Tables before and after a change that treats both variables alike: the true advantage is zero."""
+    rng = np.random.default_rng(seed)
+    if kind != "categories":
+        draw = {"normal": rng.standard_normal, "cauchy": rng.standard_cauchy}[kind]
+        return [scale * (draw((n, 2)) + share * draw((n, 1))) for share, scale in ((1.0, 1.0), (0.5, 1.7))]
+    tables = rng.dirichlet(np.ones(9), 2).reshape(2, 3, 3)
+    cells = [rng.choice(9, n, p=0.5 * (P + P.T).ravel()) for P in tables]
+    return [np.stack(np.divmod(each, 3), axis=1) for each in cells]
+
+
+@pytest.mark.parametrize(("kind", "n"), [("categories", 20), ("categories", 300), ("normal", 100), ("cauchy", 100)])
+def test_without_an_advantage_nothing_is_faster(kind, n):
+    """Intervals of level 0.9 exclude zero in at most one of ten, less chance; a faster one is never without caution."""
+    wrong, runs = 0, 40
+    settings = {"categories": (range(3), range(3))} if kind == "categories" else {"family": "normal"}
+    for seed in range(runs):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
+            model = AdaptationSpeed(n_bootstrap=60, n_runs=20, random_state=seed, **settings).fit(
+                *symmetric(kind, n, seed)
+            )
+        wrong += model.faster_ is not None
+        assert model.faster_ is None or model.caution_ is not None
+    assert wrong <= 0.1 * runs + 3 * np.sqrt(0.1 * 0.9 * runs)
 
 
 @pytest.mark.slow
@@ -171,6 +231,34 @@ def test_the_same_seed_gives_the_same_answer():
     assert not np.array_equal(first.interval_, other.interval_)
 
 
+def test_conventions_of_scikit_learn():
+    """Parameters go in and out unchanged, also through `fit`; every source of randomness is accepted."""
+    given = {
+        "family": "categorical", "n_bins": (3, None), "categories": None, "strategy": "uniform", "outside": "error",
+        "pseudo_count": 0.5, "budget": 30, "step_sizes": np.array([0.1, 1.0]), "n_bootstrap": 10, "n_runs": 3,
+        "level": 0.8, "random_state": 7, "n_jobs": 1,
+    }  # fmt: skip
+    model = AdaptationSpeed(**given)
+    assert model.get_params() == given
+    assert repr(clone(model)) == repr(model)
+    assert "n_bins=(3, None)" in repr(model)
+    assert not [name for name in vars(model) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        model.summary()
+    columns = np.stack([NUMBERS[:, 0], np.arange(200) % 3], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert model.fit(columns, columns[50:]) is model
+        assert all(value is given[name] for name, value in model.get_params().items())
+        fitted = {name for name in vars(model) if name not in given}
+        assert fitted
+        assert all(name.endswith("_") for name in fitted)
+        for source in (None, 3, np.random.default_rng(3), np.random.RandomState(3)):
+            model.set_params(random_state=source, n_bootstrap=10).fit(columns, columns[50:])
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(bins=3)
+
+
 def test_files(tmp_path):
     with pytest.warns(UserWarning, match="cause here"):
         model = AdaptationSpeed(n_bootstrap=20, random_state=0, step_sizes=[0.1, 1.0], categories=SIX).fit(
@@ -192,6 +280,12 @@ NUMBERS = np.random.default_rng(0).normal(size=(200, 2))
 @pytest.mark.parametrize(
     ("settings", "reference", "transfers", "words"),
     [
+        ({}, GOOD.tolist(), GOOD.tolist(), r"transfers\[0\] must be a table of two columns"),
+        ({}, pd.DataFrame(GOOD).astype("Int64").mask(GOOD == 2), GOOD, "missing values in column '0'"),
+        ({}, pd.DataFrame(GOOD, columns=["a", "a"]), GOOD, "two names for its columns; both are 'a'"),
+        ({}, np.zeros((50, 2), int), GOOD, "column 'X' of reference has the one value 0"),
+        ({"budget": 0}, GOOD, GOOD, "budget must be a whole number of at least 1; got 0"),
+        ({"random_state": "x"}, GOOD, GOOD, "rng must be an int"),
         ({}, GOOD[:, :1], GOOD, "reference must have two columns, the two variables; got 1"),
         ({}, GOOD[:, 0], GOOD, r"reference must be a table of two columns, shape \(rows, 2\)"),
         ({}, GOOD, [GOOD, GOOD[:5]], r"transfers\[1\] must have at least 10 rows; got 5"),

@@ -138,6 +138,27 @@ def test_the_smoothness_of_an_observation_is_that_of_both_directions(small):
     assert_allclose(transfer.reverse().smoothness(), transfer.smoothness(), rtol=1e-10)
 
 
+def test_the_noise_of_gradients_is_that_of_draws():
+    """At the optimum, both directions, two causes and three effects; gradients by JAX."""
+    rng = np.random.default_rng(1)
+    square = rng.normal(size=(5, 8))
+    model = NormalSCM.from_joint(rng.normal(size=5), square @ square.T / 8, 2)
+    x, y = model.sample(20_000, rng=2)
+
+    def value(theta, first, second):
+        zeta, L, M, m, Lc = theta
+        ahead = jnp.tril(L).T @ first - zeta, jnp.tril(Lc).T @ second - M @ first - m
+        return 0.5 * sum(jnp.sum(each**2) for each in ahead)
+
+    with jax.enable_x64(True):
+        draw = jax.vmap(jax.grad(value), (None, 0, 0))
+        for each, pair in ((model, (x, y)), (model.reverse(), (y, x))):
+            found = draw(tuple(map(jnp.asarray, each.to_cholesky())), *map(jnp.asarray, pair))
+            flat = np.concatenate([np.asarray(g).reshape(len(x), -1) for g in found], axis=1)
+            squares = np.sum((flat - flat.mean(axis=0)) ** 2, axis=1)
+            assert abs(squares.mean() - each.gradient_noise()) < 4 * squares.std() / np.sqrt(len(x))
+
+
 # Draws, divergence, refusals ----------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,11 @@ def test_the_real_pairs(tmp_path):
 
 
 def test_weighted_shares():
-    mean, error = share([1, 0, 1, 1], [1, 1, 1, 1])
-    assert_allclose([mean, error], [0.75, np.sqrt(0.75 * 0.25 / 4)])
+    """Wilson's interval solves ``(share - p)^2 = 4 p (1 - p) / n`` for p, and never has no width."""
+    found = share([1, 0, 1, 1], [1, 1, 1, 1])
+    assert found.mean == 0.75
+    for end in found[1:]:
+        assert_allclose((0.75 - end) ** 2, 4 * end * (1 - end) / 4)
+    assert_allclose(share(np.ones(18), np.ones(18)), [1, 18 / 22, 1])
     assert_allclose(share([1, 0, 1], [2, 1, 1])[0], 0.75)
+    assert_allclose(share([1, 1, 0], [1, 1, 0]), share([1, 1], [1, 1]))

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numba import njit
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from cumulant.randomness_kernels import uniform
 
@@ -19,21 +19,30 @@ def observations(table, problem, T, seed):
     return [divmod(int(cell), table.shape[1]) for cell in cells]
 
 
+def softmax(s):
+    e = np.exp(s - s.max())
+    return e / e.sum()
+
+
 def mean_zero(logs, axis=-1):
     return logs - logs.mean(axis=axis, keepdims=True)
 
 
-def adapt_pair(P, Q, seen, step):
-    """``KL(Q || model)`` at the averages of 1, 2, ... iterates of a model ``p(x) p(y | x)`` that begins at `P`."""
+def adapt_pair(P, Q, seen, step, every=1):
+    """``KL(Q || model)`` at the averages of 1, 2, ... iterates of a model ``p(x) p(y | x)`` that begins at `P`.
+
+    `every` keeps those after so many observations only.
+    """
     s_x = mean_zero(np.log(P.sum(1)))
     s_yx = mean_zero(np.log(P / P.sum(1, keepdims=True)))
     sums, found = [np.zeros_like(s_x), np.zeros_like(s_yx)], []
     for t, (x, y) in enumerate(seen):
         sums[0] += s_x
         sums[1] += s_yx
-        a, b = sums[0] / (t + 1), sums[1] / (t + 1)
-        log_model = (a - logsumexp(a))[:, None] + b - logsumexp(b, axis=1, keepdims=True)
-        found.append(np.sum(Q * (np.log(Q) - log_model)))
+        if (t + 1) % every == 0:
+            a, b = sums[0] / (t + 1), sums[1] / (t + 1)
+            log_model = (a - logsumexp(a))[:, None] + b - logsumexp(b, axis=1, keepdims=True)
+            found.append(np.sum(Q * (np.log(Q) - log_model)))
         g_x, g_row = -softmax(s_x), -softmax(s_yx[x])
         g_x[x] += 1
         g_row[y] += 1
@@ -42,13 +51,14 @@ def adapt_pair(P, Q, seen, step):
     return np.array(found), s_x, s_yx
 
 
-def adapt_table(P, Q, seen, step):
+def adapt_table(P, Q, seen, step, every=1):
     """The same for the model of one table."""
     s, total, found = mean_zero(np.log(P).ravel()), np.zeros(P.size), []
     for t, (x, y) in enumerate(seen):
         total += s
-        a = total / (t + 1)
-        found.append(np.sum(Q.ravel() * (np.log(Q).ravel() - a + logsumexp(a))))
+        if (t + 1) % every == 0:
+            a = total / (t + 1)
+            found.append(np.sum(Q.ravel() * (np.log(Q).ravel() - a + logsumexp(a))))
         g = -softmax(s)
         g[x * P.shape[1] + y] += 1
         s = s + step * g

@@ -75,11 +75,7 @@ def adapt_categorical(
     """
     for name, each in (("reference", reference), ("transfer", transfer)):
         checks.instance(name, each, CategoricalSCM, "a CategoricalSCM")
-    if reference.shape != transfer.shape or reference.sizes != transfer.sizes:
-        raise ValueError(
-            "reference and transfer must have the same shape; got "
-            f"{(*reference.shape, *reference.sizes)} and {(*transfer.shape, *transfer.sizes)}"
-        )
+    same_problems(reference, transfer)
     T = checks.whole("T", T)
     models = (models,) if isinstance(models, str) else tuple(models)
     for each in models:
@@ -147,6 +143,15 @@ def _flat(model: CategoricalSCM, n: int) -> CategoricalSCM:
     """With one leading axis."""
     causes, effects = model.sizes
     return CategoricalSCM(model.log_cause.reshape(n, causes), model.log_effect.reshape(n, causes, effects))
+
+
+def same_problems(reference: Any, transfer: Any) -> None:
+    """Refuse batches of models that do not belong to each other."""
+    if reference.shape != transfer.shape or reference.sizes != transfer.sizes:
+        raise ValueError(
+            "reference and transfer must have the same shape; got "
+            f"{(*reference.shape, *reference.sizes)} and {(*transfer.shape, *transfer.sizes)}"
+        )
 
 
 def checked_step_sizes(value: Any, n: int) -> np.ndarray:

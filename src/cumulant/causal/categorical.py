@@ -10,6 +10,7 @@ from cumulant import checks, randomness
 from cumulant.causal.dirichlet import log_dirichlet
 from cumulant.families import Categorical
 
+_ROUNDING = 1e-12
 _TOLERANCE = 1e-8  # how far probabilities that are given may add up to something other than 1
 
 
@@ -260,8 +261,10 @@ def _log_of(name: str, value: Any, axes: int) -> np.ndarray:
 
 
 def _log_probabilities(name: str, value: Any) -> np.ndarray:
+    """Logarithms that were given, normalised where their sum is off by more than rounding."""
     logs = checks.real_array(name, value)
-    off = np.abs(logsumexp(logs, axis=-1)) if logs.ndim else np.array(np.inf)
-    if not np.all(off <= _TOLERANCE):
-        raise ValueError(f"{name} must be logarithms of probabilities that add up to one; off by {np.max(off):.2g}")
-    return logs
+    total = logsumexp(logs, axis=-1, keepdims=True) if logs.ndim else np.array(np.inf)
+    off = float(np.max(np.abs(total), initial=0.0))
+    if not off <= _TOLERANCE:
+        raise ValueError(f"{name} must be logarithms of probabilities that add up to one; off by {off:.2g}")
+    return logs - total if off > _ROUNDING else logs

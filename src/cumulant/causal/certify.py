@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant import checks
-from cumulant.causal.adaptation import MODELS
+from cumulant.causal.adaptation import MODELS, same_problems
+from cumulant.causal.categorical import CategoricalSCM
 from cumulant.causal.distances import initial_distances
-from cumulant.certificates import Certificate, assume, by_construction, check, issuer, rounding
+from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer, rounding
 from cumulant.optim import rates
 
 GRADIENT_BOUNDS = {"causal": 2.0, "anticausal": 2.0, "joint": float(np.sqrt(2.0))}
@@ -53,7 +54,7 @@ def adaptation_bound(
     checks.choice("model", model, MODELS)
     T = checks.whole("T", T)
     if step_size is None:
-        distance = float(np.mean(getattr(initial_distances(reference, transfer), model)))
+        distance = float(np.mean(_squared_distances(reference, transfer, model)))
         # Where nothing has changed every step is too long: the bound is then that of a tiny one.
         step_size = float(rates.sga_best_step(GRADIENT_BOUNDS[model], distance, T)) or float(np.finfo(float).eps)
     return certify_adaptation((reference, transfer), Schedule(model, T, checks.positive("step_size", step_size)))
@@ -65,7 +66,7 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
     reference, transfer = given
     model, T, step = answer
     B = GRADIENT_BOUNDS[model]
-    distances = np.asarray(getattr(initial_distances(reference, transfer), model))
+    distances = _squared_distances(reference, transfer, model)
     distance = float(np.mean(distances))
     bound = float(rates.sga_constant(B, distance, T, step))
     # Each logit is a difference of numbers up to the largest logarithm, and enters squared.
@@ -79,10 +80,27 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
         (
             by_construction("minus the log-likelihood is convex in the logits", "exponential family"),
             by_construction("stochastic gradients are bounded", f"B = {B:.4g}"),
-            check(np.isfinite(distance), "the transfer distribution is that of finite logits", f"{distance:.6g}"),
+            _finite(distance),
             assume("observations are independent draws of the transfer distribution"),
         ),
         kind="in expectation",
         slack=error / (2 * step * T) + rounding(bound, terms=8),
         details={"distance": distance, "step_size": step, "observations": T},
     )
+
+
+def _squared_distances(reference: Any, transfer: Any, model: str) -> np.ndarray:
+    """Of each problem. Gradients of other models than categorical ones are not bounded."""
+    for name, each in (("reference", reference), ("transfer", transfer)):
+        checks.instance(name, each, CategoricalSCM, "a CategoricalSCM")
+    same_problems(reference, transfer)
+    if 0 in reference.shape:
+        raise ValueError("reference must hold at least one model; got an empty batch")
+    with np.errstate(over="ignore"):
+        found = np.asarray(getattr(initial_distances(reference, transfer), model))
+    _finite(float(np.max(found)))
+    return found
+
+
+def _finite(distance: float) -> Assumption:
+    return check(np.isfinite(distance), "the transfer distribution is that of finite logits", f"{distance:.6g}")

@@ -7,6 +7,8 @@ from scipy.special import gammaln, logsumexp
 
 from cumulant import checks
 
+_CONSTANT, _SAME = 1e-28, 1e-12  # variances up to this share of squares, or of another variance, are rounding
+
 
 class Change(NamedTuple):
     """One explanation of how a table differs from the reference.
@@ -93,6 +95,9 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
     for name, value in (("reference", before), ("transfer", after)):
         if value.shape[1] != 2 or len(value) < 5:
             raise ValueError(f"{name} must have two columns and at least five rows; got shape {value.shape}")
+    before, after = in_units(before, before), in_units(after, before)
+    for name, value in (("reference", before), ("transfer", after)):
+        _check_spread(name, value)
     both = np.concatenate([before, after])
     price = 0.5 * np.log(len(both))
 
@@ -100,11 +105,8 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
         return -0.5 * len(values) * (1 + np.log(2 * np.pi * values.var()))
 
     def conditional(values: np.ndarray, given: np.ndarray) -> float:
-        slope, intercept = np.polyfit(given, values, 1)
-        return marginal_of(values - slope * given - intercept)
-
-    def marginal_of(residuals: np.ndarray) -> float:
-        return -0.5 * len(residuals) * (1 + np.log(2 * np.pi * np.mean(residuals**2)))
+        apart = given - given.mean()
+        return marginal(values - (apart @ values / (apart @ apart)) * apart)
 
     def joint(values: np.ndarray) -> float:
         return marginal(values[:, 0]) + conditional(values[:, 1], values[:, 0])
@@ -120,6 +122,23 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
         kept = marginal(both[:, other]) + conditional(before[:, this], before[:, other])
         scores.append(kept + marginal(after[:, this]) - 7 * price)
     return _ranked(names, np.array(scores))
+
+
+def in_units(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Columns in units of the range of the reference, from its first row on: no square of them overflows."""
+    span = np.ptp(reference, axis=0)
+    return (values - reference[0]) / np.where(span > 0, span, 1.0)
+
+
+def _check_spread(name: str, values: np.ndarray) -> None:
+    """Refuse columns without a variance, or on one line."""
+    apart = values - values.mean(axis=0)
+    variances = np.mean(apart**2, axis=0)
+    if not np.all(variances > _CONSTANT * np.max(np.abs(values), axis=0) ** 2):
+        raise ValueError(f"{name} must have columns that are not constant")
+    correlation = np.mean(apart[:, 0] * apart[:, 1]) / np.sqrt(np.prod(variances))
+    if not 1 - correlation**2 > _SAME:
+        raise ValueError(f"{name} must have columns that are not linear functions of each other")
 
 
 def _evidence(counts: np.ndarray, a: float) -> Any:

@@ -79,6 +79,11 @@ def bayes_error(K: int, n_mc: int = 100_000, rng: Any = None, *, prior: Any = "d
     The mean over `n_mc` random tables of the smaller of the two posterior probabilities: the share of wrong guesses has
     the same mean and a larger variance. 1/2 means that the directions cannot be told apart.
 
+    Under the dense prior, causes are drawn from a Dirichlet distribution that is closer to the uniform one and weighed
+    by the ratio of the densities: wrong guesses come from tables whose cause is as uniform as the effect, and there is
+    hardly one in a million of them for K = 14. Under other priors nothing is done about rare errors: where `n_mc` times
+    the error is not well above ten, both numbers that are returned are usually far too small.
+
     >>> found = bayes_error(3, 20_000, rng=0)
     >>> abs(found.error - 0.2411) < 4 * found.standard_error
     True
@@ -99,12 +104,20 @@ def _losses(K: int, n: int, prior: Any, generator: np.random.Generator) -> np.nd
 
 
 def _dense_losses(K: int, n: int, generator: np.random.Generator) -> np.ndarray:
-    """The same for the dense prior, where the marginals are all that counts."""
-    cause = generator.standard_exponential((n, K))
+    """The same for the dense prior, where the marginals are all that counts, with causes from ``Dir(c)`` and weights.
+
+    The loss falls as ``prod p(x)^(K - 1)`` towards the border of the simplex, so that weighted losses have a finite
+    variance for ``1 <= c <= K``; the choice keeps their relative error low from K = 2 to 30.
+    """
+    c = 1 + 0.4 * (K - 1)
+    cause = generator.standard_gamma(c, (n, K))
     rows = generator.standard_exponential((n, K, K))
     cause /= cause.sum(axis=-1, keepdims=True)
     effect = np.einsum("nx,nxy->ny", cause / rows.sum(axis=-1), rows)
-    return _smaller((K - 1) * (np.log(effect).sum(axis=-1) - np.log(cause).sum(axis=-1)))
+    logs, family = np.log(cause).sum(axis=-1), Dirichlet(K)
+    ratio = float(family.log_partition(np.full(K, c))) - float(family.log_partition(np.ones(K)))
+    losses = _smaller((K - 1) * (np.log(effect).sum(axis=-1) - logs))
+    return losses * np.exp(ratio - (c - 1) * logs)
 
 
 def _smaller(log_odds: np.ndarray) -> np.ndarray:

@@ -81,7 +81,8 @@ class AdaptationSpeed(BaseEstimator):
         size comes nearer to the transfers.
     advantage_, interval_ : float, array (2,)
         ``log(KL of the second variable as the cause / KL of the first)`` at the budget, KL averaged over transfers and
-        runs: positive where the first is faster; and a bootstrap interval over rows. In small tables smoothing pulls
+        runs: positive where the first is faster; and a bootstrap interval over rows, which is the whole line where no
+        step size comes nearer to the transfers. In small tables smoothing pulls
         the advantage towards zero, which the interval does not include: with 16 cells, intervals of level 0.9 held the
         advantage of the true tables in 95 % of 80 simulations at 3,000 rows, and in 65 % at 300.
     caution_ : str or None

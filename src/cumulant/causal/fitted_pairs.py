@@ -9,12 +9,15 @@ import numpy as np
 from cumulant import checks, families
 from cumulant.causal.adaptation import adapt_categorical
 from cumulant.causal.categorical import CategoricalSCM
-from cumulant.causal.changes import Change, normal_changes, table_changes
+from cumulant.causal.changes import Change, in_units, normal_changes, table_changes
 from cumulant.causal.discretise import Bins
 from cumulant.causal.normal_adaptation import adapt_normal
 from cumulant.causal.normal_model import NormalSCM
 from cumulant.causal.tables import encode, learn_column
 from cumulant.causal.trajectories import Trajectories
+
+_TRIES = 50  # to draw rows that are not on one line
+_SINGULAR = 1e-12  # determinants of correlations at most this are taken to be zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +103,15 @@ class NormalPairs:
     def learn(cls, names, columns, transfers) -> "NormalPairs":
         """Columns must be numbers, neither constant nor multiples of each other."""
         values, family = [], families.MultivariateNormal(2)
+        origin = np.stack(
+            [checks.real_array(f"column {n!r} of reference", c) for n, c in zip(names, columns, strict=True)], axis=1
+        )
         for i, table in enumerate([columns, *transfers]):
             label = "reference" if i == 0 else f"transfers[{i - 1}]" if len(transfers) > 1 else "transfers"
             both = [
                 checks.real_array(f"column {name!r} of {label}", each) for name, each in zip(names, table, strict=True)
             ]
-            values.append(np.stack(both, axis=1))
+            values.append(in_units(np.stack(both, axis=1), origin))
             with checks.about(label):
                 family.mle(values[-1])  # refuses what has no estimate, with the reason
         centre, scale = values[0].mean(axis=0), values[0].std(axis=0)
@@ -120,18 +126,14 @@ class NormalPairs:
         """Models with `n` on the leading axis: maximum likelihood, of the rows or of rows drawn with replacement."""
         found = []
         for values in self.values:
-            size, centre = len(values), values.mean(axis=0)
+            centre = values.mean(axis=0)
             x, y = (values - centre).T
             features = np.stack([x, y, x * x, x * y, y * y], axis=1)
             if rng is None:
                 moments = np.broadcast_to(features.mean(axis=0), (n, 5))
             else:
-                shares = np.full(size, 1 / size)
-                moments = np.stack([rng.multinomial(size, shares) @ features for _ in range(n)]) / size
-            mean, second = moments[:, :2], moments[:, [2, 3, 3, 4]].reshape(n, 2, 2)
-            covariance = second - mean[:, :, None] * mean[:, None, :]
-            mean = mean + centre
-            found.append(NormalSCM.from_joint(mean, covariance, 1))
+                moments = np.stack([_drawn_moments(features, rng) for _ in range(n)])
+            found.append(NormalSCM.from_joint(moments[:, :2] + centre, _covariance(moments), 1))
         return found
 
     def adapt(self, reference: Any, transfer: Any, T: int, step_sizes: Any, seed: int, **options: Any) -> Trajectories:
@@ -143,3 +145,24 @@ class NormalPairs:
     def changes(self) -> list[list[Change]]:
         """The explanations of each transfer."""
         return [normal_changes(self.values[0], after) for after in self.values[1:]]
+
+
+def _drawn_moments(features: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Means of rows drawn with replacement, drawn again where they are on one line."""
+    size = len(features)
+    for _ in range(_TRIES):
+        moments = rng.multinomial(size, np.full(size, 1 / size)) @ features / size
+        covariance = _covariance(moments)
+        if np.linalg.det(covariance) > _SINGULAR * covariance[0, 0] * covariance[1, 1]:
+            return moments
+    raise ValueError(
+        f"a table of {size} rows has too few different ones for an interval: rows drawn from it with replacement were "
+        f"all on one line {_TRIES} times"
+    )
+
+
+def _covariance(moments: np.ndarray) -> np.ndarray:
+    """From the means of ``x, y, x^2, x y, y^2`` on the last axis."""
+    mean = moments[..., :2]
+    second = moments[..., [2, 3, 3, 4]].reshape(*mean.shape, 2)
+    return second - mean[..., :, None] * mean[..., None, :]

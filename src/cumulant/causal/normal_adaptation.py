@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, randomness, threads
-from cumulant.causal.adaptation import checked_step_sizes, checked_times
+from cumulant.causal.adaptation import checked_step_sizes, checked_times, same_problems
 from cumulant.causal.distances import initial_distances
 from cumulant.causal.normal_adaptation_kernels import adapt, draw_samples
 from cumulant.causal.normal_model import NormalSCM
@@ -85,11 +85,7 @@ def adapt_normal(
     """
     for name, each in (("reference", reference), ("transfer", transfer)):
         checks.instance(name, each, NormalSCM, "a NormalSCM")
-    if reference.shape != transfer.shape or reference.sizes != transfer.sizes:
-        raise ValueError(
-            "reference and transfer must have the same shape; got "
-            f"{(*reference.shape, *reference.sizes)} and {(*transfer.shape, *transfer.sizes)}"
-        )
+    same_problems(reference, transfer)
     T = checks.whole("T", T)
     models = (models,) if isinstance(models, str) else tuple(models)
     for each in models:

@@ -341,6 +341,28 @@ class NormalSCM:
         mean, covariance = self.to_joint("mean")
         return 1 + np.sum(mean**2, axis=-1) + np.trace(covariance, axis1=-2, axis2=-1)
 
+    def gradient_noise(self) -> Any:
+        """``E |grad f_i - E grad f_i|^2`` at this model, for observations of it and the squares of `smoothness`.
+
+        The noise in the bound of stochastic proximal gradients (`optim.rates.stochastic_proximal_average`), where this
+        model is what is learnt. Residuals ``L^T x - zeta`` are standard normal, and so
+
+            p + q + q E |x|^2 + sum_i (i E x_i^2 + L_ii^-2) + sum_i (i E y_i^2 + [L_{Y|X}]_ii^-2),
+
+        ``i`` from 1 on, for `p` causes and `q` effects. It depends on the direction and on the order of the variables.
+
+        >>> NormalSCM.from_mean([0.0], [[1.0]], [[0.8]], [0.5], [[0.36]]).gradient_noise().round(12)
+        np.float64(6.61)
+        """
+        p, q = self.sizes
+        _, factor, _, _, conditional = self.to_cholesky()
+        mean, covariance = self.to_joint("mean")
+        squares = mean**2 + np.diagonal(covariance, axis1=-2, axis2=-1)
+        x, y = squares[..., :p], squares[..., p:]
+        pivots = (np.sum(np.diagonal(L, axis1=-2, axis2=-1) ** -2.0, axis=-1) for L in (factor, conditional))
+        turns = (each @ np.arange(1.0, each.shape[-1] + 1) for each in (x, y))
+        return p + q + q * np.sum(x, axis=-1) + sum(pivots) + sum(turns)
+
     def _check_other(self, other: Any) -> None:
         checks.instance("other", other, NormalSCM, "a NormalSCM")
         if self.sizes != other.sizes:

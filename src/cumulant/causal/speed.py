@@ -71,15 +71,15 @@ def compare_speed(
             )
             runs = found.kl[np.arange(len(chosen)), places, :, 0].reshape(len(chosen), -1, n_runs)
             at_budget[:, part] += runs.mean(axis=-1) / len(drawn)
-    advantages = _advantage(at_budget)
     tails = [(1 - level) / 2, (1 + level) / 2]
+    interval = np.quantile(_advantage(at_budget), tails) if tuned else np.array([-np.inf, np.inf])
     return Comparison(
         times,
         kl,
         steps[chosen],
         tuned,
         float(advantage),
-        np.quantile(advantages, tails),
+        interval,
         distances,
         np.moveaxis(np.quantile(spread, tails, axis=-1), 0, -1),
     )

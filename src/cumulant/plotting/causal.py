@@ -76,10 +76,12 @@ def distance_and_speed(tuned: Any, *, ax: Any = None) -> Any:
 
 
 def few_ticks(axis: Any) -> None:
-    """Numbers 1, 2 and 5 of each decade of a logarithmic axis, which may be short."""
+    """Numbers 1, 2 and 5 of each decade of a logarithmic axis; a few round ones where it is shorter than a decade."""
     from matplotlib import ticker
 
-    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axis.get_view_interval()
+    short = high < 10 * low
+    axis.set_major_locator(ticker.MaxNLocator(4) if short else ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -95,7 +97,7 @@ def effect_ball(reference: Any, *, reach: float | None = None, ax: Any = None) -
     reference : CategoricalSCM
         One model whose effect has three values.
     reach : float, optional
-        How far from the centre is drawn; three radii, and at least as far as the marginals, unless given.
+        How far from the centre is drawn; two radii, and at least as far as the marginals, unless given.
     ax : matplotlib.axes.Axes, optional
     """
     from cumulant.causal import advantage_gap, effect_advantage_ball
@@ -114,14 +116,14 @@ def effect_ball(reference: Any, *, reach: float | None = None, ax: Any = None) -
     }
     middle = points["centre $c$"]
     far = max(float(np.linalg.norm(each - middle)) for each in points.values())
-    reach = max(3 * radius, 1.5 * far, 0.1) if reach is None else reach
+    reach = max(2 * radius, 1.5 * far, 0.1) if reach is None else reach
     u, v = (middle[i] + np.linspace(-reach, reach, 201) for i in (0, 1))
     grid = np.stack(np.meshgrid(u, v), axis=-1) @ basis
     gap = advantage_gap(reference, grid)
     with style():
         if ax is None:
             _, ax = figure(width=5.4, height=4.4)
-        limit = 2.0 * (reference.sizes[0] - 1) * radius**2 or float(np.abs(gap).max())
+        limit = 3.0 * (reference.sizes[0] - 1) * radius**2 or float(np.abs(gap).max())
         picture = ax.pcolormesh(u, v, gap, cmap="RdBu_r", vmin=-limit, vmax=limit, shading="gouraud", rasterized=True)
         ax.figure.colorbar(picture, ax=ax, label="squared distance, causal minus anticausal")
         turn = np.linspace(0, 2 * np.pi, 200)
