@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cumulant.graphical.exact.junction_tree import JunctionTree
     from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
     from cumulant.graphical.exact.orders import Order, elimination_order
+    from cumulant.graphical.exact.spin_glasses import DensityOfStates, density_of_states, spin_glass_log_partition
     from cumulant.graphical.factor_graph import FactorGraph
     from cumulant.graphical.factorisation import Factorisation, factorises
     from cumulant.graphical.graphs import maximal_cliques
@@ -107,6 +108,7 @@ __all__ = [
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
+    "DensityOfStates",
     "DiscreteFamily",
     "DiscreteModel",
     "EdgeFlips",
@@ -164,6 +166,7 @@ __all__ = [
     "chow_liu",
     "colouring",
     "complete",
+    "density_of_states",
     "dependency_matrix",
     "dependency_norm",
     "double_loop",
@@ -208,6 +211,7 @@ __all__ = [
     "sparse_structure",
     "spectral_norm",
     "spin_glass",
+    "spin_glass_log_partition",
     "structured_mean_field",
     "torus",
     "torus_log_partition",
@@ -234,6 +238,7 @@ _MODULES = {
     "exact.junction_tree": ("JunctionTree",),
     "exact.lattices": ("kac_ward", "torus_log_partition", "transfer_matrix"),
     "exact.orders": ("Order", "elimination_order"),
+    "exact.spin_glasses": ("DensityOfStates", "density_of_states", "spin_glass_log_partition"),
     "factor_graph": ("FactorGraph",),
     "factorisation": ("Factorisation", "factorises"),
     "graphs": ("maximal_cliques",),
