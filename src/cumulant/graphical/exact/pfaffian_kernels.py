@@ -55,8 +55,8 @@ def _swap(A, m, ready, variable, place, a, b, p):
 def _eliminate(A, m, ready, variable, place, value, one, p, q):
     """Take out pairs of variables that have all of their bonds, until none is left whose entry is not zero.
 
-    ``Pf A = A_xy Pf(A_ij + (A_iy A_jx - A_ix A_jy) / A_xy)``, and an exchange of two positions changes the sign. Returns
-    the size of the front and the product of the pivots.
+    ``Pf A = A_xy Pf(A_ij + (A_iy A_jx - A_ix A_jy) / A_xy)``, and an exchange of two positions changes the sign.
+    Returns the size of the front and the product of the pivots.
     """
     x = 0
     while x < m:
