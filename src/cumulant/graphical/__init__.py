@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from cumulant.graphical.discrete_model import DiscreteModel
     from cumulant.graphical.exact.elimination import Cost
     from cumulant.graphical.exact.junction_tree import JunctionTree
-    from cumulant.graphical.exact.lattices import kac_ward, torus_log_partition, transfer_matrix
+    from cumulant.graphical.exact.lattices import (
+        kac_ward,
+        torus_log_partition,
+        transfer_matrix,
+        transfer_matrix_means,
+    )
     from cumulant.graphical.exact.orders import Order, elimination_order
+    from cumulant.graphical.exact.spin_glasses import DensityOfStates, density_of_states, spin_glass_log_partition
     from cumulant.graphical.factor_graph import FactorGraph
     from cumulant.graphical.factorisation import Factorisation, factorises
     from cumulant.graphical.graphs import maximal_cliques
@@ -83,6 +89,7 @@ if TYPE_CHECKING:
     )
     from cumulant.graphical.net_fit import NetFit
     from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
+    from cumulant.graphical.prune import prune
     from cumulant.graphical.samplers.annealed import annealed_importance_sampling
     from cumulant.graphical.samplers.blocked import acyclic_blocks
     from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, Wolff
@@ -107,6 +114,7 @@ __all__ = [
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
+    "DensityOfStates",
     "DiscreteFamily",
     "DiscreteModel",
     "EdgeFlips",
@@ -164,6 +172,7 @@ __all__ = [
     "chow_liu",
     "colouring",
     "complete",
+    "density_of_states",
     "dependency_matrix",
     "dependency_norm",
     "double_loop",
@@ -197,6 +206,7 @@ __all__ = [
     "project_couplings",
     "project_kl",
     "project_tables",
+    "prune",
     "random_regular",
     "random_scan",
     "read_bif",
@@ -208,11 +218,13 @@ __all__ = [
     "sparse_structure",
     "spectral_norm",
     "spin_glass",
+    "spin_glass_log_partition",
     "structured_mean_field",
     "torus",
     "torus_log_partition",
     "total_error_bound",
     "transfer_matrix",
+    "transfer_matrix_means",
     "tree_reweighted",
     "write_bif",
     "write_evidence",
@@ -232,8 +244,9 @@ _MODULES = {
     "discrete_model": ("DiscreteModel",),
     "exact.elimination": ("Cost",),
     "exact.junction_tree": ("JunctionTree",),
-    "exact.lattices": ("kac_ward", "torus_log_partition", "transfer_matrix"),
+    "exact.lattices": ("kac_ward", "torus_log_partition", "transfer_matrix", "transfer_matrix_means"),
     "exact.orders": ("Order", "elimination_order"),
+    "exact.spin_glasses": ("DensityOfStates", "density_of_states", "spin_glass_log_partition"),
     "factor_graph": ("FactorGraph",),
     "factorisation": ("Factorisation", "factorises"),
     "graphs": ("maximal_cliques",),
@@ -288,6 +301,7 @@ _MODULES = {
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
     "net_fit": ("NetFit",),
     "pairwise": ("BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"),
+    "prune": ("prune",),
     "samplers.annealed": ("annealed_importance_sampling",),
     "samplers.blocked": ("acyclic_blocks",),
     "samplers.chains": ("Gibbs", "MultiSpin", "SwendsenWang", "Wolff"),

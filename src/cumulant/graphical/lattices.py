@@ -89,18 +89,28 @@ def random_regular(n: int, degree: int, rng: Any = None) -> np.ndarray:
 
 
 def spin_glass(
-    edges: Any, *, couplings: float = 1.0, fields: float = 0.0, kind: str = "gaussian", rng: Any = None
+    edges: Any,
+    *,
+    couplings: float = 1.0,
+    fields: float = 0.0,
+    kind: str = "gaussian",
+    field_kind: str = "gaussian",
+    rng: Any = None,
 ) -> Ising:
     """An `Ising` model with random couplings and fields, of the sizes given.
 
     The couplings are ``N(0, couplings^2)`` or ``+-couplings`` (`kind` ``"gaussian"`` or ``"signs"``), the fields
-    ``N(0, fields^2)``.
+    ``N(0, fields^2)`` or uniform in ``[-fields, fields]`` (`field_kind` ``"gaussian"`` or ``"uniform"``).
 
     >>> spin_glass(grid(3, 3), kind="signs", rng=0).couplings[:4]
     array([ 1.,  1.,  1., -1.])
+    >>> model = spin_glass(grid(9, 9), couplings=0.5, fields=1.0, kind="signs", field_kind="uniform", rng=0)
+    >>> bool(0.9 < np.abs(model.fields).max() <= 1.0)
+    True
     """
     draw, edges = generator(rng), edge_array(edges)
     checks.choice("kind", kind, ("gaussian", "signs"))
+    checks.choice("field_kind", field_kind, ("gaussian", "uniform"))
     for name, size in (("couplings", couplings), ("fields", fields)):
         if np.ndim(size) != 0:
             raise ValueError(
@@ -110,4 +120,5 @@ def spin_glass(
         checks.number(name, size)
     n = int(edges.max()) + 1 if edges.size else 0
     drawn = draw.standard_normal(len(edges)) if kind == "gaussian" else 2.0 * draw.integers(0, 2, len(edges)) - 1.0
-    return Ising(edges, couplings * drawn, fields * draw.standard_normal(n))
+    around = draw.standard_normal(n) if field_kind == "gaussian" else draw.uniform(-1.0, 1.0, n)
+    return Ising(edges, couplings * drawn, fields * around)

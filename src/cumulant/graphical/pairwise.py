@@ -156,6 +156,21 @@ class Ising(_PairModel):
         spins = np.array([[-1.0], [1.0]])
         self._make(edges, couplings, fields, 2, (-1, 1), spins, np.outer(spins, spins).ravel(), names, states)
 
+    def site_fields(self, x: Any) -> np.ndarray:
+        """``h_i + sum_j J_ij x_j``, the field that spin ``i`` feels where its neighbours are as in `x`: half of the
+        log-odds of ``x_i = +1`` given the rest, of states ``(..., spins)``.
+
+        >>> model = Ising([(0, 1), (1, 2)], [0.5, -0.3], [0.4, 0.3, -0.5])
+        >>> model.site_fields([1, -1, 1])
+        array([-0.1,  0.5, -0.2])
+        """
+        spins = self.family.values(self.family.states(x)).astype(np.float64)
+        out = np.broadcast_to(self.fields, spins.shape).copy()
+        i, j = self.edges.T
+        np.add.at(out, (..., i), self.couplings * spins[..., j])
+        np.add.at(out, (..., j), self.couplings * spins[..., i])
+        return out
+
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
         torus = torus_of(self) if method is None and not options else None
         return super()._answer(method, question, options) if torus is None else torus_answer(self, torus)

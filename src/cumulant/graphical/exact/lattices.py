@@ -7,57 +7,81 @@ from scipy.sparse import csc_array, identity
 from scipy.sparse.linalg import splu
 
 from cumulant.errors import DomainError, TooWide
+from cumulant.graphical.exact.square_lattice import SquareLattice
+from cumulant.graphical.exact.transfer_kernels import transfer
 from cumulant.graphical.kaufman import Torus
 from cumulant.graphical.pairwise import Ising
 from cumulant.randomness import generator
 
-__all__ = ["kac_ward", "torus_log_partition", "transfer_matrix"]
+__all__ = ["kac_ward", "torus_log_partition", "transfer_matrix", "transfer_matrix_means"]
 
 _LARGEST_ERROR = 1e-6  # of log Z by a determinant, in nats
 _DENSE, _PROBES = 256, 4  # rows up to which the norm of an inverse is computed, and vectors that estimate it beyond
 
 
 def transfer_matrix(model: Ising, rows: int, columns: int) -> float:
-    """``log Z`` of an Ising model on ``grid(rows, columns)`` by the transfer matrix, one spin at a time.
+    """``log Z`` of an Ising model on ``grid(rows, columns)``, a cylinder or a torus by the transfer matrix.
 
-    The vector over the ``2^columns`` states of the last spins is multiplied by one sparse factor for each spin (Kramers
-    and Wannier 1941), in logarithms throughout. The edges may come in any order.
+    The vector over the ``2^columns`` states of the last spins of all columns is multiplied by one sparse factor for
+    each spin (Kramers and Wannier 1941), in logarithms throughout, so that no temperature is too low. Where both sides
+    are joined it is the trace: this is done for each state of the first row. Fields and couplings are any, and edges
+    may come in any order. The lattice is turned where that takes less.
 
-    >>> from cumulant.graphical import grid
+    The time grows as ``rows columns 2^columns``, and as ``rows columns 4^columns`` on a torus: 20 columns of a grid
+    take some seconds, 10 of a torus too. At most 24, and 12 of a torus.
+
+    >>> from cumulant.graphical import grid, torus
     >>> model = Ising(grid(3, 4), 0.3, 0.1)
     >>> bool(np.isclose(transfer_matrix(model, 3, 4), model.log_partition()))
     True
+    >>> model = Ising(torus(3, 4), 0.3, 0.1)
+    >>> bool(np.isclose(transfer_matrix(model, 3, 4), model.log_partition()))
+    True
     """
+    return _transfer(model, rows, columns, False)[0]
+
+
+def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float, np.ndarray]:
+    """``log Z`` and the means ``E x_i`` of all spins, shape (rows, columns), by `transfer_matrix` forth and back.
+
+    The vectors of all steps are kept, ``rows columns 2^columns`` numbers, and the time is about twice that of ``log Z``
+    alone. At most 16 columns.
+
+    >>> from cumulant.graphical import grid
+    >>> model = Ising(grid(3, 4), 0.3, np.linspace(-1, 1, 12))
+    >>> log_z, means = transfer_matrix_means(model, 3, 4)
+    >>> bool(np.allclose(means.ravel(), model.mean()[:12]))
+    True
+    """
+    return _transfer(model, rows, columns, True)
+
+
+def _transfer(model: Ising, rows: int, columns: int, with_means: bool) -> tuple[float, np.ndarray]:
     if model.n_variables != rows * columns or model.evidence:
         raise ValueError(f"the model must have {rows} * {columns} spins and no evidence; it has {model.n_variables}")
-    if columns > 24:
-        raise TooWide(f"a transfer matrix of {columns} columns needs vectors of 2^{columns} entries: turn the lattice")
-    beside, below = np.zeros((rows, columns)), np.zeros((rows, columns))
-    for (i, j), coupling in zip(np.sort(model.edges, axis=1).tolist(), model.couplings, strict=True):
-        if j == i + columns:
-            below[divmod(i, columns)] += coupling
-        elif j == i + 1 and j % columns:
-            beside[divmod(i, columns)] += coupling
-        else:
-            raise ValueError(f"({i}, {j}) is not an edge of a grid with {rows} rows and {columns} columns")
+    lattice = SquareLattice.of(model, rows, columns)
+    if lattice is None:
+        raise ValueError(f"the edges are not those of a grid or torus with {rows} rows and {columns} columns")
     fields = model.fields.reshape(rows, columns)
-    spin = np.array([-1.0, 1.0])
-    scores = np.zeros((2,) * columns)  # the spin of column c is axis c
-    for r in range(rows):
-        for c in range(columns):
-            shape = [1] * columns
-            shape[c] = 2
-            if r:  # replace the spin above by the new one
-                joint = np.moveaxis(scores, c, 0)[:, None] + (below[r - 1, c] * np.outer(spin, spin)).reshape(
-                    2, 2, *[1] * (columns - 1)
-                )
-                scores = np.moveaxis(np.logaddexp(joint[0], joint[1]), 0, c)
-            scores = scores + (fields[r, c] * spin).reshape(shape)
-            if c:
-                pair = [1] * columns
-                pair[c - 1] = pair[c] = 2
-                scores = scores + (beside[r, c - 1] * np.outer(spin, spin)).reshape(pair)
-    return float(np.logaddexp.reduce(scores, axis=None))
+    turn = _transfer_bits(lattice.turned()) < _transfer_bits(lattice)
+    if turn:
+        lattice, fields = lattice.turned(), np.ascontiguousarray(fields.T)
+    wide = _transfer_bits(lattice)
+    if wide > 24 or lattice.shape[1] > (16 if with_means else 24):
+        raise TooWide(
+            f"a transfer matrix for {lattice.shape[1]} columns takes 2^{wide} numbers at each spin: ask log_partition, "
+            "spin_glass_log_partition where there are no fields, or bound_log_partition for an interval"
+        )
+    r, c = lattice.shape
+    kept = np.zeros(((r - 1) * c + 1 if with_means and r > 1 else 2, 1 << c))
+    means = np.zeros((r, c))
+    value = transfer(lattice.right, lattice.down, fields, lattice.joined_down, kept, np.zeros(1 << c), means)
+    return float(value), means.T.copy() if turn else means
+
+
+def _transfer_bits(lattice: SquareLattice) -> int:
+    """The logarithm to base 2 of the entries that a step goes over."""
+    return (2 if lattice.joined_down else 1) * lattice.shape[1]
 
 
 def kac_ward(model: Ising, positions: Any) -> float:
@@ -68,7 +92,8 @@ def kac_ward(model: Ising, positions: Any) -> float:
     for all planar graphs by Dolbilin and others 1999). It has no table that grows with the width.
 
     At low temperature and with frustration the determinant is a small difference of large products: where rounding may
-    have moved the answer by more than 1e-6 it is refused with a `DomainError`.
+    have moved the answer by more than 1e-6 it is refused with a `DomainError`. On square lattices, tori among them,
+    `spin_glass_log_partition` is exact at any temperature.
 
     Parameters
     ----------

@@ -6,10 +6,11 @@ from cumulant.kernels import kernel
 
 
 @kernel(called_by="python")
-def ascend(q, theta, max_sweeps, tol, trace, layout):
+def ascend(q, logs, theta, max_sweeps, tol, trace, layout):
     """Update each node in turn to its best distribution given the others, until none moves by more than `tol`.
 
-    `q` is changed in place; ``trace[s]`` is the bound after sweep ``s``. Returns the sweeps done and the last change.
+    `q` is changed in place, and `logs` to its coordinates: ``q_i`` is proportional to their exponentials. ``trace[s]``
+    is the bound after sweep ``s``. Returns the sweeps done and the last change.
 
     The expectation of a table that forbids some states is minus infinity times the mass on them: a node first makes
     this mass as small as it can, and among the states that do, takes the usual update.
@@ -52,6 +53,7 @@ def ascend(q, theta, max_sweeps, tol, trace, layout):
                     top = max(top, score[x])
             total = 0.0
             for x in range(states):
+                logs[node_starts[i] + x] = score[x] if mass[x] <= limit else -np.inf
                 score[x] = np.exp(score[x] - top) if mass[x] <= limit else 0.0
                 total += score[x]
             for x in range(states):
