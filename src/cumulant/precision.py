@@ -22,7 +22,9 @@ import numpy as np
 
 from cumulant.programs import kept_on_disk
 
-__all__ = ["any_jax", "any_tracer", "as_jax", "call_precisely", "float64", "precise", "to_jax", "to_numpy"]
+__all__ = [
+    "any_jax", "any_tracer", "as_jax", "call_on_host", "call_precisely", "float64", "precise", "to_jax", "to_numpy",
+]  # fmt: skip
 
 
 @contextmanager
@@ -114,6 +116,30 @@ def call_precisely(compiled: Callable, data: Any, *static: Any, wide: bool | Non
         with float64():
             return to_numpy(compiled(_widen(data), *static))
     return compiled(as_jax(data), *static)
+
+
+def call_on_host(function: Callable, shape: tuple[int, ...], *arguments: Any, vmap_method: str) -> Any:
+    """``function(*arguments)`` on the host from a compiled program: NumPy arrays in float64 in, an array out.
+
+    The answer has this shape, in the precision of the first argument. Under `vmap`, `vmap_method` is as for
+    `jax.pure_callback`.
+    """
+    arguments = tuple(jnp.asarray(each) for each in arguments)
+    kind = arguments[0].dtype
+    # The thread that runs a callback has its own flags: float64 would arrive there, and come back, as float32. Words
+    # of 32 bits are left alone.
+    wide = kind == jnp.float64
+    words = [jax.lax.bitcast_convert_type(each.astype(kind), jnp.uint32) if wide else each for each in arguments]
+
+    def call(*words):
+        arrays = [np.ascontiguousarray(each) for each in words]
+        found = function(*(each.view(np.float64)[..., 0] if wide else each.astype(np.float64) for each in arrays))
+        found = np.asarray(found, dtype=kind)
+        return np.ascontiguousarray(found[..., None]).view(np.uint32) if wide else found
+
+    out = jax.ShapeDtypeStruct((*shape, 2) if wide else shape, jnp.uint32 if wide else kind)
+    found = jax.pure_callback(call, out, *words, vmap_method=vmap_method)
+    return jax.lax.bitcast_convert_type(found, kind) if wide else found
 
 
 def precise(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:

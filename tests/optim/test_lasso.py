@@ -82,6 +82,31 @@ def test_a_path_is_many_solutions_in_the_order_asked_for():
     assert path[2].work <= optim.lasso(data, targets, 2.0, tol=1e-10).work + 50  # a warm start does not cost
 
 
+def test_paths_of_other_penalties_tend_to_the_solutions_of_least_penalty():
+    """The group Lasso and the elastic net on ``A x = y`` as ``lam -> 0``, against what the equations leave free."""
+    smooth = optim.LeastSquares(SMALL, np.ones(2), reduction="sum")
+    lams = np.array([1e-3, 1e-1, 1e-2])
+    start, null = np.linalg.lstsq(SMALL, np.ones(2), rcond=None)[0], np.linalg.svd(SMALL)[2][-1]
+    for penalty in (lambda lam: optim.GroupLasso([0, 0, 1], lam), lambda lam: optim.ElasticNet(0.5 * lam, 0.5 * lam)):
+        path = optim.penalised_path(smooth, penalty, lams, tol=1e-12)
+        R = penalty(1.0)
+        line = start + np.linspace(-3, 3, 60_001)[:, None] * null  # all solutions of A x = y near the least
+        values = np.array([float(R.value(x)) for x in line[::20]])
+        rough = 20 * int(np.argmin(values))
+        near = line[max(rough - 40, 0) : rough + 40]
+        least = near[int(np.argmin([float(R.value(x)) for x in near]))]
+        for lam, result in zip(lams, path, strict=True):
+            residual = float(np.linalg.norm(SMALL @ result.x - 1))
+            assert 0 < residual <= optim.rates.penalised_residual(lam, float(R.value(least)))
+            assert R.value(result.x) <= R.value(least) + 1e-9
+            assert result.certificate.upper < 1e-9
+        np.testing.assert_allclose(path[0].x, least, atol=3e-3)
+    with pytest.raises(TypeError, match="penalty must be a function of"):
+        optim.penalised_path(smooth, optim.L1(1.0), lams)
+    with pytest.raises(ValueError, match="x0 is needed"):
+        optim.penalised_path(optim.Objective(lambda x, data: x @ x, smoothness=2.0), optim.L1, lams)
+
+
 def test_an_orthogonal_design_is_solved_by_one_threshold():
     y = np.array([2.0, -0.3, -1.5])
     np.testing.assert_array_equal(optim.soft_threshold(y, 0.5), [1.5, 0.0, -1.0])

@@ -162,6 +162,39 @@ def test_an_implicit_step_minimises_what_it_should(entropy):
     np.testing.assert_allclose(result.x, found.x, atol=1e-5)
 
 
+@pytest.mark.parametrize("tau", [0.3, 40.0])
+def test_an_implicit_step_on_the_simplex_minimises_over_it(tau):
+    C, b = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 0.5]]), np.array([1.0, 0.5, 0.3])
+    x0, problem = np.array([0.2, 0.7, 0.1]), optim.Quadratic(C, b)
+    solver = optim.MirrorDescent(Shannon(), tau, implicit=True, constraint="simplex")
+    x = optim.run(solver, problem, x0, max_steps=1, tol=None).x
+    assert x.sum() == pytest.approx(1.0, abs=1e-14)
+    stationary = tau * (C @ x - b) + np.log(x / x0)  # one number, the multiplier of the sum
+    assert np.ptp(stationary) < 1e-9
+    slsqp = minimize(
+        lambda y: problem.value(y) + np.sum(y * np.log(y / x0)) / tau,
+        np.full(3, 1 / 3),
+        bounds=[(1e-9, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda y: y.sum() - 1},
+        options={"ftol": 1e-14},
+    )
+    np.testing.assert_allclose(x, slsqp.x, atol=1e-5)
+
+
+def test_implicit_steps_on_the_simplex_obey_their_rate_and_are_certified():
+    C, b = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 0.5]]), np.array([1.0, 0.5, 0.3])
+    problem, x0 = optim.Quadratic(C, b), np.full(3, 1 / 3)
+    best = optim.run(optim.MirrorDescent(Shannon(), 500.0, implicit=True, constraint="simplex"), problem, x0, tol=1e-13)
+    result = optim.run(
+        optim.MirrorDescent(Shannon(), 2.0, implicit=True, constraint="simplex"), problem, x0, max_steps=30, tol=None
+    )
+    radius = float(Shannon().divergence(best.x, x0))
+    bound = lambda k: optim.rates.implicit_mirror(2.0, radius, k)  # noqa: E731
+    assert optim.compare_with_rate(result.trace, bound, optimum=best.value).holds
+    gap = result.value - best.value
+    assert 0 <= gap <= result.certificate.upper <= np.log(3) / 60 * (1 + 1e-9)
+
+
 @pytest.mark.slow
 def test_an_implicit_step_of_a_matrix():
     problem = optim.Objective(lambda_square, np.array([[1.0, 0.2], [0.2, 3.0]]), convex=True)
@@ -183,6 +216,24 @@ def test_mirror_descent_on_a_likelihood_lands_on_the_estimate_in_one_step():
     result = optim.run(optim.MirrorDescent(problem.reference), problem, [0.0, -0.5], tol=1e-10)
     assert (result.status, result.work) == ("converged", 1)
     np.testing.assert_allclose(result.x, family.mle(x), rtol=1e-10)
+
+
+def test_measured_constants_are_inside_of_the_proven_ones_and_reach_them():
+    rng = np.random.default_rng(4)
+    matrix, b = rng.exponential(size=(6, 2)), rng.poisson(5.0, size=6) + 1.0
+    problem = optim.Objective(poisson_fit, (matrix, b), convex=True)
+    points = rng.exponential(size=(300, 2)) * 10.0 ** rng.uniform(-3, 3, size=(300, 1))
+    found = relative_constants(problem, Burg(), points=points)
+    assert found.status == "assumed"
+    for x in points[:20]:  # the same by a product of matrices: diag(x) H diag(x)
+        H = np.stack([problem.hessian_apply(x, unit) for unit in np.eye(2)]) * np.outer(x, x)
+        assert found.strong_convexity - 1e-9 <= np.linalg.eigvalsh(H)[0]
+        assert np.linalg.eigvalsh(H)[-1] <= found.smoothness + 1e-9
+    assert found.smoothness <= b.sum() * (1 + 1e-9)
+    euclidean = relative_constants(TARGET, Euclidean(), points=[[0.0, 0.0]])
+    np.testing.assert_allclose(euclidean[:2], [1.0, 1.0])
+    with pytest.raises(ValueError, match="inside the domain"):
+        relative_constants(TARGET, Burg(), points=[[-1.0, 1.0]])
 
 
 def test_the_constants_relative_to_an_entropy():
@@ -217,11 +268,6 @@ def test_the_constants_relative_to_an_entropy():
         ),
         (lambda: optim.MirrorDescent(Shannon(), -1.0), ValueError, "step_size must be a positive number or a schedule"),
         (lambda: optim.MirrorDescent(Shannon(), 1.0, radius=-1.0), ValueError, "radius, a bound on"),
-        (
-            lambda: optim.MirrorDescent(Shannon(), 1.0, implicit=True, constraint="simplex"),
-            ValueError,
-            "implicit steps are for",
-        ),
         (lambda: optim.run(optim.MirrorDescent(Shannon()), TARGET, [1.0, 2.0]), ValueError, "step_size is needed"),
         (lambda: optim.run(optim.MirrorDescent(Shannon(), 0.1), TARGET, [0.0, 2.0]), DomainError, "off its boundary"),
         (lambda: optim.run(optim.MirrorDescent(Shannon(), 0.1), TARGET, [-1.0, 2.0]), DomainError, "must be"),

@@ -92,6 +92,25 @@ def verdict(holds: Any, *, corrected: bool = False, loose: bool = False) -> Verd
     return "corrected" if corrected else "true, not tight" if loose else "reproduced"
 
 
+def claim(
+    item: str,
+    statement: str,
+    published: str,
+    ours: str,
+    holds: Any,
+    *,
+    corrected: bool = False,
+    loose: bool = False,
+    spread: str = "",
+) -> Claim:
+    """A claim with the verdict of its check.
+
+    >>> claim("Proposition 1", "tangents are below", "stated", "in 10 of 10", True).verdict
+    'reproduced'
+    """
+    return Claim(statement, published, ours, verdict(holds, corrected=corrected, loose=loose), item, spread)
+
+
 def listed(values: Any, form: str | None = None) -> str:
     """Numbers with commas between them, each after its name where they have names.
 

@@ -14,6 +14,7 @@ from cumulant.layers.approximation import (
     step_network,
 )
 from cumulant.layers.argmin import ArgminProblem, argmin, certify_argmin, envelope
+from cumulant.layers.chain import backpropagation, chain_jacobian, feed_forward, multiply_chain
 from cumulant.layers.checkpoints import CheckpointCost, binomial_steps, checkpoint_cost
 from cumulant.layers.cost import DerivativeCost, Operations, chain_cost, derivative_cost, operations
 from cumulant.layers.fixed_point import FixedPointProblem, certify_fixed_point, fixed_point
@@ -23,6 +24,7 @@ from cumulant.layers.network import OneHiddenLayer, VariableProjection
 from cumulant.layers.neural_ode import neural_ode
 from cumulant.layers.recurrent import recurrent
 from cumulant.layers.sinkhorn import Sinkhorn, sinkhorn
+from cumulant.layers.sinkhorn_unrolled import sinkhorn_unrolled
 from cumulant.layers.transport_bounds import (
     TransportProblem,
     certify_entropic_transport,
@@ -43,6 +45,7 @@ __all__ = [
     "TransportProblem",
     "VariableProjection",
     "argmin",
+    "backpropagation",
     "barron_bound",
     "barron_constant",
     "binomial_steps",
@@ -52,18 +55,22 @@ __all__ = [
     "certify_step_network",
     "certify_transport",
     "chain_cost",
+    "chain_jacobian",
     "checkpoint_cost",
     "derivative_cost",
     "envelope",
+    "feed_forward",
     "fixed_point",
     "gaussian_barron_constant",
     "kantorovich_radius",
     "leapfrog",
     "leapfrog_back",
+    "multiply_chain",
     "neural_ode",
     "operations",
     "recurrent",
     "round_plan",
     "sinkhorn",
+    "sinkhorn_unrolled",
     "step_network",
 ]

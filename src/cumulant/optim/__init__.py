@@ -8,7 +8,7 @@ from cumulant.optim import gradients, interior_point, rates, schedules
 from cumulant.optim.analysis import flows
 from cumulant.optim.analysis.flows import equivalent_entropy, mirror_flow, nesterov_flow, reparametrised_flow
 from cumulant.optim.analysis.implicit_bias import implicit_bias, small_start_limit
-from cumulant.optim.analysis.lasso import lasso, lasso_path, soft_threshold
+from cumulant.optim.analysis.lasso import lasso, lasso_path, penalised_path, soft_threshold
 from cumulant.optim.analysis.pca import PrincipalAxes, level_axes, pca
 from cumulant.optim.analysis.ridge import RidgeSolution, pinv_solution, ridge, ridge_path
 from cumulant.optim.analysis.separability import is_separable, separating_direction
@@ -38,6 +38,7 @@ from cumulant.optim.finite_sums.finite_sum import FiniteSum
 from cumulant.optim.finite_sums.stochastic_gradient import SGA, SGD
 from cumulant.optim.finite_sums.variance_reduced import SAG, SAGA, SVRG
 from cumulant.optim.problems.composite import Composite, lambda_max
+from cumulant.optim.problems.expectation import Expectation
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.likelihoods import CumulantEntropy, NegativeLogLikelihood, SampleLikelihood
 from cumulant.optim.problems.margin_losses import LogisticLoss, SmoothedHingeLoss, SquaredHingeLoss
@@ -86,6 +87,7 @@ __all__ = [
     "EarlyStopping",
     "ElasticNet",
     "ExactLineSearch",
+    "Expectation",
     "FiniteSum",
     "GapImportanceSampler",
     "GapSampler",
@@ -150,6 +152,7 @@ __all__ = [
     "mirror_flow",
     "nesterov_flow",
     "pca",
+    "penalised_path",
     "pinv_solution",
     "primal_point",
     "rates",

@@ -108,6 +108,49 @@ def test_quadratics_under_constraints_are_solved(name):
     assert result.certificate.verify(result.subject).bound <= result.certificate.upper
 
 
+@pytest.mark.parametrize("curvature", ["bfgs", "bb"])
+def test_learnt_curvature_reaches_the_same_solution_in_more_steps(diabetes, curvature):
+    problem = l1_regularize(diabetes, 0.5, "bound")
+    settings = {"tol": 1e-10, "max_steps": 200}
+    exact = optim.run(InteriorPoint(z0=0.25), problem, problem.start(), **settings)
+    learnt = optim.run(InteriorPoint(z0=0.25, curvature=curvature), problem, problem.start(), **settings)
+    assert learnt.status == "converged"
+    assert exact.work < learnt.work <= 100
+    np.testing.assert_allclose(problem.coefficients(learnt.x), problem.coefficients(exact.x), atol=1e-3)
+    assert -1e-9 <= learnt.value - 2152.1229925 <= learnt.certificate.upper + 1e-7
+    if curvature == "bfgs":  # a secant matrix: positive definite, and B dx = dy for the last pair where Powell allows
+        assert np.linalg.eigvalsh(learnt.state.curvature)[0] > 0
+
+
+def test_the_routes_on_the_host_take_the_steps_of_the_compiled_ones():
+    constraints = LinearConstraints(np.vstack([A, -np.eye(3)]), np.concatenate([h, np.full(3, 2.0)]))
+    problem = ConstrainedProblem(optim.Quadratic(Q, b), constraints)
+    runs = {
+        route: optim.run(InteriorPoint(route=route), problem, np.zeros(3), tol=1e-9, max_steps=60)
+        for route in ("cholesky", "ldl", "sparse_cholesky")
+    }
+    for route, result in runs.items():
+        assert (result.status, result.work) == ("converged", runs["cholesky"].work), route
+        np.testing.assert_allclose(result.x, runs["cholesky"].x, atol=1e-9)
+
+
+def saddle(x, data):
+    return (x[0] ** 2 - x[1] ** 2) / 2
+
+
+def test_ldl_takes_no_step_where_the_inertia_is_wrong():
+    """``(x_1^2 - x_2^2) / 2``: near both bounds the barrier makes the reduced matrix positive, in the middle not."""
+    problem = ConstrainedProblem(optim.Objective(saddle), Bounds(-1.0, 1.0))
+    near, full = (
+        optim.run(InteriorPoint(route=route, z0=1.0), problem, [0.5, 0.9], max_steps=1, tol=None).x
+        for route in ("ldl", "full")
+    )
+    assert near[1] < 0.899
+    np.testing.assert_allclose(near, full, rtol=1e-12)
+    middle = optim.run(InteriorPoint(route="ldl", z0=0.01), problem, [0.5, 0.0], max_steps=1, tol=None)
+    np.testing.assert_array_equal(middle.x, [0.5, 0.0])
+
+
 def test_the_gap_on_the_central_path_is_m_mu_and_needs_a_radius_where_nothing_else_bounds_it():
     with pytest.raises(CertificateError, match="give the problem a radius"):
         certify_constrained(FIACCO, np.array([0.5, 1.25]))
@@ -153,6 +196,10 @@ def test_bad_settings_are_refused():
         InteriorPoint(0.1)
     with pytest.raises(ValueError, match="route"):
         InteriorPoint(route="qr")
+    with pytest.raises(ValueError, match="curvature must be one of"):
+        InteriorPoint(curvature="newton")
+    with pytest.raises(ValueError, match="damping must be"):
+        InteriorPoint(damping=0.0)
     with pytest.raises(ValueError, match="least_mu"):
         InteriorPoint(least_mu=-1.0)
     with pytest.raises(TypeError, match="takes a ConstrainedProblem"):

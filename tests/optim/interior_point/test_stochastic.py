@@ -322,7 +322,7 @@ def test_a_function_of_ones_own_as_oracle_and_the_simplex():
         ({"gradients": None}, "gradients must be"),
         ({"curvature": "newton"}, "curvature must be one of"),
         ({"curvature": -1.0}, "curvature must be positive"),
-        ({"route": "ldl"}, "route must be one of"),
+        ({"route": "qr"}, "route must be one of"),
         ({"schedule": 0.0}, "schedule must be"),
         ({"damping": 1.0}, "damping must be"),
     ],

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant.errors import DomainError
+from cumulant.precision import call_on_host
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -69,21 +70,12 @@ def _to_natural_tangent(family, primals, tangents):
 def _on_the_host(function, parameter, event):
     """`function` of NumPy arrays with batches on the leading axes; NaN where it refuses its argument."""
     parameter = jnp.asarray(parameter)
-    kind, shape = parameter.dtype, (*parameter.shape[:-1], *event)
-    # The thread that runs a callback has its own flags: float64 would arrive there, and come back, as float32. Words
-    # of 32 bits are left alone.
-    wide = kind == jnp.float64
-    words = jax.lax.bitcast_convert_type(parameter, jnp.uint32) if wide else parameter
+    batch = parameter.shape[:-1]
 
-    def call(words):
-        value = np.ascontiguousarray(words)
-        value = value.view(np.float64)[..., 0] if wide else value.astype(np.float64)
+    def call(value):
         try:
-            found = np.asarray(function(value), dtype=kind)
+            return function(value)
         except DomainError:
-            found = np.full((*value.shape[:-1], *event), np.nan, dtype=kind)
-        return np.ascontiguousarray(found[..., None]).view(np.uint32) if wide else found
+            return np.full((*value.shape[:-1], *event), np.nan)
 
-    out = jax.ShapeDtypeStruct((*shape, 2) if wide else shape, jnp.uint32 if wide else kind)
-    found = jax.pure_callback(call, out, words, vmap_method="broadcast_all")
-    return jax.lax.bitcast_convert_type(found, kind) if wide else found
+    return call_on_host(call, (*batch, *event), parameter, vmap_method="broadcast_all")

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
+from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, assume, check, issuer, rounding
 from cumulant.errors import CertificateError
 from cumulant.geometry import Euclidean, Shannon
@@ -24,8 +26,10 @@ class RelativeConstants(NamedTuple):
     status: Any
 
 
-def relative_constants(problem: Any, entropy: Any, constraint: str | None = None) -> RelativeConstants:
-    """The constants of a problem relative to an entropy, as far as they are known.
+def relative_constants(
+    problem: Any, entropy: Any, constraint: str | None = None, *, points: Any = None
+) -> RelativeConstants:
+    """The constants of a problem relative to an entropy, as far as they are known, or as far as `points` show them.
 
     Those a problem gives for its own `reference` entropy; the ordinary ones for the Euclidean entropy; and on the
     simplex with the Shannon entropy the smoothness in the l1 norm, since ``D_f <= L/2 |x - y|_1^2 <= L KL(x|y)``
@@ -33,11 +37,30 @@ def relative_constants(problem: Any, entropy: Any, constraint: str | None = None
     and else the ordinary smoothness. (Relative smoothness: Bauschke, Bolte and Teboulle 2017; Lu, Freund and Nesterov
     2018.) What is not known is None, or zero for the strong convexity.
 
+    With `points`, vectors inside the domain of the entropy, they are measured instead: the largest and the smallest
+    eigenvalue of ``(hess psi)^-1 hess f`` at any of them. Every ``L`` for which ``L psi - f`` is convex on a set with
+    these points is at least the first, and every ``mu`` at most the second; that they suffice elsewhere is not shown,
+    so that the status is ``"assumed"``.
+
+    Parameters
+    ----------
+    problem, entropy
+    constraint : None or "simplex"
+        For what is known without points.
+    points : array (n, p), optional
+
+    Examples
+    --------
     >>> from cumulant import optim
     >>> problem = optim.Quadratic([[2.0, 1.0], [1.0, 2.0]], [0.0, 0.0])
     >>> relative_constants(problem, Shannon(), "simplex").smoothness      # the largest eigenvalue is 3
     2.0
+    >>> found = relative_constants(problem, Shannon(), points=[[0.5, 0.5], [1.0, 1.0]])      # x times the Hessian
+    >>> round(found.smoothness, 9), round(found.strong_convexity, 9), found.status
+    (3.0, 0.5, 'assumed')
     """
+    if points is not None:
+        return _measured_constants(problem, entropy, points)
     reference = problem.reference
     status = problem.constants_are
     if reference is not None and _same(reference, entropy):
@@ -51,6 +74,22 @@ def relative_constants(problem: Any, entropy: Any, constraint: str | None = None
     if isinstance(entropy, Shannon) and constraint == "simplex":
         return RelativeConstants(float(problem.largest_entry) or ordinary, 0.0, status)
     return RelativeConstants(None, 0.0, status)
+
+
+def _measured_constants(problem: Any, entropy: Any, points: Any) -> RelativeConstants:
+    points = checks.real_array("points", points, ndim=2)
+    if len(points) == 0 or not np.all(entropy.in_domain(points)):
+        raise ValueError(f"points must be one or more, all inside the domain of {entropy}")
+    problem, units, found = widen(problem), np.eye(points.shape[1]), []
+    for x in points:
+        hessian, metric = (
+            np.stack([np.asarray(apply(x, unit)) for unit in units])
+            for apply in (problem.hessian_apply, entropy.hessian_apply)
+        )
+        if not np.all(np.isfinite(metric)):
+            raise ValueError(f"points must be off the boundary of the domain of {entropy}; got {x}")
+        found.append(scipy.linalg.eigvalsh((hessian + hessian.T) / 2, (metric + metric.T) / 2))
+    return RelativeConstants(float(np.max(found)), float(np.min(found)), "assumed")
 
 
 def _same(first: Any, second: Any) -> bool:

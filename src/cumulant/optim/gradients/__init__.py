@@ -5,6 +5,6 @@ An oracle is called as ``oracle(problem, x, step, key)`` and returns an estimate
 ``x``; `rates.noisy_gradient` turns them into a guarantee.
 """
 
-from cumulant.optim.gradients.oracles import ByRows, Exact, Noise, Noisy, Sampled, check_oracle
+from cumulant.optim.gradients.oracles import ByRows, Exact, Fresh, Noise, Noisy, Sampled, check_oracle
 
-__all__ = ["ByRows", "Exact", "Noise", "Noisy", "Sampled", "check_oracle"]
+__all__ = ["ByRows", "Exact", "Fresh", "Noise", "Noisy", "Sampled", "check_oracle"]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant import checks
+from cumulant.optim.problems.expectation import Expectation
 from cumulant.optim.problems.row_sums import RowSums
 from cumulant.optim.problems.sparse_matrix import SparseMatrix
 from cumulant.pytrees import pytree
@@ -161,12 +162,49 @@ class Sampled:
 
     def noise(self, problem: Any, x_star: Any) -> Noise:
         """The constants that were given."""
-        if self.constants is None:
-            raise ValueError("the noise of Sampled gradients is known only to you: give constants=(a, b)")
-        return Noise(*map(float, self.constants))
+        return _given(self)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Fresh:
+    """The gradient of the loss of an `Expectation` at `batch` fresh draws: unbiased.
+
+    Robbins and Monro (1951). `constants` are those of its noise, ``(a, b)``, if you know them.
+
+    >>> from cumulant import optim
+    >>> loss = optim.Expectation(lambda x, z: jnp.sum((x - z) ** 2) / 2, lambda key: jnp.ones(2))
+    >>> print(Fresh(4)(loss, jnp.array([3.0, 1.0]), 0, jax.random.key(0)))
+    [2. 0.]
+    """
+
+    batch: int = dataclasses.field(default=1, metadata={"static": True})
+    constants: tuple[float, float] | None = dataclasses.field(default=None, metadata={"static": True})
+
+    def __post_init__(self):
+        checks.whole("batch", self.batch)
+
+    def __call__(self, loss, w, step, key):
+        """``grad_w loss(w, z)``, averaged over the draws."""
+        if not isinstance(loss, Expectation):
+            raise TypeError(f"Fresh draws need an Expectation; got {type(loss).__name__}")
+        return jax.grad(loss.mean_loss)(w, key, self.batch)
+
+    def noise(self, problem: Any, x_star: Any) -> Noise:
+        """The constants that were given."""
+        return _given(self)
+
+
+def _given(oracle: Any) -> Noise:
+    if oracle.constants is None:
+        name = type(oracle).__name__
+        raise ValueError(f"the noise of {name} gradients is known only to you: give constants=(a, b)")
+    return Noise(*map(float, oracle.constants))
 
 
 def check_oracle(gradients: Any) -> None:
     """Refuse what cannot be called."""
     if not callable(gradients):
-        raise TypeError(f"gradients must be Exact(), Noisy(), ByRows() or Sampled(); got {type(gradients).__name__}")
+        raise TypeError(
+            f"gradients must be Exact(), Noisy(), ByRows(), Fresh() or Sampled(); got {type(gradients).__name__}"
+        )

@@ -1,22 +1,25 @@
 """One primal-dual move: the direction, how far it may be followed, and where it ends. Plain JAX, for all solvers."""
 
+import functools
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point.centring import MehrotraSigma, barrier_from_gap
 from cumulant.optim.interior_point.certify import certify_constrained, running_gap
 from cumulant.optim.interior_point.constraints import Constraints, room
-from cumulant.optim.interior_point.linear_algebra import dense_curvature
+from cumulant.optim.interior_point.linear_algebra import dense_curvature, solve_primal_dual
 from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
 from cumulant.optim.protocol import Solver
-from cumulant.precision import any_tracer
+from cumulant.precision import any_tracer, call_on_host
 
 FRACTION = 0.995  # of the way to the boundary
-ROUTES = ("auto", "cholesky", "full")
+HOST_ROUTES = ("sparse_cholesky", "ldl")
+ROUTES = ("auto", "cholesky", "full", *HOST_ROUTES)
 
 
 class PrimalDual(Solver):
@@ -77,8 +80,16 @@ def direction(
 ):
     """The direction of `solve_primal_dual`, with ``c = -slack`` carried along instead of computed from ``x``.
 
-    Routes: ``"auto"``, by the structure of the constraints; ``"cholesky"``, dense; ``"full"``, the unsymmetric system.
+    Routes: ``"auto"``, by the structure of the constraints; ``"cholesky"``, dense; ``"full"``, the unsymmetric system;
+    ``"sparse_cholesky"`` and ``"ldl"``, by `solve_primal_dual` on the host, outside of the compiled program. A system
+    that cannot be solved gives NaN, along which `follow` does not move.
     """
+    if route in HOST_ROUTES:
+        J = constraints.jacobian(x)
+        W = dense_curvature(curvature, x.size) + constraints.lagrangian_hessian(x, z)
+        solve = functools.partial(_step_on_the_host, route=route)
+        step = call_on_host(solve, (x.size + z.size,), W, J, slack, z, gradient, mu, vmap_method="sequential")
+        return Direction(step[: x.size], step[x.size :], J @ step[: x.size])
     if route == "full":
         J = constraints.jacobian(x)
         W = dense_curvature(curvature, x.size) + constraints.lagrangian_hessian(x, z)
@@ -91,6 +102,15 @@ def direction(
     dx = solve(constraints, x, z, curvature, weights, right)
     dc = constraints.jacobian_apply(x, dx)
     return Direction(dx, mu / slack - z + weights * dc, dc)
+
+
+def _step_on_the_host(W, J, slack, z, gradient, mu, route):
+    if route == "sparse_cholesky":
+        W, J = sparse.csr_array(W), sparse.csr_array(J)
+    try:
+        return np.concatenate(solve_primal_dual(W, J, -slack, z, gradient, float(mu), route))
+    except (DomainError, ValueError, np.linalg.LinAlgError):
+        return np.full(gradient.size + z.size, np.nan)
 
 
 def follow(

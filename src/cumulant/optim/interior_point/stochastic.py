@@ -93,7 +93,10 @@ class InteriorPointSA(PrimalDual):
     damping : float
         ``gamma`` of `damped_bfgs`.
     route : str
-        ``"auto"``, ``"cholesky"`` or ``"full"``: the linear algebra.
+        The linear algebra: ``"auto"``, by the structure of the constraints; ``"cholesky"``; ``"full"``;
+        ``"sparse_cholesky"``, for patterns with a narrow band; ``"ldl"``, for an indefinite Hessian, refused (a step of
+        length zero) where the inertia is not that of a step of descent. See `solve_primal_dual`; the last two leave the
+        compiled program at each step.
 
     Examples
     --------

@@ -6,8 +6,11 @@ import jax.numpy as jnp
 _NEWTON, _HALVINGS = 100, 60
 
 
-def implicit_step(problem, entropy, dual, tau):
+def implicit_step(problem, entropy, dual, tau, simplex=False):
     """The dual coordinates ``v`` of ``argmin_x tau f(x) + psi(x) - <u, x>``: ``v - u + tau grad f(grad psi*(v)) = 0``.
+
+    On the simplex, with the Shannon entropy: the same equation with ``exp(v) / sum exp(v)`` in place of ``grad psi*``,
+    since the multiplier of ``sum x = 1`` adds a constant to ``grad psi(x)`` that the rescaling takes away again.
 
     Newton's method on that equation, whose Jacobian is ``I + tau hess f hess psi^-1``; its direction descends on the
     convex function being minimised, which serves for the line search. Points outside the domain count as failures of
@@ -18,7 +21,10 @@ def implicit_step(problem, entropy, dual, tau):
     eps = jnp.finfo(dual.dtype).eps
 
     def point(v):
-        return entropy.conjugate_gradient(v)
+        return jax.nn.softmax(v, axis=axes) if simplex else entropy.conjugate_gradient(v)
+
+    def change(x, dv):  # of the point, with the dual coordinates
+        return x * (dv - jnp.sum(x * dv)) if simplex else entropy.inverse_hessian_apply(x, dv)
 
     def equation(flat):
         v = flat.reshape(shape)
@@ -39,7 +45,7 @@ def implicit_step(problem, entropy, dual, tau):
         v, residual, _, k, _ = carry
         r = equation(v.reshape(-1))
         direction = -jnp.linalg.solve(jax.jacfwd(equation)(v.reshape(-1)), r).reshape(shape)
-        dx = entropy.inverse_hessian_apply(point(v), direction)
+        dx = change(point(v), direction)
         slope = jnp.sum(r.reshape(shape) * dx, axis=axes)
         here = merit(v)
         fuzz = 8 * eps * jnp.abs(here)

@@ -57,7 +57,8 @@ class MirrorDescent(Solver):
         None is one over the relative smoothness of the problem. A step that would leave the domain of ``grad psi*``
         is halved.
     implicit : bool
-        Take ``x_next = argmin f(x) + D(x|x_k) / tau`` instead, by Newton's method: any ``tau`` will do.
+        Take ``x_next = argmin f(x) + D(x|x_k) / tau`` instead, over the simplex if that is the constraint, by Newton's
+        method: any ``tau`` will do (`rates.implicit_mirror`; Chen and Teboulle 1993).
     constraint : None or "simplex"
         With the Shannon entropy, iterates of sum one: ``x_next ~ x exp(-tau grad f)``.
     radius : float, optional
@@ -83,13 +84,12 @@ class MirrorDescent(Solver):
     def __post_init__(self):
         if self.constraint not in (None, "simplex"):
             raise ValueError(f"constraint must be None or 'simplex'; got {self.constraint!r}")
-        if isinstance(self.entropy, Entropy):  # not a placeholder that JAX puts in while it takes the solver apart
-            if self.constraint == "simplex" and not isinstance(self.entropy, Shannon):
-                raise ValueError(
-                    f"the simplex needs the Shannon entropy, whose projection is a rescaling; got {self.entropy}"
-                )
-            if self.constraint == "simplex" and self.implicit:
-                raise ValueError("implicit steps are for the unconstrained problem: leave constraint or implicit out")
+        # JAX puts placeholders in while it takes the solver apart.
+        concrete = isinstance(self.entropy, Entropy)
+        if concrete and self.constraint == "simplex" and not isinstance(self.entropy, Shannon):
+            raise ValueError(
+                f"the simplex needs the Shannon entropy, whose projection is a rescaling; got {self.entropy}"
+            )
         if self.radius is not None:
             checks.not_negative("radius, a bound on D(x*|x0),", self.radius)
         if isinstance(self.step_size, int | float):
@@ -135,7 +135,8 @@ class MirrorDescent(Solver):
         """One step in the dual variable."""
         planned = self._planned(state)
         if self.implicit:
-            dual, taken = implicit_step(problem, self.entropy, state.dual, planned), planned
+            simplex = self.constraint == "simplex"
+            dual, taken = implicit_step(problem, self.entropy, state.dual, planned, simplex), planned
         else:
 
             def outside(tau):
