@@ -71,9 +71,33 @@ def test_the_gap_is_the_mean_divergence_of_the_marginals():
             assert_allclose(problem.entropies(mu)[i], entropy(p), rtol=1e-10)
         assert_allclose(problem.value(w) - problem.dual(mu), np.mean(divergences), rtol=1e-9)
         assert_allclose(problem.block_gaps(mu), divergences, rtol=1e-9, atol=1e-13)
+        nu = problem.conjugate_marginals(w)
+        assert_allclose(problem.divergences(mu, nu), divergences, rtol=1e-9, atol=1e-13)
+        drawn = [joint_law(problem, chain, i) for i in range(problem.n_terms)]
+        choice = [rng.integers(len(p)) for p, _ in drawn]
+        labels = np.concatenate([every[own] for (_, every), own in zip(drawn, choice, strict=True)])
+        expected = [np.log(p[own]) for (p, _), own in zip(drawn, choice, strict=True)]
+        assert_allclose(problem.log_probs(mu, labels), expected, rtol=1e-9)
         certificate = certify_gap(problem, (w, mu))
         assert_allclose(certificate.bound, np.mean(divergences), rtol=1e-9)
         assert certificate.slack < 1e-9
+
+
+def test_forbidden_labellings():
+    """With zeros in the marginals: -inf, and an infinite divergence exactly where mass is lacking."""
+    from cumulant.sequences import ChainMarginals
+
+    problem = ChainProblem(ragged(np.random.default_rng(9)), 3)
+    full = problem.start(0.5)
+    certain = ChainMarginals(np.eye(3)[problem.labels], np.zeros_like(full.pairs))
+    left = problem._lefts
+    certain.pairs[np.arange(len(left)), problem.labels[left], problem.labels[left + 1]] = 1.0
+    assert np.all(np.isinf(problem.divergences(full, certain)))
+    assert_allclose(problem.divergences(certain, full), -problem.log_probs(full, problem.labels), rtol=1e-12)
+    assert_allclose(problem.log_probs(certain, problem.labels), 0.0, atol=1e-300)
+    assert np.all(np.isneginf(problem.log_probs(certain, (problem.labels + 1) % 3)))
+    with pytest.raises(ValueError, match="labels must be numbers"):
+        problem.log_probs(full, problem.labels + 1)
 
 
 def test_the_gap_from_the_primal_side_is_the_squared_gradient():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from cumulant.sequences import ChainProblem, SequenceData
+from cumulant.errors import TooWide
+from cumulant.sequences import ChainProblem, SequenceData, exact_radii
 from cumulant.sequences.chain.radius import feature_radii
 from tests.reference import chains
 
@@ -115,3 +116,20 @@ def test_sequences_drawn_from_a_hidden_markov_model():
     radii = feature_radii(ChainProblem(SequenceData(x, offsets, labels), k))
     assert radii.max() == 1060
     assert_allclose(radii.mean(), 478.6, atol=0.05)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_exact_radii_against_enumeration(k, signed, bias):
+    data = random_data(np.random.default_rng(10 + k), 60, k, k, signed)
+    problem = ChainProblem(data, k, bias=bias)
+    assert_allclose(exact_radii(problem), exact(data, k, bias), rtol=1e-12, atol=1e-12)
+
+
+def test_exact_radii_of_the_tiny_problem_and_of_too_long_a_sequence():
+    assert_array_equal(exact_radii(ChainProblem(tiny(), 2)), [28, 10, 10])
+    data = SequenceData(np.ones((40, 1)), [0, 40], np.arange(40) % 2)
+    with pytest.raises(TooWide, match=r"sequence 0 has 2\^40 labellings"):
+        exact_radii(ChainProblem(data, 2))
+    assert exact_radii(ChainProblem(data, 3))[0] == feature_radii(ChainProblem(data, 3))[0]  # a label is absent

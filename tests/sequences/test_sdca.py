@@ -23,7 +23,7 @@ def update(problem, state, i, subprecision=1e-12):
         state.hidden, problem.l1 / problem.l2 if problem.l1 else None, problem.bias, *problem.tokens,
         problem.data.offsets, starts, attributes, place, nodes, nodes.reshape(-1), pairs.reshape(-1), np.array([i]),
         state.gaps, tree_build(np.ones(1)), np.ones(problem.n_terms), 0, 0.0, problem.scale, 1.0, subprecision, 100,
-        0.0, 0, 1, 0, 0, 0, counters, *work_space(problem.n_labels, longest, widest), None,
+        0.0, 0, None, 0, 1, 0, 0, 0, counters, *work_space(problem.n_labels, longest, widest), None,
     )  # fmt: skip
     assert done == 1
     return counters[2], state.gaps[i]
@@ -31,7 +31,7 @@ def update(problem, state, i, subprecision=1e-12):
 
 def test_the_first_six_updates_of_the_tiny_problem():
     problem = tiny()
-    state = SequenceDualAscent(epsilon=0.1).init(problem, None, 0)
+    state = SequenceDualAscent(start=("mixture", 0.1)).init(problem, None, 0)
     expected = [
         (0, 0.430753778, 0.529041997800, 1.335420340348, 1.279884999317),
         (1, 0.397343493, 0.617441485120, 0.974187623639, 0.570749274330),
@@ -50,7 +50,7 @@ def test_the_first_six_updates_of_the_tiny_problem():
 def test_one_sample_and_two_classes_are_solved_in_one_update():
     data = type(tiny().data)(np.ones((1, 1)), [0, 1], [0])
     problem = ChainProblem(data, 2, l2=1.0, bias=False)
-    state = SequenceDualAscent(epsilon=0.1).init(problem, None, 0)
+    state = SequenceDualAscent(start=("mixture", 0.1)).init(problem, None, 0)
     assert_allclose(state.hidden[0], [0.05, -0.05], rtol=1e-14)
     step, gap = update(problem, state, 0)
     assert_allclose([step, gap], [0.676239371588322, 0.4508814167276982], rtol=1e-10)
@@ -166,7 +166,7 @@ def test_bad_settings_are_refused():
     for setting, message in [
         ({"sampling": "random"}, "sampling must be one of"),
         ({"nonuniformity": 1.5}, "between 0 and 1"),
-        ({"epsilon": 0.0}, "strictly between"),
+        ({"start": ("mixture", 0.0)}, "strictly between"),
         ({"dtype": "float16"}, "float64"),
         ({"n_blocks": 0}, "n_blocks"),
     ]:

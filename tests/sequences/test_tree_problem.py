@@ -72,7 +72,7 @@ def test_scores_of_any_size():
     nodes = problem.inference.node_marginals(w)
     assert_allclose(nodes.sum(axis=1), 1.0, rtol=1e-12)
     result = optim.run(
-        SequenceDualAscent(epsilon=1e-12), problem, np.zeros(problem.shape), tol=None, max_steps=3, rng=0
+        SequenceDualAscent(start=("mixture", 1e-12)), problem, np.zeros(problem.shape), tol=None, max_steps=3, rng=0
     )
     assert np.isfinite(result.certificate.upper)
 
@@ -104,7 +104,7 @@ def test_the_gap_is_the_mean_divergence_of_any_marginals():
         mu = marginals(problem, every, random_laws(every, rng))
         assert inconsistency(problem, mu) < 1e-14
         w = problem.weights_of(problem.residual(mu))
-        divergences, tables, below = [], 0, 0
+        divergences, joints, tables, below = [], [], 0, 0
         for i in range(problem.n_terms):
             cliques, separators = scopes_of(problem, i)
             ends = np.cumsum([tables] + [k ** len(clique) for clique in cliques])
@@ -121,12 +121,37 @@ def test_the_gap_is_the_mean_divergence_of_any_marginals():
             assert_allclose(joint.sum(), 1.0, rtol=1e-12)
             assert_allclose(problem.entropies(mu)[i], entropy(joint), rtol=1e-10, atol=1e-14)
             divergences.append(kl(joint, every.law(w, i)))
+            joints.append(joint)
         assert_allclose(problem.value(w) - problem.dual(mu), np.mean(divergences), rtol=1e-9)
         assert_allclose(problem.dual(mu, w), problem.dual(mu), rtol=1e-12)
         assert_allclose(problem.block_gaps(mu), divergences, rtol=1e-9, atol=1e-14)
+        assert_allclose(problem.divergences(mu, problem.conjugate_marginals(w)), divergences, rtol=1e-9, atol=1e-14)
+        drawn = [rng.integers(len(joint)) for joint in joints]
+        labels = np.concatenate([every.all[i][own] for i, own in enumerate(drawn)])
+        with np.errstate(divide="ignore"):
+            expected = [np.log(joint[own]) for joint, own in zip(joints, drawn, strict=True)]
+        assert_allclose(problem.log_probs(mu, labels), expected, rtol=1e-9, atol=1e-12)
         certificate = certify_gap(problem, (w, mu))
         assert_allclose(certificate.bound, np.mean(divergences), rtol=1e-9)
         assert certificate.slack < 1e-9
+
+
+def test_probabilities_of_zero_are_infinitely_far():
+    """Forbidden labellings have the logarithm -inf, and what allows them is infinitely far away."""
+    rng = np.random.default_rng(15)
+    problem = TreeProblem(graphs(rng, ("star", "square")), 2)
+    every = Enumeration(problem.data, 2)
+    laws = random_laws(every, rng)
+    for law, labellings in zip(laws, every.all, strict=True):
+        law[labellings[:, 0] == 0] = 0.0  # the first variable of each graph has label 1
+        law /= law.sum()
+    mu, full = marginals(problem, every, laws), problem.start(0.5)
+    assert np.all(np.isinf(problem.divergences(full, mu)))
+    assert np.all(np.isfinite(problem.divergences(mu, full)))
+    zeros = np.zeros(len(problem.labels), dtype=int)
+    assert np.all(np.isneginf(problem.log_probs(mu, zeros)))
+    with pytest.raises(ValueError, match="labels must be numbers from 0 to 1"):
+        problem.log_probs(mu, zeros + 2)
 
 
 def test_the_gap_from_the_primal_side_is_the_squared_gradient():
@@ -157,7 +182,7 @@ def test_the_start_is_a_mixture_with_the_labels():
         assert_allclose(found, right, rtol=1e-13)
 
 
-def update(problem, state, i, search=(1e-12, 100, 0.0)):
+def update(problem, state, i, search=(1e-12, 100, 0.0, 0, None)):
     """One update of graph `i`, in place; returns its step."""
     counters = np.zeros(3)
     problem.ascend(

@@ -160,7 +160,11 @@ def notes(*more: str) -> str:
 
 def dual_ascent(sampling: str = "gap", nonuniformity: float = 0.8, **settings: Any) -> SequenceDualAscent:
     """The algorithm as the thesis runs it: one block, Newton's line search at every update, an epoch a step."""
-    fixed = {"straightness": 0.0, "epsilon": 0.01, "max_epochs": 1}  # of a step: the first is always made, no other
+    fixed = {
+        "straightness": 0.0,
+        "start": ("mixture", 0.01),
+        "max_epochs": 1,
+    }  # of a step: the first is always made, no other
     return SequenceDualAscent(sampling, nonuniformity, **(fixed | settings))
 
 

@@ -6,6 +6,8 @@ and `GraphData` are the same for graphs, by junction trees. `sum_product`, `vite
 `oracle_jax` for batches on any device.
 """
 
+from cumulant.sequences.block_search import BlockSearch, block_search
+from cumulant.sequences.chain.exact_radius import exact_radii
 from cumulant.sequences.chain.model import ChainModel
 from cumulant.sequences.chain.oracle import joint_log_prob, k_best, sample, sum_product, tree_entropy, tree_kl, viterbi
 from cumulant.sequences.chain.problem import ChainMarginals, ChainProblem
@@ -30,6 +32,7 @@ from cumulant.sequences.tree.problem import TreeInference, TreeMarginals, TreePr
 from cumulant.sequences.tree_crf import TreeCRF
 
 __all__ = [
+    "BlockSearch",
     "ChainCRF",
     "ChainMarginals",
     "ChainModel",
@@ -52,9 +55,11 @@ __all__ = [
     "TreeMarginals",
     "TreeProblem",
     "Vocabulary",
+    "block_search",
     "chunk_scores",
     "chunks",
     "confusion",
+    "exact_radii",
     "feature_radii",
     "joint_log_prob",
     "k_best",

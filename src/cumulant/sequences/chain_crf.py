@@ -14,6 +14,7 @@ from cumulant.sequences.chain.problem import ChainProblem, expectations_of, toke
 from cumulant.sequences.data.sequence_data import SequenceData, numbered
 from cumulant.sequences.data.vocabulary import Vocabulary, sequence_lengths
 from cumulant.sequences.estimator import CRF
+from cumulant.sequences.solvers.dual_ascent import named
 from cumulant.sequences.solvers.exponentiated_gradient import SequenceExponentiatedGradient
 from cumulant.sequences.solvers.gradient_descent import SequenceGradientDescent
 from cumulant.sequences.solvers.lbfgs import SequenceLBFGS
@@ -45,6 +46,12 @@ class ChainCRF(CRF):
         ``"gd"``.
     sampling, nonuniformity
         How dual ascent draws sequences: see `SequenceDualAscent`.
+    line_search, first_step, subprecision, refresh
+        How far dual ascent goes at an update, and when it computes all gaps anew: see `SequenceDualAscent`. With
+        ``first_step="half"`` it is the published line search.
+    start : tuple, marginals or fitted estimator
+        Where dual ascent starts: ``("mixture", 1e-3)``, ``("potential", 10.0)``, marginals such as `dual_`, or a fitted
+        `ChainCRF` with the same attributes and labels, whose weights are continued. See `SequenceDualAscent`.
     tol : float
         Stop when the duality gap is at most this share of the objective.
     max_epochs : int
@@ -83,7 +90,9 @@ class ChainCRF(CRF):
     objective_ : float
     history_ : list of dict
         epoch (oracle calls over sequences), oracle_calls, line_search_evaluations, seconds (evaluation included),
-        primal, dual, gap; on a cluster also lost_shards, so far.
+        primal, dual, gap; updates (of one sequence each) where the solver makes such; estimate, the mean of the gaps
+        that sequences had when they were last visited, of dual ascent; test_error and test_sequence_error, the shares
+        of wrong tokens and of sequences with one, with a test set; on a cluster also lost_shards, so far.
     status_ : str
         As in `optim.Result`: ``"converged"`` (the certified relative gap is at most `tol`), ``"max_steps"`` (after
         `max_epochs`), ``"time_limit"``, ``"interrupted"``, ``"stopped"`` (by the development set or the callback), or
@@ -119,24 +128,27 @@ class ChainCRF(CRF):
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> "ChainCRF":
+    def fit(
+        self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None, X_test: Any = None, y_test: Any = None
+    ) -> "ChainCRF":
         """Fit to sequences `X` with labels `y`.
 
         `X` is a list of sequences, each a list of tokens ``{name: value}`` or ``[name, ...]``, a list of arrays
         ``(length, attributes)``, or `SequenceData` (whose own labels are used without `y`). A value is a weight; a
         string or a list of them, for attributes ``name=string``; or True or False, for the name alone or nothing.
         Sequences without tokens are left out. With a development set, training stops when its token accuracy has not
-        risen for three records, and the best weights are kept.
+        risen for three records, and the best weights are kept. Errors on a test set are written into `history_`
+        and change nothing.
         """
-        return self._fit(X, y, X_dev, y_dev)
+        return self._fit(X, y, X_dev, y_dev, X_test, y_test)
 
-    def _train(self, problem, start, X_dev, y_dev) -> None:
+    def _train(self, problem, start, *watched) -> None:
         if self.engine != "dask":
-            super()._train(problem, start, X_dev, y_dev)
+            super()._train(problem, start, *watched)
             return
         from cumulant.sequences.cluster.ascent import fit
 
-        fit(self, problem, self._ascent(), start, X_dev, y_dev)
+        fit(self, problem, self._ascent(), start, *watched)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -144,6 +156,8 @@ class ChainCRF(CRF):
         checks.choice("engine", self.engine, (None, "dask"))
         if self.engine == "dask" and self.checkpoint is not None:
             raise ValueError("engine='dask' keeps the dual variables on the workers: it takes no checkpoint")
+        if self.engine == "dask" and (self.refresh is not None or not named(self.start)):
+            raise ValueError("engine='dask' takes no refresh, and starts at ('mixture', ...) or ('potential', ...)")
         if self.engine == "dask" and self.solver not in ("auto", "sdca"):
             raise ValueError(f"engine='dask' trains by dual ascent: solver must be auto or sdca; got {self.solver!r}")
         if self.engine == "dask":

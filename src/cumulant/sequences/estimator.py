@@ -24,7 +24,7 @@ from cumulant.sequences.training import FitMonitor, free_memory
 __all__ = ["CRF"]
 
 _NO_LABELS = "y must be given: a label for each token or node"
-_NOT_SAVED = ("random_state", "checkpoint", "callback")  # of the settings
+_NOT_SAVED = ("random_state", "checkpoint", "callback", "start")  # of the settings
 
 
 class Fitted:
@@ -62,6 +62,11 @@ class CRF(Fitted, BaseEstimator):
     callback: Any = None
     random_state: Any = 0
     verbose: bool = False
+    line_search: str | float = "newton"
+    first_step: str = "chord"
+    subprecision: float = 1e-3
+    refresh: int | None = None
+    start: Any = ("mixture", 1e-3)
 
     _kind: ClassVar[str]  # of its files
     _others: ClassVar[dict[str, Callable[[], Any]]] = {"lbfgs": SequenceLBFGS}  # solvers beside dual ascent
@@ -104,15 +109,16 @@ class CRF(Fitted, BaseEstimator):
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, X_dev: Any, y_dev: Any) -> Self:
+    def _fit(self, X: Any, y: Any, *watched: Any) -> Self:
+        """`watched` are the development set and the test set, each with its labels."""
         self._check_settings()
         start = time.perf_counter()
-        self._train(self._prepare(X, y), start, X_dev, y_dev)
+        self._train(self._prepare(X, y), start, *watched)
         return self
 
-    def _train(self, problem: Any, start: float, X_dev: Any, y_dev: Any) -> None:
+    def _train(self, problem: Any, start: float, *watched: Any) -> None:
         solver = self._choose(problem)
-        self._run(solver, problem, FitMonitor(self, problem, start, X_dev, y_dev))
+        self._run(solver, problem, FitMonitor(self, problem, start, *watched))
 
     def _check_settings(self) -> None:
         checks.choice("solver", self.solver, ("auto", "sdca", *self._others))
@@ -128,6 +134,8 @@ class CRF(Fitted, BaseEstimator):
             raise TypeError(f"bias must be True or False; got {self.bias!r}")
         if self.solver in self._others and self.l1:
             raise ValueError(f"solver={self.solver!r} does not take an l1 penalty: use solver='sdca' with l1 > 0")
+        checks.positive("subprecision", self.subprecision)
+        self._ascent()  # refuses bad settings before the data are looked at
 
     def _ascent(self) -> SequenceDualAscent:
         return SequenceDualAscent(
@@ -136,7 +144,21 @@ class CRF(Fitted, BaseEstimator):
             n_blocks=1 if self.n_blocks is None else self.n_blocks,
             dtype=self.marginals,
             max_epochs=int(self.max_epochs),
+            line_search=self.line_search,
+            first_step=self.first_step,
+            subprecision=self.subprecision,
+            refresh=self.refresh,
+            start=self._start(),
         )
+
+    def _start(self) -> Any:
+        """What dual ascent starts from: the weights, where another estimator is given."""
+        if not isinstance(self.start, CRF):
+            return self.start
+        if type(self.start) is not type(self):
+            raise TypeError(f"start must be a fitted {type(self).__name__}; got a {type(self.start).__name__}")
+        self.start._check_fitted()
+        return self.start.weights_
 
     def _choose(self, problem: Any) -> Any:
         """The solver, if what it keeps fits into the memory that is free; sets `memory_`, its size in bytes."""
@@ -175,8 +197,13 @@ class CRF(Fitted, BaseEstimator):
 
     def _accuracy(self, weights: np.ndarray, data: Any) -> float:
         """The share of labels that these weights predict."""
+        return 1.0 - self._errors(weights, data)[0]
+
+    def _errors(self, weights: np.ndarray, data: Any) -> tuple[float, float]:
+        """The share of labels that these weights get wrong, and of sequences or graphs with a wrong one."""
         self.weights_ = weights
-        return float(np.mean(self.classes_[self._decode(data)] == data.labels))
+        wrong = self.classes_[self._decode(data)] != data.labels
+        return float(np.mean(wrong)), float(np.mean([part.any() for part in data.split(wrong)]))
 
     # Using ------------------------------------------------------------------------------------------------------------
 

@@ -158,12 +158,72 @@ class Regularised(Problem):
         """The entropy of the distribution with these marginals, of every sequence or graph."""
         raise NotImplementedError
 
+    def divergences(self, mu: Any, nu: Any) -> np.ndarray:
+        """``KL(mu_i || nu_i)`` of the distributions with these marginals, of every sequence or graph.
+
+        Pairs (cliques) minus inner nodes (separators); every sum of ``p log(p / q) - p + q``, which keeps the digits of
+        small divergences. Infinite where `nu` lacks mass that `mu` has.
+        """
+        raise NotImplementedError
+
+    def log_probs(self, mu: Any, labels: Any) -> np.ndarray:
+        """``log prod_C mu_C(y_C) / prod_S mu_S(y_S)`` of every sequence or graph, at labels by number ``(N,)``."""
+        raise NotImplementedError
+
+    def _labelling(self, labels: Any) -> np.ndarray:
+        labels = np.asarray(labels)
+        if labels.shape != self.labels.shape or labels.dtype.kind not in "iu":
+            raise ValueError(f"labels must be {len(self.labels)} whole numbers; got {labels.dtype} {labels.shape}")
+        if labels.min() < 0 or labels.max() >= self.n_labels:
+            raise ValueError(f"labels must be numbers from 0 to {self.n_labels - 1}")
+        return labels.astype(np.int64)
+
+    def _block(self, mu: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """The marginals of the cliques of one term, and those of its separators, flat."""
+        raise NotImplementedError
+
+    def _put(self, mu: Any, nu: Any, i: int) -> None:
+        """Overwrites the marginals of one term by those in `nu`."""
+        raise NotImplementedError
+
     def residual(self, mu: Any) -> np.ndarray:
         """``v(mu) = (1/n) sum_i [F(x_i, y_i) - E_{mu_i} F(x_i, y)]``, summed as differences: small where they agree."""
         raise NotImplementedError
 
     def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> Any:
         """The marginals of ``p(. | x_i; w)``: the dual variables that the weights stand for."""
+        raise NotImplementedError
+
+    def start(self, epsilon: float = 0.01, dtype: Any = np.float64) -> Any:
+        """Marginals next to the labels: ``epsilon`` of the uniform distribution, ``1 - epsilon`` on the labels."""
+        raise NotImplementedError
+
+    def start_from_potential(self, potential: float = 10.0, dtype: Any = np.float64) -> Any:
+        """The marginals of the distribution whose factors score `potential` where they agree with the labels."""
+        raise NotImplementedError
+
+    def checked_marginals(self, mu: Any, dtype: Any = np.float64) -> Any:
+        """A copy of marginals to start from; refused where they do not agree with each other, or some are not positive.
+
+        At a marginal of zero the slope of the entropy is infinite.
+        """
+        arrays, kind = [np.array(part, dtype=np.float64) for part in mu], type(self.start(0.5))
+        shapes, given = [part.shape for part in self.start(0.5)], [part.shape for part in arrays]
+        if given != shapes:
+            raise ValueError(f"start: marginals must have shapes {shapes}; got {given}: are they those of other data?")
+        if not all(np.all(np.isfinite(part)) and np.all(part > 0) for part in arrays):
+            raise ValueError("start: marginals must be positive; mix them with a little of the uniform distribution")
+        off = self._inconsistency(kind(*arrays))
+        if off > 1e-6:
+            raise ValueError(f"start: marginals must agree with each other and sum to one; they are off by {off:.1e}")
+        return self._as(kind(*arrays), dtype)
+
+    def _inconsistency(self, mu: Any) -> float:
+        """How far marginals are from each other where they overlap, and from a sum of one."""
+        raise NotImplementedError
+
+    def _as(self, mu: Any, dtype: Any) -> Any:
+        """The marginals with those of pairs or cliques in this precision."""
         raise NotImplementedError
 
     def block_gaps(self, mu: Any, w: Any = None) -> np.ndarray:

@@ -16,13 +16,16 @@ from cumulant.sequences.certify import certify_gap, certify_weights
 class FitMonitor:
     """The callback of a fit: keeps the history, and asks the development set and the user's callback for an end."""
 
-    def __init__(self, crf: Any, problem: Any, start: float, X_dev: Any, y_dev: Any):
+    def __init__(
+        self, crf: Any, problem: Any, start: float, X_dev: Any, y_dev: Any, X_test: Any = None, y_test: Any = None
+    ):
         self.crf, self.problem, self.start = crf, problem, start
         self.whole = problem  # on this machine
         self.stopping = None
         if X_dev is not None:
             dev = crf._labelled(X_dev, y_dev)
             self.stopping = EarlyStopping(lambda w: crf._accuracy(w, dev))
+        self.test = None if X_test is None else crf._labelled(X_test, y_test)
         crf.history_ = []
 
     def __call__(self, snapshot: Snapshot) -> bool | str:
@@ -37,6 +40,12 @@ class FitMonitor:
             "dual": snapshot.value - snapshot.bound,
             "gap": snapshot.bound,
         }
+        if "updates" in measures:
+            row["updates"] = int(measures["updates"])
+        if "estimate" in measures:
+            row["estimate"] = float(measures["estimate"])
+        if self.test is not None:
+            row["test_error"], row["test_sequence_error"] = self.crf._errors(snapshot.x, self.test)
         self.crf.history_.append(row)
         end = self.crf.callback is not None and self.crf.callback(snapshot) is True
         if self.stopping is not None:

@@ -27,7 +27,7 @@ class TreeCRF(CRF):
 
     Parameters
     ----------
-    l2, l1, sampling, nonuniformity, tol, max_epochs
+    l2, l1, sampling, nonuniformity, tol, max_epochs, line_search, first_step, subprecision, refresh, start
         As in `ChainCRF`.
     solver : str
         ``"auto"``, ``"sdca"`` or ``"lbfgs"``, as in `ChainCRF`.
@@ -68,16 +68,19 @@ class TreeCRF(CRF):
 
     # Fitting ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> "TreeCRF":
+    def fit(
+        self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None, X_test: Any = None, y_test: Any = None
+    ) -> "TreeCRF":
         """Fit to graphs `X` with the labels `y` of their nodes.
 
         A graph is ``(node_features, edges)`` or ``(node_features, edges, edge_features)``: an array or sparse matrix
         ``(nodes, features)``, pairs of nodes numbered from 0, and a row of features for each pair. The weights of an
         edge depend on the order of its pair; give both orders where neither is first. `X` may be `GraphData`, whose own
         labels are used without `y`. Graphs without nodes are left out. With a development set, training stops when its
-        accuracy has not risen for three records, and the best weights are kept.
+        accuracy has not risen for three records, and the best weights are kept. Errors on a test set are written into
+        `history_` and change nothing.
         """
-        return self._fit(X, y, X_dev, y_dev)
+        return self._fit(X, y, X_dev, y_dev, X_test, y_test)
 
     def _prepare(self, X: Any, y: Any) -> TreeProblem:
         data = self._read(X, y)

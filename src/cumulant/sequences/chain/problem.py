@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import kl_div
 
 from cumulant.kernels import InterpretedFirst
+from cumulant.sequences.chain import oracle
 from cumulant.sequences.chain.chain_kernels import (
     all_marginals,
     chain_distribution,
@@ -242,6 +244,86 @@ class ChainProblem(Regularised):
 
         in_parts(fill, len(left), self.n_jobs)
         return ChainMarginals(nodes, pairs)
+
+    def start_from_potential(self, potential: float = 10.0, dtype: Any = np.float64) -> ChainMarginals:
+        """The marginals of the chains in which every label, and every pair of labels, of the data scores `potential`.
+
+        Number the labels of each node so that the right one is 0: all sequences of one length then are the same chain.
+        """
+        k, labels, left = self.n_labels, self.labels, self._lefts
+        unary, pair = np.zeros((int(self.sizes.max()), k)), np.zeros((k, k))
+        unary[:, 0] = pair[0, 0] = potential
+        mu = ChainMarginals(np.empty((len(labels), k)), np.empty((len(left), k, k), dtype=dtype))
+        names = np.tile(np.arange(k), (len(labels), 1))  # 0 and the right label change places
+        names[:, 0] = labels
+        names[np.arange(len(labels)), labels] = 0
+        first = self.data.offsets[:-1]
+        for length in np.unique(self.sizes):
+            nodes, pairs, _ = oracle.sum_product(unary[:length], pair)
+            tokens = first[self.sizes == length][:, None] + np.arange(length)
+            mu.nodes[tokens] = nodes[np.arange(length)[:, None], names[tokens]]
+            inner, own = tokens[:, :-1], (tokens - np.flatnonzero(self.sizes == length)[:, None])[:, :-1]
+            rows, columns = names[inner][..., :, None], names[inner + 1][..., None, :]
+            mu.pairs[own] = pairs[np.arange(length - 1)[:, None, None], rows, columns]
+        return mu
+
+    def _inconsistency(self, mu: ChainMarginals) -> float:
+        left = self._lefts
+        parts = mu.nodes.sum(1) - 1.0, mu.pairs.sum(2) - mu.nodes[left], mu.pairs.sum(1) - mu.nodes[left + 1]
+        return max(float(np.abs(part).max(initial=0.0)) for part in parts)
+
+    def _as(self, mu: ChainMarginals, dtype: Any) -> ChainMarginals:
+        return ChainMarginals(mu.nodes, mu.pairs.astype(dtype))
+
+    @cached_property
+    def _sequences(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The sequence of each pair; the nodes that count in entropies, with their sequences and signs."""
+        sequence = np.repeat(np.arange(self.n_terms), self.sizes)
+        sign = np.full(len(sequence), -1.0)  # inner nodes separate pairs
+        firsts, lasts = self.data.offsets[:-1], self.data.offsets[1:] - 1
+        sign[firsts] = sign[lasts] = 0.0
+        sign[firsts[self.sizes == 1]] = 1.0  # a node alone is the clique
+        return sequence[self._lefts], sequence, sign
+
+    def _added(self, of_pairs: np.ndarray, of_nodes: np.ndarray) -> np.ndarray:
+        """Sums over the cliques minus sums over the separators of each sequence."""
+        pairs, nodes, sign = self._sequences
+        of_nodes = np.multiply(sign, of_nodes, where=sign != 0, out=np.zeros_like(sign))
+        return np.bincount(pairs, of_pairs, minlength=self.n_terms) + np.bincount(nodes, of_nodes)
+
+    def _block(self, mu: ChainMarginals, i: int) -> tuple[np.ndarray, np.ndarray]:
+        first, last = self.data.offsets[i : i + 2]
+        if last - first == 1:
+            return mu.nodes[first], np.zeros(0)
+        return mu.pairs[first - i : last - i - 1].ravel(), mu.nodes[first + 1 : last - 1].ravel()
+
+    def _put(self, mu: ChainMarginals, nu: ChainMarginals, i: int) -> None:
+        first, last = self.data.offsets[i : i + 2]
+        mu.nodes[first:last], mu.pairs[first - i : last - i - 1] = (
+            nu.nodes[first:last],
+            nu.pairs[first - i : last - i - 1],
+        )
+
+    def divergences(self, mu: ChainMarginals, nu: ChainMarginals) -> np.ndarray:
+        """``KL(mu_i || nu_i)``: see `Regularised.divergences`."""
+        of_pairs = kl_div(mu.pairs, nu.pairs, dtype=np.float64).sum((1, 2))
+        lost, of_nodes = np.isinf(of_pairs), kl_div(mu.nodes, nu.nodes).sum(1)
+        of_nodes[np.isinf(of_nodes) & (self._sequences[2] < 0)] = 0.0  # its pairs are infinite too
+        out = self._added(np.where(lost, 0.0, of_pairs), of_nodes)
+        out[self._sequences[0][lost]] = np.inf
+        return np.maximum(out, 0.0)
+
+    def log_probs(self, mu: ChainMarginals, labels: Any) -> np.ndarray:
+        """The logarithm of the probability of a labelling of each sequence: see `Regularised.log_probs`."""
+        labels, left = self._labelling(labels), self._lefts
+        with np.errstate(divide="ignore"):
+            pairs = np.log(mu.pairs[np.arange(len(left)), labels[left], labels[left + 1]], dtype=np.float64)
+            nodes = np.log(mu.nodes[np.arange(len(labels)), labels])
+        impossible = np.isneginf(pairs)
+        nodes[np.isneginf(nodes) & (self._sequences[2] < 0)] = 0.0
+        out = self._added(np.where(impossible, 0.0, pairs), nodes)
+        out[self._sequences[0][impossible]] = -np.inf
+        return out
 
     def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> ChainMarginals:
         """The marginals of ``p(. | x_i; w)``, of every sequence: the dual variables that the weights stand for."""

@@ -22,7 +22,7 @@ from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.cluster.shard import Shard
 from cumulant.sequences.cluster.workers import ClusterError, ShardedProblem, current_client
 from cumulant.sequences.regularised import UNIT
-from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent
+from cumulant.sequences.solvers.dual_ascent import SequenceDualAscent, named
 from cumulant.sequences.training import FitMonitor, certified
 
 __all__ = ["ClusterAscent", "fit"]
@@ -60,6 +60,8 @@ class ClusterAscent(Solver):
     def __post_init__(self):
         if isinstance(self.local_epochs, bool) or self.local_epochs < 1:
             raise ValueError(f"local_epochs must be at least 1; got {self.local_epochs}")
+        if not named(self.ascent.start) or self.ascent.refresh is not None:
+            raise ValueError("on a cluster marginals start at a 'mixture' or a 'potential', and gaps are not refreshed")
 
     def init(self, problem: ShardedProblem, x0: Any, rng: Any) -> ClusterState:
         """Send the shards, with marginals next to the labels. The starting weights `x0` are not used."""
@@ -151,7 +153,7 @@ class ClusterMonitor(FitMonitor):
         return True
 
 
-def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float, X_dev: Any, y_dev: Any) -> None:
+def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float, *watched: Any) -> None:
     """Train `crf` on the cluster of the current Dask client.
 
     When no worker is left, `ClusterError` is raised, and the estimator has the best weights so far.
@@ -161,7 +163,7 @@ def fit(crf: Any, whole: ChainProblem, ascent: SequenceDualAscent, start: float,
         Interruption() as interruption,
         ShardedProblem(current_client(), whole, crf.n_blocks, interrupted=lambda: interruption.requested) as problem,
     ):
-        monitor = ClusterMonitor(crf, problem, start, X_dev, y_dev)
+        monitor = ClusterMonitor(crf, problem, start, *watched)
         monitor.interruption, monitor.whole = interruption, whole
         try:
             crf._run(ClusterAscent(ascent), problem, monitor)

@@ -45,19 +45,21 @@ class Shard:
     gaps: np.ndarray = field(init=False)
     tree: np.ndarray = field(init=False)
     importance: np.ndarray = field(init=False)
+    steps: np.ndarray | None = field(init=False)
 
     def begin(self, v: np.ndarray | None, sweep: int) -> np.ndarray:
         """Dual variables next to the labels, or at the marginals of the weights of `v`; returns the residual."""
         self.problem = problem = _writeable(self.problem)
         ascent, dtype = self.ascent, np.dtype(self.ascent.dtype)
         if v is None:
-            self.mu = problem.start(ascent.epsilon, dtype)
+            self.mu = ascent.starting_marginals(problem)
         else:
             self.mu = problem.conjugate_marginals(problem.weights_of(v), dtype)
         self.sweep = sweep
         self.gaps = np.full(problem.n_terms, UNSEEN)
         self.importance = ascent.importance(problem, problem.l2 * self.total)
         self.tree = ascent.tree(self.gaps, self.importance)
+        self.steps = ascent.steps(problem, self.shards * problem.n_terms / self.total)
         return self.residual()
 
     def residual(self, v: Any = None) -> np.ndarray:
@@ -81,7 +83,7 @@ class Shard:
                 self.tree,
                 self.importance,
                 drawing=ascent.drawing,
-                search=ascent.search,
+                search=ascent.search(self.steps),
                 sigma=self.shards * problem.n_terms / self.total,  # over l2 times its own number: K / (l2 n)
                 source=(self.seed, self.place, self.sweep),
                 counters=counters,

@@ -43,16 +43,96 @@ def _slope_at(mu, step, gamma):
     return first, second
 
 
+@kernel(called_by="kernels", fastmath=_FAST)
+def _entropy_at(mu, step, gamma):
+    """``-sum m log m`` at ``m = mu + gamma step``."""
+    total = 0.0
+    for e in range(len(mu)):
+        value = np.float64(mu[e]) + gamma * step[e]
+        value = value if value > 1e-300 else 1e-300
+        total -= value * fast_log(value)
+    return total
+
+
+@kernel(called_by="kernels")
+def _golden_section(mu, step, other, other_step, sign, gain, curvature, precision, max_evaluations, counters):
+    """The highest point of the dual on [0, 1] by golden sections, until the bracket is shorter than `precision`."""
+    share = 0.5 * (np.sqrt(5.0) - 1.0)
+    low, high, evaluations = 0.0, 1.0, 0
+    left, right, at_left, at_right = 1.0 - share, share, np.nan, np.nan
+    while high - low > precision and evaluations < max_evaluations:
+        gamma = left if np.isnan(at_left) else right
+        value = _entropy_at(mu, step, gamma) + sign * _entropy_at(other, other_step, gamma)
+        value += gamma * (gain - 0.5 * gamma * curvature)
+        evaluations += 1
+        if np.isnan(at_left):
+            at_left = value
+        else:
+            at_right = value
+        if np.isnan(at_left) or np.isnan(at_right):
+            continue
+        if at_left > at_right:
+            high, right, at_right = right, left, at_left
+            left, at_left = high - share * (high - low), np.nan
+        else:
+            low, left, at_left = left, right, at_right
+            right, at_right = low + share * (high - low), np.nan
+    counters[1] += evaluations
+    return 0.5 * (low + high)
+
+
+@kernel(called_by="kernels")
+def _safe_newton(mu, step, other, other_step, sign, gain, curvature, gamma, precision, max_evaluations, counters):
+    """The root of the slope by Newton's method between brackets, from `gamma` (Press et al. 1992, section 9.4).
+
+    A step that leaves the bracket, or that is longer than half of the one before the last, is a bisection instead.
+    """
+    low, high, before, last = 0.0, 1.0, 1.0, 1.0
+    for _ in range(max_evaluations):
+        first, second = _slope_at(mu, step, gamma)
+        first_other, second_other = _slope_at(other, other_step, gamma)
+        counters[1] += 1.0
+        value = gain - first - sign * first_other - gamma * curvature
+        if value > 0.0:
+            low = gamma
+        else:
+            high = gamma
+        moved_by = value / (second + sign * second_other + curvature)
+        following = gamma + moved_by
+        if not (low < following < high and abs(2.0 * moved_by) <= before):
+            following = 0.5 * (low + high)
+        before, last = last, abs(following - gamma)
+        gamma = following
+        if last < precision:
+            break
+    return gamma
+
+
 @kernel(called_by="kernels")
 def step_length(
     mu, step, other, other_step, sign, gain, slope, curvature, gap, subprecision, max_evaluations, straightness,
-    counters,
+    method, steps, i, counters,
 ):  # fmt: skip
     """How far to go: the root of the slope of the dual, which falls from `slope` at 0 to `-curvature` at 1.
 
     The slope at ``gamma`` is ``gain - sum step log(mu + gamma step) - gamma curvature``; the sum over the marginals
-    `other` counts with a `sign`. By bracketed Newton's method, as in `SequenceDualAscent`.
+    `other` counts with a `sign`. By bracketed Newton's method, as in `SequenceDualAscent`. With `steps`, which has a
+    number for each sequence, as `method` says: Newton's method from there (0) and then remembered there too (1), golden
+    sections (2), or that step itself (3).
     """
+    if steps is not None:
+        if method == 3:
+            return steps[i]
+        if method == 2:
+            return _golden_section(
+                mu, step, other, other_step, sign, gain, curvature, subprecision, max_evaluations, counters
+            )
+        found = _safe_newton(
+            mu, step, other, other_step, sign, gain, curvature, steps[i], subprecision, max_evaluations, counters
+        )
+        if method == 1:
+            steps[i] = found
+        return found
     low, high, gamma = 0.0, 1.0, slope / (slope + curvature)
     if abs(slope - 2.0 * gap) <= straightness * slope:
         return gamma  # the two divergences in the slope at zero are alike: it is nearly a line, and its chord will do
@@ -109,8 +189,8 @@ def work_space(labels: int, longest: int, widest: int) -> tuple[np.ndarray, ...]
 def ascend(
     weights, threshold, has_bias, indptr, indices, values, offsets, row_starts, rows, local, unary, flat_unary,
     flat_pair, members, gaps, tree, importance, scheme, nonuniformity, scale, sigma, subprecision, max_evaluations,
-    straightness, first_update, updates, seed, block, sweep, counters, scores, forward, ahead, nu, flat_nu, nu_pair,
-    flat_nu_pair, moved, direction, biases, transitions, matrix, flat_matrix, logs,
+    straightness, method, steps, first_update, updates, seed, block, sweep, counters, scores, forward, ahead, nu,
+    flat_nu, nu_pair, flat_nu_pair, moved, direction, biases, transitions, matrix, flat_matrix, logs,
 ):  # fmt: skip
     """Updates `first_update` to `updates` of the sequences `members`; returns the first that was not made.
 
@@ -136,6 +216,8 @@ def ascend(
         ``lambda n``.
     straightness : float
         See `SequenceDualAscent`.
+    method, steps
+        The line search: see `step_length`. None for the one by default.
     counters : array
         Oracle calls, evaluations of the line search, and the sum of steps.
     """
@@ -193,7 +275,7 @@ def ascend(
             continue
         gamma = step_length(
             flat_mu, flat_step, single_mu[a:b], single_step[a:b], sign, gain, slope, curvature, gap, subprecision,
-            max_evaluations, straightness, counters,
+            max_evaluations, straightness, method, steps, i, counters,
         )  # fmt: skip
         advance(flat_mu, flat_step, gamma)
         advance(single_mu, single_step, gamma)

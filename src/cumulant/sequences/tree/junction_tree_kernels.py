@@ -409,7 +409,7 @@ def ascend_trees(
     """`updates` updates of dual ascent on the graphs `members`: see `dual_ascent_kernels.ascend` for chains.
 
     `cliques` and `separators` are the dual variables; `drawing` is ``(scheme, nonuniformity)``, `search`
-    ``(subprecision, max_evaluations, straightness)``, and `source` ``(seed, block, sweep)``.
+    ``(subprecision, max_evaluations, straightness, method, steps)``, and `source` ``(seed, block, sweep)``.
     """
     scheme, nonuniformity = drawing
     seed, block, sweep = source
@@ -434,7 +434,7 @@ def ascend_trees(
             continue
         curvature = sigma * _collect(layout, features, rows, i, step, work.one, work.direction) / scale
         gamma = step_length(
-            mu, step, mu_below, step_below, -1.0, gain, slope, curvature, gaps[i], *search, counters
+            mu, step, mu_below, step_below, -1.0, gain, slope, curvature, gaps[i], *search, i, counters
         )  # fmt: skip
         advance(mu, step, gamma)
         advance(mu_below, step_below, gamma)

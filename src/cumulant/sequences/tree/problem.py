@@ -6,17 +6,18 @@ cliques ``C`` and separators ``S``, and the entropy is ``H(mu_i) = sum_C H(mu_C)
 with a row for each feature and a column for each labelling of a factor's variables.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import kl_div
 
 from cumulant.sequences.chain.chain_kernels import gather
 from cumulant.sequences.chain.radius import attribute_radii
-from cumulant.sequences.data.graph_data import GraphData
+from cumulant.sequences.data.graph_data import Factors, GraphData
 from cumulant.sequences.regularised import TINY, UNIT, Regularised
 from cumulant.sequences.tree import junction_tree_kernels as kernels
 from cumulant.sequences.tree.layout import Features, Layout, WeightRows, features_of, lay_out, rows_of
@@ -330,6 +331,81 @@ class TreeProblem(Regularised):
 
         self.inference.each(part)
         return mu
+
+    def start_from_potential(self, potential: float = 10.0, dtype: Any = np.float64) -> TreeMarginals:
+        """The marginals of the graphs whose factors score `potential` where they agree with the labels."""
+        factors, entries, weights, first = {}, self.inference.gold_entries(self.labels), [], 0
+        for kind, own in self.data.factors.items():
+            width, count = self.n_labels**own.arity, len(own)
+            columns = entries[first : first + count]
+            one = sparse.csr_matrix((np.ones(count), columns, np.arange(count + 1)), shape=(count, width))
+            factors[kind] = Factors(own.variables, one)
+            weights.append(potential * np.eye(width).ravel())
+            first += count
+        data = GraphData(self.data.offsets, factors, self.labels, self.data.trees)
+        problem = TreeProblem(data, self.n_labels, n_jobs=self.n_jobs, max_table=self.max_table)
+        return problem.conjugate_marginals(np.concatenate(weights), dtype)
+
+    def _cliques(self, mu: TreeMarginals) -> Iterator[tuple[np.ndarray, np.ndarray, int, Any, Any, Any]]:
+        """Clique after clique of each structure: the graphs, its variables in each, how many its parent shares.
+
+        Then its tables ``(graphs, K, ..., K)``, those of the separator, and what the parent says about the separator.
+        """
+        layout, k = self.inference.layout, self.n_labels
+        for structure in range(len(layout.cliques) - 1):
+            graphs = np.flatnonzero(layout.structures == structure)
+            tables: dict[int, tuple[list[int], np.ndarray]] = {}
+            for c in range(layout.cliques[structure], layout.cliques[structure + 1]):
+                scope = layout.variables[layout.scopes[c] : layout.scopes[c + 1]].tolist()
+                shared, states = int(layout.shared[c]), int(layout.states[c])
+                at = layout.table_offsets[graphs] + layout.tables[c]
+                below = layout.separator_offsets[graphs] + layout.separators[c]
+                table = mu.cliques[at[:, None] + np.arange(k ** len(scope))].reshape(-1, *[k] * len(scope))
+                separator = mu.separators[below[:, None] + np.arange(states)].reshape(-1, *[k] * shared)
+                tables[c] = scope, table
+                above = np.ones(len(graphs))
+                if layout.parents[c] >= 0:
+                    wide, values = tables[int(layout.parents[c])]
+                    above = np.einsum(values, [0, *(1 + v for v in wide)], [0, *(1 + v for v in scope[:shared])])
+                yield graphs, layout.variable_offsets[graphs][:, None] + scope, shared, table, separator, above
+
+    def _inconsistency(self, mu: TreeMarginals) -> float:
+        off = 0.0
+        for _, variables, shared, table, separator, above in self._cliques(mu):
+            own = table.sum(axis=tuple(range(1 + shared, 1 + variables.shape[1])))
+            off = max(off, float(np.abs(own - separator).max()), float(np.abs(above - separator).max()))
+        return off
+
+    def _as(self, mu: TreeMarginals, dtype: Any) -> TreeMarginals:
+        return TreeMarginals(mu.cliques.astype(dtype), mu.separators)
+
+    def _block(self, mu: TreeMarginals, i: int) -> tuple[np.ndarray, np.ndarray]:
+        layout = self.inference.layout
+        offsets = layout.table_offsets, layout.separator_offsets
+        cliques, below = (part[at[i] : at[i + 1]] for part, at in zip(mu, offsets, strict=True))
+        return cliques, below
+
+    def _put(self, mu: TreeMarginals, nu: TreeMarginals, i: int) -> None:
+        for own, other in zip(self._block(mu, i), self._block(nu, i), strict=True):
+            own[:] = other
+
+    def divergences(self, mu: TreeMarginals, nu: TreeMarginals) -> np.ndarray:
+        """``sum_C KL(mu_C || nu_C) - sum_S KL(mu_S || nu_S)`` of every graph."""
+        layout = self.inference.layout
+        cliques = np.add.reduceat(kl_div(mu.cliques, nu.cliques, dtype=np.float64), layout.table_offsets[:-1])
+        below = np.add.reduceat(kl_div(mu.separators, nu.separators), layout.separator_offsets[:-1])
+        lost = np.isinf(cliques)
+        return np.where(lost, np.inf, np.maximum(np.where(lost, 0.0, cliques) - np.where(lost, 0.0, below), 0.0))
+
+    def log_probs(self, mu: TreeMarginals, labels: Any) -> np.ndarray:
+        """The logarithm of the probability of a labelling of each graph: see `Regularised.log_probs`."""
+        labels, out, impossible = self._labelling(labels), np.zeros(self.n_terms), np.zeros(self.n_terms, dtype=bool)
+        for graphs, variables, shared, table, separator, _ in self._cliques(mu):
+            own = labels[variables].T
+            p, q = table[np.arange(len(graphs)), *own], separator[np.arange(len(graphs)), *own[:shared]]
+            impossible[graphs] |= p <= 0
+            out[graphs] += np.log(np.where(p > 0, p, 1.0), dtype=np.float64) - np.log(np.where(p > 0, q, 1.0))
+        return np.where(impossible, -np.inf, out)
 
     def conjugate_marginals(self, w: Any, dtype: Any = np.float64) -> TreeMarginals:
         """The marginals of ``p(. | x_i; w)``, of every graph: the dual variables that the weights stand for."""
