@@ -1,7 +1,5 @@
 """Table 5.1: which analyses of stochastic mirror descent apply to a logarithmic barrier, and what they give."""
 
-from typing import Any
-
 import numpy as np
 
 from cumulant.experiments.base import Claim, Report, experiment, verdict
@@ -33,7 +31,7 @@ def run(quick: bool, rng: int) -> Report:
     n = np.array([10**3, 10**6])
     start = rates.smd_optimum_variance_start()
     bounds = {
-        "variance": weighted_average_rate(n, 1.0),
+        "variance": rates.smd_variance(n, 1.0),
         "optimum": rates.smd_optimum_variance(n, 1.0, 1.0, start),
         "gap": rates.smd_gap(n, GAMMA, 1.0, 1.0),
     }
@@ -42,13 +40,16 @@ def run(quick: bool, rng: int) -> Report:
     measured, allowed = _run_on_a_quadratic(trials, generator(rng))
     claims = []
     for analysis in analyses:
-        found = (analysis.holds, vanishes[analysis.name], analysis.on_objective, analysis.last_iterate)
+        found = (analysis.holds, analysis.vanishes, analysis.on_objective, analysis.last_iterate)
+        printed = PUBLISHED[analysis.name]
+        same = found[:2] == printed[:2] and analysis.vanishes == vanishes[analysis.name]
         claims.append(
             Claim(
                 f"analysis by {analysis.name} {analysis.equation}: holds on -log, rate 1/n, bounds f, last iterate",
-                _words(PUBLISHED[analysis.name]),
+                _words(printed),
                 f"{_words(found)}; {_evidence(analysis.name, constants, gap)}",
-                verdict(found == PUBLISHED[analysis.name]),
+                verdict(same and all(f >= p for f, p in zip(found, printed, strict=True)), loose=found != printed),
+                item=f"Table 5.1, {analysis.equation}",
             )
         )
     claims.append(
@@ -57,20 +58,17 @@ def run(quick: bool, rng: int) -> Report:
             "O(1/n) for an average of iterates, constants not given",
             f"measured {measured:.5f} at n = 200, bound {allowed:.5f}",
             verdict(measured <= allowed),
+            item="Section 5.6.1, (5.31)",
         )
     )
-    notes = "The first two columns are computed; the last two are read off the statement of each theorem."
+    notes = (
+        "All columns are computed: the first from the supremum of each constant over iterates and vanishing steps, the "
+        "second from the noise of one step as steps shrink, the last two from the inequality on one step at 61 "
+        "iterates and three steps, by quadrature. Two entries come out better than printed: under (5.31) the reverse "
+        "divergence of the last iterate is bounded too, which is a theorem (see optim.rates.smd_variance), and under (5.33) an "
+        "average of f is, on this family and this grid."
+    )
     return Report(claims, lambda: _draw(ratios, constants, gap), notes)
-
-
-def weighted_average_rate(n: Any, C: float) -> Any:
-    """``E [f(average) - f*] <= 4 C/(n + 1)`` under (5.31), for the average of the iterates 1..n weighted by 1, ..., n.
-
-    One step gives ``E f(x_{k+1}) - f* <= (1/gamma - 1) D(x*, x_k) - E D(x*, x_{k+1})/gamma + gamma C`` for ``gamma <=
-    1`` and a likelihood (relative smoothness and strong convexity one); with ``gamma_k = 2/(k + 2)``, ``k = 0, 1,
-    ...``, and weights ``k + 1`` it telescopes.
-    """
-    return 4 * C / (np.asarray(n, dtype=np.float64) + 1)
 
 
 def _run_on_a_quadratic(trials, rng, n=200):
@@ -81,7 +79,7 @@ def _run_on_a_quadratic(trials, rng, n=200):
         mu = mu - 2 / (k + 2) * (mu - rng.standard_normal(trials))
         total += (k + 1) * 0.5 * mu**2  # f(mu) - f* = KL(truth || mu) for the truth N(0, 1)
     constant = risk.smd_assumption(family, [0.0], "variance", [0.0], 0.1)
-    return float(np.mean(total)) * 2 / (n * (n + 1)), float(weighted_average_rate(n, constant))
+    return float(np.mean(total)) * 2 / (n * (n + 1)), float(rates.smd_variance(n, constant))
 
 
 def _words(flags):

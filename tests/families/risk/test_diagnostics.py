@@ -7,17 +7,26 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from cumulant.families import (
+    Bernoulli,
+    Beta,
+    Binomial,
     Categorical,
+    Dirichlet,
     Exponential,
+    Gamma,
     GammaKnownShape,
+    Geometric,
+    InverseGaussian,
+    Multinomial,
+    NegativeBinomial,
     Normal,
     NormalKnownMean,
     NormalKnownVariance,
     Poisson,
     risk,
 )
-from cumulant.families.bernoulli import Bernoulli
-from cumulant.families.gamma import Gamma
+from cumulant.families.risk import analyses, gamma_spread
+from cumulant.families.special import log_minus_digamma
 
 
 def test_published_values_of_the_variance_condition():
@@ -158,13 +167,124 @@ def test_constant_steps_stay_within_the_gap():
     assert np.all(mean + 3 * error <= bound)
 
 
-def test_the_table():
-    rows = {a.name: (a.holds, a.vanishes, a.on_objective, a.last_iterate) for a in risk.smd_analyses()}
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 1.0, 3.0])
+def test_the_table(alpha):
+    """Every column is computed: as in table 5.1 of Le Priol (2021), and better where the inequality on one step is."""
+    rows = {
+        a.name: (a.holds, a.vanishes, a.on_objective, a.last_iterate) for a in risk.smd_analyses(GammaKnownShape(alpha))
+    }
     assert rows == {
-        "variance": (False, True, True, False),
-        "optimum": (False, True, False, True),
+        "variance": (False, True, True, True),
+        "optimum": (False, True, True, True),
         "gap": (True, False, False, True),
     }
+
+
+def test_the_table_notices_what_is_false(monkeypatch):
+    """With a tenth of the constants no inequality on one step holds; with constants of 1/step nothing vanishes."""
+    constant, gap = analyses.smd_assumption_gamma, analyses.gap_constant
+    monkeypatch.setattr(analyses, "smd_assumption_gamma", lambda *given: 0.1 * constant(*given))
+    monkeypatch.setattr(analyses, "gap_constant", lambda *given: 0.1 * gap(*given))
+    assert not any(a.last_iterate or a.on_objective for a in risk.smd_analyses())
+    monkeypatch.setattr(analyses, "smd_assumption_gamma", lambda kind, r, step, a: constant(kind, r, 0.1, a) / step)
+    assert not any(a.vanishes for a in risk.smd_analyses())
+    monkeypatch.setattr(analyses, "smd_assumption_gamma", lambda kind, r, step, a: np.ones(np.shape(r))[()])
+    assert all(a.holds and np.isfinite(a.constant) for a in risk.smd_analyses())
+
+
+def test_the_variance_condition_bounds_the_last_iterate_too():
+    """``(1 - gamma) D - E D' + S = (1 - gamma) E Breg(mu; mu') + gamma E F'``, an identity on any step."""
+    family, truth = Poisson(), np.array([1.3])
+    counts = np.arange(60.0)
+    mass = np.exp(family.log_prob(counts, family.to_natural(truth)))
+    for gamma, mu in ((0.05, 0.4), (0.5, 2.0), (0.9, 7.0)):
+        moved = ((1 - gamma) * mu + gamma * counts)[:, None]
+
+        def divergence(first, second):
+            return family.bregman_conjugate(*np.broadcast_arrays(first, second))
+
+        D, new_D = divergence([[mu]], truth)[0], mass @ divergence(moved, truth)
+        S = gamma**2 * risk.smd_assumption(family, family.to_natural(truth), "variance", [mu], gamma)
+        right = (1 - gamma) * mass @ divergence([[mu]], moved) + gamma * mass @ divergence(truth, moved)
+        assert_allclose((1 - gamma) * D - new_D + S, right, rtol=1e-9)
+
+
+SIMPLE = [
+    (Poisson(), [0.3]),
+    (Binomial(7), [0.4]),
+    (Multinomial(6, 3), [0.3, -0.2]),
+    (Geometric(), [-0.5]),
+    (NegativeBinomial(2.5), [-0.7]),
+    (Normal(), [0.3, -0.4]),
+    (Gamma(), [1.3, -2.0]),
+    (Beta(), [1.2, 0.7]),
+    (InverseGaussian(), [-1.0, -2.0]),
+]
+
+
+@pytest.mark.parametrize(("family", "theta"), SIMPLE, ids=[str(f) for f, _ in SIMPLE])
+def test_constants_of_every_family_against_simulation(family, theta):
+    theta = np.asarray(theta)
+    mu = np.asarray(family.to_mean(1.2 * theta))
+    for kind in ("variance", "optimum"):
+        found = risk.monte_carlo_smd(family, theta, kind, mu, 0.2, trials=40_000, rng=3)
+        exact = risk.smd_assumption(family, theta, kind, mu, 0.2)
+        assert abs(found.value - exact) < 4 * found.standard_error
+        assert found.standard_error < 0.05 * exact
+    at_truth = family.to_mean(theta)
+    for kind in ("variance", "optimum"):  # as steps vanish, E |T - mu*|_F^2 = d
+        assert_allclose(risk.smd_assumption(family, theta, kind, at_truth, 1e-4), family.dim, rtol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "theta"),
+    [(Binomial(7), [0.4]), (Multinomial(6, 3), [0.3, -0.2]), (Geometric(), [-0.5]), (NegativeBinomial(2.5), [-0.7])],
+    ids=str,
+)
+def test_gaps_of_counts_are_sums_over_the_total(family, theta):
+    theta = np.asarray(theta)
+    draws = risk.sample_mean_statistic(family, theta, 2, 200_000, rng=1)
+    r = getattr(family, "successes", 0.0)
+    xlogx = lambda x: np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0)), 0.0)  # noqa: E731
+
+    def conjugate(mu):
+        if r:
+            return (xlogx(mu) - xlogx(mu + r))[..., 0]
+        rest = family.trials - mu.sum(axis=-1)
+        return xlogx(mu).sum(axis=-1) + xlogx(np.maximum(rest, 0.0))
+
+    values = conjugate(draws) - conjugate(np.asarray(family.to_mean(theta))[None])
+    error = values.std() / np.sqrt(values.size)
+    assert abs(values.mean() - risk.gap_constant(family, theta, 2)) < 4 * error
+    assert risk.gap_batch(family) == 1
+    assert_allclose(1000 * risk.gap_constant(family, theta, 1000), family.dim / 2, rtol=0.01)
+
+
+@pytest.mark.parametrize("shape", [0.05, 2.0, 20.0])
+def test_the_gap_of_a_gamma_with_two_draws_is_an_integral_over_a_beta(shape):
+    """``4 x_1 x_2 / (x_1 + x_2)^2 = 4 B (1 - B)``, ``B ~ Beta(shape, shape)``; and between the two methods for many."""
+    t = np.exp(np.linspace(-45, np.log(40 / shape + 3), 20_001))
+    spread = np.where(t < 1e-4, t * t / 2, np.logaddexp(t, -t) - np.log(2))  # of B = (1 + tanh t) / 2
+    weight = np.exp(-2 * shape * spread) * t
+    at_truth = gamma_spread._conjugate(log_minus_digamma(np.array([shape])))
+    expected = weight @ (gamma_spread._conjugate(spread) - at_truth) / weight.sum()
+    assert_allclose(risk.gap_constant(Gamma(), [shape, -3.0], 2), expected, rtol=1e-8)
+    s = np.geomspace(0.02, 5, 40) / shape
+    contour, axis = gamma_spread._density(s, shape, 16), gamma_spread._density_of_many(s, shape, 16)
+    assert_allclose(contour / contour.sum(), axis / axis.sum(), atol=1e-8)
+
+
+def test_gaps_by_simulation():
+    for family, theta in ((Gamma(), [1.3, -2.0]), (InverseGaussian(), [-1.0, -2.0])):
+        for batch in (2, 20):
+            found = risk.monte_carlo_smd(family, theta, "gap", batch=batch, trials=40_000, rng=2)
+            assert abs(found.value - risk.gap_constant(family, theta, batch)) < 4 * found.standard_error
+    assert risk.monte_carlo_smd(Beta(), [1.0, 2.0], "gap", trials=10).value == np.inf
+    assert risk.gap_batch(Beta()) == 2
+    with pytest.raises(NotImplementedError, match="monte_carlo_smd estimates it"):
+        risk.gap_constant(Beta(), [1.0, 2.0], 2)
+    with pytest.raises(ValueError, match="gap_constant sums"):
+        risk.monte_carlo_smd(Poisson(), [0.0], "gap")
 
 
 def test_bad_arguments_are_named():
@@ -172,7 +292,7 @@ def test_bad_arguments_are_named():
         risk.smd_assumption(Exponential(), [-1.0], "noise", [1.0], 0.1)
     with pytest.raises(ValueError, match="gamma must be strictly between 0 and 1"):
         risk.smd_assumption(Exponential(), [-1.0], "variance", [1.0], 1.5)
-    with pytest.raises(NotImplementedError, match="Poisson"):
-        risk.smd_assumption(Poisson(), [0.0], "variance", [1.0], 0.1)
+    with pytest.raises(NotImplementedError, match="monte_carlo_smd estimates them"):
+        risk.smd_assumption(Dirichlet(3), [1.0, 1.0, 1.0], "variance", [-2.0, -2.0, -2.0], 0.1)
     with pytest.raises(ValueError, match="mean parameter of Exponential"):
         risk.smd_assumption(Exponential(), [-1.0], "variance", [-1.0], 0.1)

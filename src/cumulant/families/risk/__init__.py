@@ -3,11 +3,12 @@
 `expected_kl` answers for the MLE and the posterior mode of any family: exactly where a theorem allows (`exact`,
 `normal1d`, `counts`), by finite-sample bounds (`bounds`), by simulation with honest error bars (`monte_carlo`) or by
 the limit ``d/(2n)`` (`asymptotics`); `theories` says what is known of each family. `bias_variance` splits it, `priors`
-chooses the prior mean, `concordance` certifies the quadratic regime, `diagnostics` says which analyses of stochastic
-mirror descent apply. After Le Priol (2021), thesis, chapter 5.
+chooses the prior mean, `concordance` certifies the quadratic regime, `diagnostics` and `analyses` say which
+analyses of stochastic mirror descent apply. After Le Priol (2021), thesis, chapter 5.
 """
 
 import cumulant.families.risk.multivariate  # noqa: F401  (registers with `theories`, exports nothing)
+from cumulant.families.risk.analyses import Analysis, smd_analyses
 from cumulant.families.risk.asymptotics import asymptote, fisher_distance, samples_to_quadratic, second_order_risk
 from cumulant.families.risk.bias_variance import BiasVariance, bias_variance, bias_variance_quadratic
 from cumulant.families.risk.bounds import (
@@ -39,10 +40,10 @@ from cumulant.families.risk.concordance import (
 )
 from cumulant.families.risk.counts import risk_map_categorical, risk_map_poisson
 from cumulant.families.risk.diagnostics import (
-    Analysis,
+    MonteCarloConstant,
     gap_batch,
     gap_constant,
-    smd_analyses,
+    monte_carlo_smd,
     smd_assumption,
     smd_assumption_gamma,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "Concordance",
     "Landscape",
     "LocalQuadratic",
+    "MonteCarloConstant",
     "MonteCarloRisk",
     "NormalRisk",
     "Risk",
@@ -103,6 +105,7 @@ __all__ = [
     "lower_bound_inverse",
     "lower_bound_mle_gamma",
     "monte_carlo_risk",
+    "monte_carlo_smd",
     "omega",
     "omega_star",
     "prior_mean_rule",

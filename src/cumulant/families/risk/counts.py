@@ -87,6 +87,27 @@ def poisson_window(mean: float) -> tuple[np.ndarray, np.ndarray]:
     return counts, mass / mass.sum()
 
 
+def negative_binomial_window(successes: float, p: float) -> tuple[np.ndarray, np.ndarray]:
+    """The counts that matter (of failures before as many successes) and their probabilities, by ratios.
+
+    >>> counts, mass = negative_binomial_window(2.5, 0.4)
+    >>> float((counts @ mass).round(12))                            # r (1 - p) / p
+    3.75
+    """
+    if p == 1:
+        return np.zeros(1), np.ones(1)
+    mean = successes * (1 - p) / p
+    reach = 40 * np.sqrt(mean / p)
+    last = int(mean + reach + 60 + 40 / p)
+    if last > 50_000_000:
+        raise DomainError(f"a sum over {last:.3g} counts is too long: the mean of the total is {mean:.4g}")
+    counts = np.arange(max(0, int(mean - reach)), last + 1, dtype=np.float64)
+    steps = np.log(counts[:-1] + successes) - np.log(counts[1:]) + np.log1p(-p)
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
+    mass = np.exp(logs - logs.max())
+    return counts, mass / mass.sum()
+
+
 def binomial_window(n: int, p: float) -> tuple[np.ndarray, np.ndarray]:
     """The counts that matter and their probabilities, by ratios from the first one on."""
     if p == 1:

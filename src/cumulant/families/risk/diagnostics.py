@@ -21,14 +21,21 @@ import numpy as np
 from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.families.base import ExponentialFamily
-from cumulant.families.bernoulli import Bernoulli
-from cumulant.families.categorical import Categorical
+from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
+from cumulant.families.categorical import Categorical, Multinomial
+from cumulant.families.dirichlet import Beta
+from cumulant.families.gamma import Gamma
 from cumulant.families.gamma_type import GammaType
-from cumulant.families.normal import NormalKnownMean, NormalKnownVariance
+from cumulant.families.inverse_gaussian import InverseGaussian
+from cumulant.families.multivariate_normal_known import MultivariateNormalKnownCovariance
+from cumulant.families.normal import Normal, NormalKnownVariance
+from cumulant.families.poisson import Poisson
 from cumulant.families.risk._arguments import grid, natural_parameter, whole
-from cumulant.families.risk.quadrature import gamma_blocks
-from cumulant.families.risk.theories import theory
+from cumulant.families.risk.monte_carlo import sample_mean_statistic
+from cumulant.families.risk.quadrature import gamma_blocks, line_nodes
+from cumulant.families.risk.theories import CountTheory, entropic, theory
 from cumulant.families.special import excess_numpy, log_minus_digamma
+from cumulant.families.von_mises import VonMises
 from cumulant.precision import float64, to_numpy
 
 
@@ -82,8 +89,8 @@ def smd_assumption_gamma(kind: str, ratio: Any, gamma: Any, alpha: Any) -> Any:
 @functools.singledispatch
 def _at_iterate(family, theta_star, kind, mu, gamma) -> float:
     raise NotImplementedError(
-        f"the assumptions of mirror descent are evaluated for gamma-type, known-variance normal, Bernoulli and "
-        f"categorical families; {family} is none of them"
+        f"the constants of mirror descent are computed where a sum or an integral over one variable gives them, which "
+        f"is not so for {family}: monte_carlo_smd estimates them"
     )
 
 
@@ -92,36 +99,70 @@ def _(family: GammaType, theta_star, kind, mu, gamma):
     return float(smd_assumption_gamma(kind, mu[0] / family.to_mean(theta_star)[0], gamma, family.alpha))
 
 
-@_at_iterate.register
-def _(family: NormalKnownVariance, theta_star, kind, mu, gamma):
-    return 1.0  # quadratic: gamma^2 E (T - mu*)^2 / v, and 4 gamma^2 / 2 of the same over 2 gamma^2
+@_at_iterate.register(NormalKnownVariance)
+@_at_iterate.register(MultivariateNormalKnownCovariance)
+def _(family, theta_star, kind, mu, gamma):
+    return float(family.dim)  # quadratic: gamma^2 E |T - mu*|_F^2, and 4 gamma^2 / 2 of the same over 2 gamma^2
 
 
 @_at_iterate.register(Bernoulli)
+@_at_iterate.register(Binomial)
 @_at_iterate.register(Categorical)
+@_at_iterate.register(Geometric)
+@_at_iterate.register(Multinomial)
+@_at_iterate.register(NegativeBinomial)
+@_at_iterate.register(Poisson)
 def _(family, theta_star, kind, mu, gamma):
-    size = family.dim
-    statistics = np.vstack([np.eye(size), np.zeros((1, size))])  # T of each class
-    mean = np.asarray(family.to_mean(theta_star))
-    p = np.append(mean, 1.0 - mean.sum())
+    known = theory(family)
+    assert isinstance(known, CountTheory)
+    truth, total = np.asarray(family.to_mean(theta_star)), 0.0
+    for term in known.entropy_terms(theta_star, 1):
+        at_truth, at = float(term.level(truth)), float(term.level(mu))
+        change = term.values - at_truth
+        if kind == "variance":
+            centre = (1 - gamma) * at + gamma * at_truth
+            value = change * np.log1p(gamma * change / centre) / gamma
+        elif term.sign > 0 and at < 2 * gamma * at_truth:  # the level of a count of zero becomes negative
+            return np.inf
+        else:
+            value = at * entropic(np.maximum(2 * gamma * change / at, -1.0)) / (2 * gamma**2)
+        total += term.sign * float(value @ term.mass)
+    return total
+
+
+@_at_iterate.register(Beta)
+@_at_iterate.register(Gamma)
+@_at_iterate.register(InverseGaussian)
+@_at_iterate.register(Normal)
+@_at_iterate.register(VonMises)
+def _(family, theta_star, kind, mu, gamma):
+    x, mass = line_nodes(family, theta_star)
+    values = _values(family, family.statistics(x), family.to_mean(theta_star), kind, mu, gamma)
+    return np.inf if np.isinf(values).any() else float(values @ mass)
+
+
+def _values(family, statistics, truth, kind, mu, gamma):
+    """What the mean over observations is taken of; infinite where an iterate leaves the domain."""
     if kind == "variance":
-        moved, centre = (1 - gamma) * mu + gamma * statistics, (1 - gamma) * mu + gamma * mean
+        moved, centre = (1 - gamma) * mu + gamma * statistics, (1 - gamma) * mu + gamma * truth
         with float64():
             values = to_numpy(_symmetrised(family, moved, np.broadcast_to(centre, moved.shape)))
-        return float(p @ values) / gamma**2
-    moved = mu + 2 * gamma * (statistics - mean)
-    everything = np.column_stack([moved, 1.0 - moved.sum(axis=1)])
-    if np.any(everything < 0):
-        return np.inf
-    full = np.append(mu, 1.0 - mu.sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.sum(np.where(everything > 0, everything * np.log(everything / full), 0.0), axis=1)
-    return float(p @ values) / (2 * gamma**2)
+        return values / gamma**2
+    moved = mu + 2 * gamma * (statistics - truth)
+    inside = np.asarray(family.in_mean_domain(moved))
+    with float64():
+        values = to_numpy(_divergence(family, np.where(inside[:, None], moved, mu), np.broadcast_to(mu, moved.shape)))
+    return np.where(inside, values, np.inf) / (2 * gamma**2)
 
 
 @jax.jit
 def _symmetrised(family, mu, nu):
     return jnp.sum((family.to_natural(mu) - family.to_natural(nu)) * (mu - nu), axis=-1)
+
+
+@jax.jit
+def _divergence(family, mu, nu):
+    return family.kl(family.to_natural(mu), family.to_natural(nu))
 
 
 def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: Any, gamma: float) -> float:
@@ -138,11 +179,21 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     gamma : float
         Step size, between 0 and 1.
 
+    Returns
+    -------
+    float
+        By a sum over counts, or an integral over one variable: for all families with a count, a class or a number for
+        an observation. `NotImplementedError` for others, whose constant `monte_carlo_smd` estimates.
+
     Examples
     --------
-    >>> from cumulant.families import NormalKnownMean
+    >>> from cumulant.families import Normal, NormalKnownMean, Poisson
     >>> float(round(smd_assumption(NormalKnownMean(), [-0.5], "variance", [0.1], 0.1), 3))
     17.47
+    >>> [round(smd_assumption(Poisson(), [0.0], "optimum", [mu], 0.1), 3) for mu in (1.0, 0.1)]
+    [0.908, inf]
+    >>> [round(smd_assumption(Normal(), [0.0, -0.5], "variance", [0.0, v], 0.1), 2) for v in (1.0, 0.1, 0.01)]
+    [1.73, 27.26, 161.25]
     """
     if kind not in ("variance", "optimum", "gap"):
         raise ValueError(f"kind must be 'variance', 'optimum' or 'gap'; got {kind!r}")
@@ -155,6 +206,58 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     return _at_iterate(family, theta_star, kind, mu, float(gamma))
 
 
+@dataclass(frozen=True)
+class MonteCarloConstant:
+    """An estimate of a constant, and its standard error; infinite where a draw shows that the constant is."""
+
+    value: float
+    standard_error: float
+
+
+def monte_carlo_smd(
+    family: ExponentialFamily,
+    theta_star: Any,
+    kind: str,
+    mu: Any = None,
+    gamma: float = 0.1,
+    *,
+    batch: int = 1,
+    trials: int = 10_000,
+    rng: Any = None,
+) -> MonteCarloConstant:
+    """The constants of `smd_assumption` and `gap_constant` by simulation, for any family and batches of observations.
+
+    An infinite value is a fact, a finite one an estimate: what is too rare to be drawn is not seen.
+
+    Examples
+    --------
+    >>> from cumulant.families import Dirichlet
+    >>> found = monte_carlo_smd(Dirichlet(3), [1.0, 2.0, 3.0], "gap", batch=2, trials=1000, rng=0)
+    >>> bool(abs(found.value - 1.0) < 5 * found.standard_error + 0.5)
+    True
+    """
+    if kind not in ("variance", "optimum", "gap"):
+        raise ValueError(f"kind must be 'variance', 'optimum' or 'gap'; got {kind!r}")
+    theta_star, trials, batch = natural_parameter(family, theta_star), whole("trials", trials), whole("batch", batch)
+    truth = np.asarray(family.to_mean(theta_star))
+    if kind == "gap" and any(part.discrete for part in getattr(family, "parts", (family,))):
+        raise ValueError(f"kind='gap' by simulation is for continuous families: gap_constant sums for {family}")
+    draws = sample_mean_statistic(family, theta_star, batch, trials, rng=rng)
+    if kind == "gap":
+        inside = np.asarray(family.in_mean_domain(draws))
+        safe = np.where(inside[:, None], draws, truth)
+        with float64():
+            values = np.where(inside, to_numpy(_divergence(family, safe, np.broadcast_to(truth, safe.shape))), np.inf)
+    else:
+        checks.fraction("gamma", gamma)
+        mu = np.asarray(mu, dtype=np.float64)
+        family.to_natural(mu)  # refuses what is not a mean of the family
+        values = _values(family, draws, truth, kind, mu, float(gamma))
+    if not np.isfinite(values).all():
+        return MonteCarloConstant(np.inf, np.inf)
+    return MonteCarloConstant(float(values.mean()), float(values.std(ddof=1) / np.sqrt(trials)))
+
+
 # The optimality gap -------------------------------------------------------------------------------------------------
 
 
@@ -162,8 +265,10 @@ def gap_constant(family: ExponentialFamily, theta_star: Any, batch: int = 1) -> 
     """``min f - E min f_batch = E A*(mean of T over a batch) - A*(mu*)``, the constant of (5.35).
 
     Finite as soon as a batch cannot be given infinite density: ``alpha (log(k alpha) - digamma(k alpha))`` for
-    gamma-type families and batches of ``k``, the entropy for one draw of a class; infinite for a normal with unknown
-    mean and variance and one observation at a time. `gap_batch` is the batch size from which it is finite. Any step
+    gamma-type families and batches of ``k``, the entropy for one draw of a class, sums over the total count for other
+    discrete families, an integral over the spread of a batch for the gamma; infinite for a normal with unknown mean
+    and variance and one observation at a time. `gap_batch` is the batch size from which it is finite. Of the beta and
+    Dirichlet families `monte_carlo_smd` estimates it. Any step
     ``gamma <= 1`` then brings mirror descent within ``C`` of the truth, not closer: larger batches make ``C``
     smaller, as ``d/(2k)``.
 
@@ -184,71 +289,11 @@ def gap_batch(family: Any) -> int:
     One for discrete and gamma-type families, two for the normal, gamma, beta, Dirichlet and inverse Gaussian
     families, ``d + 1`` for the ``d``-dimensional normal (Le Priol 2021, section 5.6.2).
 
-    >>> from cumulant.families import Exponential, Normal
-    >>> gap_batch(Exponential()), gap_batch(Normal())
+    >>> from cumulant.families import Geometric, Normal
+    >>> gap_batch(Geometric()), gap_batch(Normal())
     (1, 2)
     """
     batch = theory(family).batch
     if batch is None:
         raise NotImplementedError(f"the batch size that bounds the likelihood of {family} is not known here")
     return batch
-
-
-# The table ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """An analysis of stochastic mirror descent and what it gives (a row of table 5.1 of Le Priol 2021).
-
-    Attributes
-    ----------
-    name, equation : str
-    constant : float
-        The supremum of its constant over iterates and over the step sizes that its rate needs.
-    holds : bool
-        Whether that constant is finite.
-    vanishes : bool
-        Whether its bound goes to zero, as ``1/n``.
-    on_objective : bool
-        Whether it bounds ``f(theta_n) - f*``, the risk, rather than the reverse divergence
-        ``KL(p_{theta_n} || p_{theta*})``.
-    last_iterate : bool
-        Whether it is about the last iterate rather than an average.
-    """
-
-    name: str
-    equation: str
-    constant: float
-    holds: bool
-    vanishes: bool
-    on_objective: bool
-    last_iterate: bool
-
-
-def smd_analyses(family: GammaType | None = None, gamma: float = 0.1) -> tuple[Analysis, ...]:
-    """Table 5.1 of Le Priol (2021): what three analyses of mirror descent need, and give, for a gamma-type family.
-
-    Whether each assumption holds is computed: the supremum of its constant over iterates is its limit at ``mu = 0``. A
-    rate of ``1/n`` needs steps that go to zero, and hence a constant that is bounded over all steps up to `gamma`:
-    that of (5.31) is ``alpha / (alpha - 1) / gamma^2`` at ``mu = 0`` for ``alpha > 1``, and unbounded.
-    What each then gives is the form of its bound: ``4 C/(n + 1)`` on ``f`` for a weighted average of iterates,
-    ``O(C/n)`` on the reverse divergence of the last iterate, and ``(1 - gamma)^n D + C`` on the same.
-
-    Examples
-    --------
-    >>> [(a.name, a.holds, a.vanishes, a.on_objective, a.last_iterate) for a in smd_analyses()]
-    [('variance', False, True, True, False), ('optimum', False, True, False, True), ('gap', True, False, False, True)]
-    """
-    family = NormalKnownMean() if family is None else family
-    steps = gamma * np.array([1.0, 1e-3])  # a constant that grows on the way from one to the other is unbounded
-    variance, optimum = (
-        float(at[0] if at[1] <= 2 * at[0] < np.inf else np.inf)
-        for at in (smd_assumption_gamma(kind, 0.0, steps, family.alpha) for kind in ("variance", "optimum"))
-    )
-    gap = gap_constant(family, np.array([-1.0]))
-    return (
-        Analysis("variance", "(5.31)", variance, bool(np.isfinite(variance)), True, True, False),
-        Analysis("optimum", "(5.33)", optimum, bool(np.isfinite(optimum)), True, False, True),
-        Analysis("gap", "(5.35)", gap, bool(np.isfinite(gap)), False, False, True),
-    )

@@ -8,6 +8,7 @@ small shapes cost no more than others.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,40 @@ def _exp_excess(t):
     near = np.abs(t) < 0.5
     grown = np.expm1(t)
     return np.where(near, excess_numpy(np.where(near, grown, 0.0)), grown - t)
+
+
+def line_nodes(family: Any, theta: np.ndarray, count: int = 4001) -> tuple[np.ndarray, np.ndarray]:
+    """Observations and weights for expectations in a family of numbers, or of angles: the trapezoidal rule.
+
+    In ``x``, ``log x`` or ``logit x``, whichever maps the support to the whole line, where the density falls
+    exponentially on both sides; cut where it is below ``e^-45`` of its largest value.
+    """
+    low, high = family.ends
+
+    def point(y):
+        if np.isfinite(low) and np.isfinite(high):
+            x = 1.0 / (1.0 + np.exp(-y))
+            return x, -np.logaddexp(0.0, y) - np.logaddexp(0.0, -y)
+        return (np.exp(y), y) if np.isfinite(low) else (y, np.zeros_like(y))
+
+    if np.isfinite(high - low) and high - low > 1.0 + 1e-9:  # angles
+        x = low + (high - low) * np.arange(count) / count
+        logs = np.asarray(family.log_prob(x, theta))
+    else:
+        middle = family.quantile(0.5, theta)
+        y = float(
+            np.log(middle / (1 - middle)) if np.isfinite(high) else np.log(middle) if np.isfinite(low) else middle
+        )
+        scale = 1.0 if np.isfinite(low) else float(family.quantile(0.75, theta) - middle)
+        far = y + scale * np.concatenate([-np.geomspace(1e4, 1e-3, 2000), np.geomspace(1e-3, 1e4, 2000)])
+        with np.errstate(over="ignore"):
+            x, slope = point(np.clip(far, -700.0, 700.0) if np.isfinite(low) else far)
+            logs = np.asarray(family.log_prob(x, theta)) + slope
+        seen = far[np.nan_to_num(logs, nan=-np.inf) > np.nanmax(logs) - 45.0]
+        x, slope = point(np.linspace(seen[0], seen[-1], count))
+        logs = np.asarray(family.log_prob(x, theta)) + slope
+    weight = np.exp(logs - logs.max())
+    return x, weight / weight.sum()
 
 
 def normal_nodes(strip: float) -> tuple[np.ndarray, np.ndarray]:

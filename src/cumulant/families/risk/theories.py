@@ -5,8 +5,9 @@ entropy, the optimality gap of a batch, the exact risk and a bound on it. What i
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ from cumulant.families.risk.asymptotics import fisher_distance
 from cumulant.families.risk.bounds import bound_map_gamma, bound_mle_gamma
 from cumulant.families.risk.counts import (
     binomial_window,
+    negative_binomial_window,
     poisson_window,
     risk_map_categorical,
     risk_map_poisson,
@@ -37,6 +39,7 @@ from cumulant.families.risk.exact import (
     risk_mle_gamma,
     risk_mle_normal,
 )
+from cumulant.families.risk.gamma_spread import gamma_gap
 from cumulant.families.risk.normal1d import risk_map_normal1d
 from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.families.statistics import ConjugatePrior
@@ -207,8 +210,36 @@ class _KnownVarianceTheory(QuadraticTheory):
         return theta * variance + np.sqrt(variance / n) * rng.standard_normal((trials, 1))
 
 
-class _CountTheory(Theory):
-    """Of counts and classes: without a prior, an unseen class or no count at all makes the divergence infinite."""
+class EntropyTerm(NamedTuple):
+    """A part ``sign h(level(mu))`` of ``A*``, ``h(x) = x log x``, with the levels of mean statistics and their mass.
+
+    `level` is affine, and positive for every mean parameter.
+    """
+
+    sign: float
+    level: Callable[[np.ndarray], float]
+    values: np.ndarray
+    mass: np.ndarray
+
+
+class CountTheory(Theory):
+    """Of counts and classes: without a prior, an unseen class or no count at all makes the divergence infinite.
+
+    ``A*`` is a sum of terms ``+-x log x`` of affine functions of ``mu``, one for each count.
+    """
+
+    batch = 1
+
+    def entropy_terms(self, theta: np.ndarray, k: int) -> list[EntropyTerm]:
+        """The terms of ``A*``, and their levels at the mean statistic of `k` observations."""
+        raise NotImplementedError
+
+    def gap(self, theta, k):
+        mean, total = np.asarray(self.family.to_mean(theta)), 0.0
+        for term in self.entropy_terms(theta, k):
+            at_truth = term.level(mean)
+            total += term.sign * at_truth * float(entropic((term.values - at_truth) / at_truth) @ term.mass)
+        return total
 
     def tail_index(self, n, strength):
         return np.inf if strength > 0 else 0.0
@@ -217,10 +248,19 @@ class _CountTheory(Theory):
         return np.inf
 
 
-class _MultinomialTheory(_CountTheory):
+class _MultinomialTheory(CountTheory):
     def sample_central(self, theta, n, trials, rng):
         p = self.family.usual(theta)["probabilities"]
         return rng.multinomial(n * self.family.trials, p / p.sum(), size=trials)[:, :-1] / n
+
+    def entropy_terms(self, theta, k):
+        trials, p = self.family.trials, self._all_classes(self.family.to_mean(theta))
+        terms = []
+        for j, each in enumerate(p):
+            counts, mass = binomial_window(k * trials, float(each))
+            level = (lambda mu, j=j: mu[j]) if j < p.size - 1 else (lambda mu: trials - np.sum(mu))
+            terms.append(EntropyTerm(1.0, level, counts / k, mass))
+        return terms
 
     def exact(self, theta_star, n, prior):
         trials = self.family.trials  # as many draws of a class are one observation
@@ -234,44 +274,26 @@ class _MultinomialTheory(_CountTheory):
         return np.append(first, 1.0 - first.sum())
 
 
-class _CategoricalTheory(_MultinomialTheory):
-    batch = 1
-
-    def gap(self, theta, k):
-        total = 0.0
-        for p in self._all_classes(self.family.to_mean(theta)):
-            counts, mass = binomial_window(k, float(p))
-            total += p * (_entropic(counts / (k * p)) @ mass)
-        return total
-
-
 class _SuccessTheory(_MultinomialTheory):
     def sample_central(self, theta, n, trials, rng):
         probability = float(self.family.usual(theta)["probability"])
         return rng.binomial(n * self.family.trials, probability, size=(trials, 1)) / n
 
 
-@theory.register(Bernoulli)
-class _BernoulliTheory(_SuccessTheory, _CategoricalTheory):
-    pass
-
-
+theory.register(Bernoulli, _SuccessTheory)
 theory.register(Binomial, _SuccessTheory)
-theory.register(Categorical, _CategoricalTheory)
+theory.register(Categorical, _MultinomialTheory)
 theory.register(Multinomial, _MultinomialTheory)
 
 
 @theory.register(Poisson)
-class _PoissonTheory(_CountTheory):
-    batch = 1
-
+class _PoissonTheory(CountTheory):
     def sample_central(self, theta, n, trials, rng):
         return rng.poisson(n * np.exp(theta), size=(trials, 1)) / n
 
-    def gap(self, theta, k):
-        mean = float(np.exp(theta[0]))
-        counts, mass = poisson_window(k * mean)
-        return float(mean * (_entropic(counts / (k * mean)) @ mass))
+    def entropy_terms(self, theta, k):
+        counts, mass = poisson_window(k * float(np.exp(theta[0])))
+        return [EntropyTerm(1.0, lambda mu: mu[0], counts / k, mass)]
 
     def exact(self, theta_star, n, prior):
         rate = float(self.family.to_mean(theta_star)[0])
@@ -281,31 +303,51 @@ class _PoissonTheory(_CountTheory):
 
 @theory.register(Geometric)
 @theory.register(NegativeBinomial)
-class _WaitingTheory(_CountTheory):
+class _WaitingTheory(CountTheory):
     def sample_central(self, theta, n, trials, rng):
         probability = float(self.family.usual(theta)["probability"])
         return rng.negative_binomial(n * self.family.successes, probability, size=(trials, 1)) / n
 
+    def entropy_terms(self, theta, k):  # mu log mu - (mu + r) log(mu + r), but for a linear function
+        r = float(self.family.successes)
+        counts, mass = negative_binomial_window(k * r, -float(np.expm1(theta[0])))
+        first = EntropyTerm(1.0, lambda mu: mu[0], counts / k, mass)
+        return [first, EntropyTerm(-1.0, lambda mu: mu[0] + r, counts / k + r, mass)]
+
 
 @theory.register(Beta)
 @theory.register(Dirichlet)
-@theory.register(Gamma)
-@theory.register(InverseGaussian)
 class _CurvedTheory(Theory):
     batch = 2  # statistics on the rim of a strictly convex set: the mean of two distinct ones is inside
 
     def gap(self, theta, k):
         if k >= 2:
             raise NotImplementedError(
-                f"the optimality gap of {self.family} is finite for batches of two or more, without a closed form"
+                f"the optimality gap of {self.family} is finite for batches of two or more, without a closed form: "
+                "monte_carlo_smd estimates it"
             )
         return np.inf
 
 
-def _entropic(y):
-    """``y log y - y + 1``: its mean over a positive ``y`` of mean one is ``E y log y``, without the cancellation."""
+@theory.register(Gamma)
+class _GammaTheory(_CurvedTheory):  # the inverse gamma is a gamma
+    def gap(self, theta, k):
+        return np.inf if k < 2 else gamma_gap(float(theta[0]), k)
+
+
+@theory.register(InverseGaussian)
+class _InverseGaussianTheory(_CurvedTheory):
+    def gap(self, theta, k):  # mu_1 - 1/mu_0 is chi-squared over k lambda, with k - 1 degrees of freedom
+        return np.inf if k < 2 else 0.5 * float(log_determinant_gap(np.asarray(float(k)), 1.0, 1))
+
+
+def entropic(excess):
+    """``y log y - y + 1`` at ``y = 1 + excess >= 0``, without its cancellation; its mean is that of ``y log y`` where
+    that of the excess is zero.
+    """
+    y = 1.0 + np.asarray(excess)
     positive = np.where(y > 0, y, 1.0)
-    return np.where(y > 0, positive * excess_numpy((1.0 - positive) / positive), 1.0)
+    return np.where(y > 0, positive * excess_numpy(np.where(y > 0, -excess, 0.0) / positive), 1.0)
 
 
 @theory.register(Product)

@@ -54,6 +54,7 @@ from cumulant.optim.rates.mirror_descent import (
     smd_gap,
     smd_optimum_variance,
     smd_optimum_variance_start,
+    smd_variance,
 )
 from cumulant.optim.rates.proximal import (
     fista,
@@ -161,6 +162,7 @@ __all__ = [
     "smd_gap",
     "smd_optimum_variance",
     "smd_optimum_variance_start",
+    "smd_variance",
     "staged_sgd",
     "staged_sgd_average",
     "stochastic_proximal_average",
