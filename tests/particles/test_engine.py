@@ -57,6 +57,8 @@ def test_islands_do_not_depend_on_their_number_or_on_threads():
     assert [each.log_z for each in many.outcomes[:3]] == [each.log_z for each in few.outcomes]
     assert many.draws.values.shape == (6, 100, 1)
     assert many.certificate is not None
+    words = "draws, weights and moves of Narrowing are those of its path"  # which nothing here can check
+    assert any(each.text == f"the {words}" and each.status == "assumed" for each in many.certificate.assumptions)
     fresh = many.certificate.verify(many.subject)
     assert fresh.lower <= -np.log(2)
 

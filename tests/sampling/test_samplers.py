@@ -137,3 +137,17 @@ def test_step_sizes_are_data_of_the_program():
     for scale in (0.5, 0.6, 0.7):
         sample(RandomWalk(scale), GAUSSIAN, 11, chains=2, burn_in=1, rng=0)
     assert _advance._cache_size() <= before + 1
+
+
+def _without_a_gradient(x):
+    """Standard normal; on the left the derivative of a square root that is not taken is not a number."""
+    return -(x[0] ** 2) / 2 + 1e-12 * jnp.where(x[0] > 0.5, jnp.sqrt(x[0] - 0.5), 0.0)
+
+
+def test_a_random_walk_needs_no_gradient():
+    draws = sample(RandomWalk(2.0), Target(_without_a_gradient, 1), 2000, chains=4, start=[-1.0], rng=0)
+    assert abs(draws.mean()[0]) < 4.5 * draws.standard_error()[0]
+    left = draws.mean(lambda x: (x < 0.5).astype(float))[0]
+    assert abs(left - 0.691462) < 4.5 * draws.standard_error(lambda x: (x < 0.5).astype(float))[0]
+    with pytest.raises(DomainError, match="gradient is not finite"):
+        sample(MALA(0.1), Target(_without_a_gradient, 1), 10, start=[-1.0], rng=0)

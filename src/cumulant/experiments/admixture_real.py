@@ -250,7 +250,7 @@ def _draw(found: dict[str, dict[int, Fits]], data: dict[str, Sampled]) -> dict[s
     drawn = {}
     for name, each in found.items():
         labels = data[name].labels
-        groups = labels["region"] if name == "people" else labels["population"]
+        groups = list(labels["region" if name == "people" else "population"])
         rows = {f"K = {k}": fits.best.memberships_ for k, fits in each.items()}
         drawn[f"admixture-real-{name}"] = compare(rows, groups)
         fits = list(each.values())[0 if name == "people" else -1]

@@ -171,7 +171,7 @@ def _block_gradient(rng: int, trials: int) -> Claim:
     x_A, x_B = x[:, family.forest_A.nodes], x[:, family.forest_B.nodes]
     equal, theta = np.full(n, 1 / n), np.array([0.3])
     found = np.array([
-        [kl_gradient(equal, x_A[i : i + n], x_B[i : i + n], theta, family, rao_blackwell=rb)[0] for rb in (0, 1)]
+        [kl_gradient(equal, x_A[i : i + n], x_B[i : i + n], theta, family, rao_blackwell=rb)[0] for rb in (False, True)]
         for i in range(0, n * trials, n)
     ])  # fmt: skip
     deviation, error = found.std(axis=0), found.std(axis=0) / np.sqrt(trials)

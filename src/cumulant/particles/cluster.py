@@ -42,5 +42,9 @@ def _answer(future: Any) -> Any:
         return None
     try:
         return future.result()
-    except (distributed.KilledWorker, distributed.CancelledError, OSError):
+    except (distributed.KilledWorker, distributed.CancelledError):
+        return None
+    except OSError:  # of the connection, unless the island itself raised it
+        if future.status == "error":
+            raise
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from cumulant import checks, randomness
 from cumulant.certificates import Certificate, Interval, assume, by_construction, check, issuer, recipe_of
 from cumulant.errors import CumulantError
-from cumulant.particles.bridges import Bridge
+from cumulant.particles.bridges import Bridge, on_the_word_of
 from cumulant.particles.cluster import run_on_cluster
 from cumulant.particles.engine import Outcome, Settings, run_population
 from cumulant.particles.result import ParticleResult, rounding_slack
@@ -161,7 +161,7 @@ def lower_bound(given: Runs, answer: Any) -> Certificate:
 
 
 def _certificate(runs: Runs, outcomes: Sequence[Outcome]) -> Certificate:
-    found = estimates(outcomes)
+    found, name = estimates(outcomes), type(runs.bridge).__name__
     fixed = check(runs.bridge.fixed, "the path of distributions does not depend on the particles")
     return Certificate(
         "log Z",
@@ -171,6 +171,7 @@ def _certificate(runs: Runs, outcomes: Sequence[Outcome]) -> Certificate:
             fixed,
             by_construction("each estimate of Z is unbiased", "sequential Monte Carlo on a fixed path"),
             assume("random numbers are independent and uniform, and no setting was chosen by what they led to"),
+            *on_the_word_of(runs.bridge, f"the draws, weights and moves of {name} are those of its path"),
             *getattr(runs.bridge, "assumptions", ()),
             *([assume("islands were lost whatever their estimates were")] if runs.lost else []),
         ),

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cumulant import randomness
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.certificates import Assumption
+from cumulant.particles.bridges import Population, Start, Step, on_the_word_of
 from cumulant.particles.engine import Outcome
 from cumulant.particles.temperatures import Temperatures
 from cumulant.precision import float64
@@ -95,6 +96,15 @@ class TargetBridge:
         """The names of the variables."""
         target = self.path.target
         return target.constrained_shapes if isinstance(target, ConstrainedTarget) else target.shapes
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What a certificate rests on besides the engine, where the sampler or the start is not of this package."""
+        sampler, family = (type(each).__name__ for each in (self.sampler, self.path.family))
+        return (
+            *on_the_word_of(self.sampler, f"steps of {sampler} leave the distributions of the path as they are"),
+            *on_the_word_of(self.path.family, f"draws and densities of {family} are those of one distribution"),
+        )
 
     @property
     def designed_by(self) -> tuple[int, ...]:

@@ -25,15 +25,20 @@ class Metropolis:
     """What the samplers below share: their states begin alike, and report the share of accepted proposals."""
 
     backend: ClassVar[str] = "jax"
+    follows_gradient: ClassVar[bool] = True
 
     def init(self, target: Any, x0: Any, rng: Any) -> MetropolisState:
-        """The chains at ``x0``, shape ``(chains, dim)``; refused where a log-density or its gradient is not finite."""
+        """The chains at ``x0``, shape ``(chains, dim)``; refused where a log-density, or a gradient that is followed,
+        is not finite.
+        """
         x = jnp.asarray(x0)
         value, gradient = jax.vmap(jax.value_and_grad(target.at))(x)
-        bad = ~np.asarray(jnp.isfinite(value) & jnp.isfinite(gradient).all(axis=1))
-        if bad.any():
+        fine = jnp.isfinite(value)
+        if self.follows_gradient:
+            fine &= jnp.isfinite(gradient).all(axis=1)
+        if not fine.all():
             raise DomainError(
-                f"the log-density or its gradient is not finite at the start of chain {int(bad.argmax())}"
+                f"the log-density or its gradient is not finite at the start of chain {int(np.argmin(fine))}"
             )
         return MetropolisState(x, value, gradient, randomness.key(rng), jnp.zeros_like(value), jnp.zeros((), jnp.int32))
 
@@ -44,13 +49,14 @@ class Metropolis:
 
 def decide(target: Any, state: MetropolisState, proposal: Any, correction: Any, key: Any) -> MetropolisState:
     """Accept each proposal with probability ``min(1, p(y) exp(correction) / p(x))``; `correction(gradient at y)` is
-    ``log q(x | y) - log q(y | x)``. A proposal where the density is zero or not a number is refused.
+    ``log q(x | y) - log q(y | x)``. A proposal where the density is zero or not a number is refused, and one where the
+    correction is not a number. A gradient that the proposal does not follow may be anything: states without one are
+    left as well as entered, else chains would not keep the distribution.
     """
     value, gradient = jax.vmap(jax.value_and_grad(target.at))(proposal)
     ratio = value - state.log_density + correction(gradient)
-    fine = jnp.isfinite(value) & jnp.isfinite(gradient).all(axis=1)
     uniform = jax.random.uniform(key, value.shape, value.dtype)
-    taken = fine & (jnp.log(uniform) < ratio)
+    taken = jnp.isfinite(value) & (jnp.log(uniform) < ratio)
     chosen = taken[:, None]
     share = state.acceptance + (taken - state.acceptance) / (state.steps + 1)
     return state._replace(

@@ -1,7 +1,7 @@
 """Random-walk Metropolis."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
@@ -27,6 +27,7 @@ class RandomWalk(Metropolis):
     """
 
     scale: Any
+    follows_gradient: ClassVar[bool] = False
 
     def __post_init__(self):
         require_positive("scale", self.scale)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks
-from cumulant.certificates import Assumption, assume
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.certificates import Assumption
+from cumulant.particles.bridges import Population, Start, Step, on_the_word_of
 from cumulant.particles.variational.family import TwoBlockFamily
 
 WEIGHTS = ("rb", "naive")
@@ -116,6 +116,5 @@ def redraw(family: TwoBlockFamily, x: Any, theta: np.ndarray, population: Popula
 
 def family_assumptions(family: TwoBlockFamily) -> tuple[Assumption, ...]:
     """Families of this package are tested against enumeration; of others it is the author's word."""
-    if type(family).__module__.startswith("cumulant."):
-        return ()
-    return (assume(f"the samplers, statistics and block marginals of {type(family).__name__} are those of one family"),)
+    name = type(family).__name__
+    return on_the_word_of(family, f"the samplers, statistics and block marginals of {name} are those of one family")
