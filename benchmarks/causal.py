@@ -84,7 +84,8 @@ def study() -> Row:
         for target in ("cause", "effect"):
             adapt_categorical(reference, reference.intervene(target, rng=1), _T, _STEPS, rng=2)
     taken = time.process_time() - begun
-    row = Row("study of four settings", "five minutes", taken, _LIMIT, _LIMIT / taken, (_LIMIT / taken,) * 2, 1.0)
+    ratio = _LIMIT / taken
+    row = Row("study of four settings", "five minutes", taken, _LIMIT, ratio, (ratio, ratio), 1.0)
     print(row, flush=True)
     return row
 

@@ -77,6 +77,35 @@ def test_simulated_changes_of_normal_models_are_found(kind):
     assert sum(right) >= 18
 
 
+def cause_is_sure(changes):
+    """Explanations by a change of a cause have a probability of 0.95 together: what a claim of direction needs."""
+    return changes[0].kind != "none" and sum(each.probability for each in changes if each.kind == "cause") >= 0.95
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("K", [2, 4])
+def test_a_change_of_the_effect_is_hardly_ever_taken_for_one_of_a_cause(K, n):
+    wrong = 0
+    for seed in range(150):
+        model = sample_reference(K, 1, "dense" if seed % 2 else "sparse", rng=seed)[0]
+        after = model.intervene("effect", rng=seed + 1000)
+        wrong += cause_is_sure(table_changes(counts_of(model, n, seed + 2000), counts_of(after, n, seed + 3000)))
+    assert wrong <= 3
+
+
+@pytest.mark.parametrize("n", [30, 300])
+def test_normal_changes_of_the_effect_are_hardly_ever_taken_for_those_of_a_cause(n):
+    wrong = 0
+    for seed in range(150):
+        model = sample_normal_reference(1, 1, seed)[0]
+        tables = (
+            model.sample(n, rng=seed + 2000),
+            model.intervene("effect", rng=seed + 1000).sample(n, rng=seed + 3000),
+        )
+        wrong += cause_is_sure(normal_changes(*map(np.hstack, tables)))
+    assert wrong <= 3
+
+
 CLOUD = np.random.default_rng(0).normal(size=(30, 2))
 LINE = CLOUD[:, :1] * [1.0, 2.0]
 

@@ -198,6 +198,16 @@ def test_without_an_advantage_nothing_is_faster(kind, n):
     assert wrong <= 0.1 * runs + 3 * np.sqrt(0.1 * 0.9 * runs)
 
 
+def test_independent_variables_have_no_direction():
+    """The one that changed looks like a cause and like an effect: always with caution, however many the rows."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        kept, old, new = rng.dirichlet(np.ones(4), 3)
+        tables = [np.stack([rng.choice(4, 2000, p=kept), rng.choice(4, 2000, p=p)], axis=1) for p in (old, new)]
+        with pytest.warns(UserWarning, match="Y was set and no longer depends on X|Y changed, X given Y did not"):
+            AdaptationSpeed(categories=(range(4),) * 2, n_bootstrap=20, n_runs=5, random_state=seed).fit(*tables)
+
+
 @pytest.mark.slow
 def test_intervals_hold_the_advantage_of_the_true_tables():
     """At 3,000 rows and 16 cells: at least 0.9 of 40 problems, less three binomial standard deviations."""
