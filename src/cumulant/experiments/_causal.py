@@ -20,10 +20,11 @@ def adapt(prior: str, target: str, n: int, T: int, rng: int) -> causal.Trajector
     return causal.adapt_categorical(reference, transfer, T, STEPS, rng=streams[4])
 
 
-def means(best: causal.Tuned) -> str:
-    """``KL(100)`` of the causal, anticausal and joint model with their step sizes."""
+def means(best: causal.Tuned, time: int = BUDGET) -> str:
+    """Mean divergences of the causal, anticausal and joint model at a time, with their step sizes."""
+    place = int(np.flatnonzero(best.times == time)[0])
     found = (
-        f"{best.at_budget(model).mean():.3g} (step {step:g})"
+        f"{best.mean(model)[place]:.3g} (step {step:g})"
         for model, step in zip(best.models, best.step_sizes, strict=True)
     )
     return " / ".join(found)

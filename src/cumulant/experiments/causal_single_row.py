@@ -70,7 +70,9 @@ def run(quick: bool, rng: int) -> Report:
         ),
     )
     notes = (
-        f"K = {K}, {n} problems, seven step sizes; the new row is uniform on the simplex. Under the sparse prior two "
+        f"K = {K}, {n} problems, seven step sizes; the new row is uniform on the simplex. KL(400) and step sizes of "
+        + "; ".join(f"{prior} {means(each, 400)}" for prior, each in best.items())
+        + ". Under the sparse prior two "
         "step sizes of the causal model tie, and the share of problems in which it is ahead depends on which of them "
         "is chosen."
     )
