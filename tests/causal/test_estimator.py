@@ -269,6 +269,17 @@ def test_conventions_of_scikit_learn():
         model.set_params(bins=3)
 
 
+def test_tables_may_be_lists_of_rows():
+    tables = both(0, "cause", n=100)
+    settings = {"categories": SIX, "n_bootstrap": 10, "n_runs": 2, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
+        expected = AdaptationSpeed(**settings).fit(*tables)
+        rows = [each.tolist() for each in tables]
+        for transfers in (rows[1], [rows[1]], tuple(map(tuple, rows[1])), tables[1][None]):
+            assert np.array_equal(AdaptationSpeed(**settings).fit(rows[0], transfers).kl_, expected.kl_)
+
+
 def test_files(tmp_path):
     with pytest.warns(UserWarning, match="cause here"):
         model = AdaptationSpeed(n_bootstrap=20, random_state=0, step_sizes=[0.1, 1.0], categories=SIX).fit(
@@ -290,7 +301,7 @@ NUMBERS = np.random.default_rng(0).normal(size=(200, 2))
 @pytest.mark.parametrize(
     ("settings", "reference", "transfers", "words"),
     [
-        ({}, GOOD.tolist(), GOOD.tolist(), r"transfers\[0\] must be a table of two columns"),
+        ({}, GOOD, [GOOD.tolist(), GOOD[:, 0]], r"transfers\[1\] must be a table of two columns"),
         ({}, pd.DataFrame(GOOD).astype("Int64").mask(GOOD == 2), GOOD, "missing values in column '0'"),
         ({}, pd.DataFrame(GOOD, columns=["a", "a"]), GOOD, "two names for its columns; both are 'a'"),
         ({}, np.zeros((50, 2), int), GOOD, "column 'X' of reference has the one value 0"),

@@ -256,7 +256,7 @@ def _log_of(name: str, value: Any, axes: int) -> np.ndarray:
     total = found.sum(axis=tuple(range(-axes, 0)), keepdims=True)
     if not np.all(np.abs(total - 1) <= _TOLERANCE):
         worst = total.flat[int(np.argmax(np.abs(total - 1)))]
-        raise ValueError(f"{name} must add up to one; got a sum of {worst:g}")
+        raise ValueError(f"{name} must add up to one; got a sum of {worst:g} (divide counts by their sum)")
     return np.log(found / total)
 
 

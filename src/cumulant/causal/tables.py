@@ -70,7 +70,9 @@ def read_all(reference: Any, transfers: Any) -> tuple[tuple[str, str], list[np.n
     names, columns = read_table("reference", reference)
     if names[0] == names[1]:
         raise ValueError(f"reference must have two names for its columns; both are {names[0]!r}")
-    several = isinstance(transfers, list | tuple) or (isinstance(transfers, np.ndarray) and transfers.ndim == 3)
+    several = isinstance(transfers, np.ndarray) and transfers.ndim == 3
+    if isinstance(transfers, list | tuple):
+        several = not transfers or any(np.ndim(each) != 1 for each in transfers)  # else its rows are those of one table
     tables: list[Any] = list(transfers) if several else [transfers]
     if not tables:
         raise ValueError("transfers must be at least one table from after a change; got none")
