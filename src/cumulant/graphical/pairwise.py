@@ -128,7 +128,8 @@ class Ising(_PairModel):
 
     ``theta`` is the fields and then the couplings, ``T(x)`` the spins and then their products: a minimal family.
     On a torus with one coupling in each direction and no fields `log_partition`, `mean` and `entropy` are in closed
-    form, at any size: see `torus_log_partition`.
+    form, at any size: see `torus_log_partition`. Random couplings without fields on a square lattice that is too wide
+    for elimination are summed exactly by `spin_glass_log_partition`.
 
     Parameters
     ----------
