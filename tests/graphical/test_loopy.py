@@ -1,5 +1,7 @@
 """Belief propagation: exact on trees, and at fixed points of the Bethe free energy elsewhere."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -212,3 +214,31 @@ def test_the_door_and_refusals():
         max_product(CausalFactorGraph([2] * 3, [], [noisy_or(2, [0, 1], [0.5, 0.5])]))
     huge = Ising([(0, 1), (1, 2)], [2000.0, -3000.0], [1.0, 0.0, 0.0])
     assert_allclose(belief_propagation(huge).log_partition, huge.log_partition(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("schedule", "damping"), [("sequential", 0.0), ("parallel", 0.0), ("sequential", 0.4)])
+def test_tables_that_hear_nothing_new_are_passed_over(schedule, damping):
+    """The answer is a fixed point of complete sweeps, and a slow corner does not cost sweeps over all of the model."""
+    rng = np.random.default_rng(0)
+    edges = grid(60, 60)
+    corner = (edges % 60 < 4).all(axis=1) & (edges // 60 < 4).all(axis=1)
+    couplings = np.where(corner, 0.62, 0.05 * rng.normal(size=len(edges)))
+    model = Ising(edges, couplings, np.where((np.arange(3600) % 60 < 4) & (np.arange(3600) < 240), 0.002, 0.5))
+    how = {"schedule": schedule, "damping": damping}
+    found = belief_propagation(model, **how)
+    again = belief_propagation(model, start=found, **how)
+    assert found.converged
+    assert again.trace.size <= 2  # the first sweep is complete
+    assert_allclose(again.log_partition, found.log_partition, rtol=1e-13)
+    assert_allclose(again.marginals, found.marginals, atol=1e-9)
+    assert found.trace.size > 30
+
+    def seconds(sweeps):
+        belief_propagation(model, max_sweeps=1, **how)
+        start = time.process_time()
+        belief_propagation(model, max_sweeps=sweeps, tol=1e-10, **how)
+        return time.process_time() - start
+
+    few = min(seconds(3) for _ in range(3))
+    many = min(seconds(found.trace.size) for _ in range(3))
+    assert many < 0.5 * few * found.trace.size / 3

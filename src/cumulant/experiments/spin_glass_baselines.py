@@ -95,36 +95,42 @@ def _claims(found, settled: int, n: int) -> tuple[Claim, ...]:
             "almost perfect",
             f"off by {_range(lattice['Bethe'][:, 0])} nats; with squares as regions {_range(lattice['Kikuchi'][:, 0])}",
             verdict(worst["Bethe"] <= 0.5),
+            item="Figure 4.5",
         ),
         Claim(
             "grid: the tree-reweighted bound is good (within 10 % of log Z)",
             "good",
             f"above by {_range(lattice['tree-reweighted'][:, 0])} nats, {share:.1%} at most",
             verdict(share <= 0.1),
+            item="Figure 4.5",
         ),
         Claim(
             "complete graph: sum-product messages do not converge (on most instances, without damping)",
             "did not converge",
             f"{n - settled} of {n} did not",
             verdict(2 * settled < n),
+            item="section 4.4",
         ),
         Claim(
             "complete graph: the Bethe estimate breaks down (off by more than 5 nats of about 50)",
             "breaks down",
             f"off by {_range(dense['Bethe'][:, 0])} nats; means off by {dense['Bethe'][:, 1].mean():.2f} on average",
             verdict(least["Bethe"] > 5.0),
+            item="Figure 4.6",
         ),
         Claim(
             "complete graph: the tree-reweighted bound is too far to plot (more than 50 nats)",
             "not shown",
             f"above by {_range(dense['tree-reweighted'][:, 0])} nats",
             verdict(least["tree-reweighted"] > 50.0),
+            item="Figure 4.6",
         ),
         Claim(
             "mean field is below log Z and the tree-reweighted bound above, on both",
             "by theorem",
             f"lower bounds off by {_range(np.concatenate(bounds))} nats, upper by {_range(upper)}",
             verdict(max(map(np.max, bounds)) <= 0 and upper.min() >= 0),
+            item="Figures 4.5 and 4.6",
         ),
     )
 

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     )
     from cumulant.graphical.net_fit import NetFit
     from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
-    from cumulant.graphical.prune import prune
+    from cumulant.graphical.pruning import prune
     from cumulant.graphical.samplers.annealed import annealed_importance_sampling
     from cumulant.graphical.samplers.blocked import acyclic_blocks
     from cumulant.graphical.samplers.chains import Gibbs, MultiSpin, SwendsenWang, Wolff
@@ -301,7 +301,7 @@ _MODULES = {
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
     "net_fit": ("NetFit",),
     "pairwise": ("BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"),
-    "prune": ("prune",),
+    "pruning": ("prune",),
     "samplers.annealed": ("annealed_importance_sampling",),
     "samplers.blocked": ("acyclic_blocks",),
     "samplers.chains": ("Gibbs", "MultiSpin", "SwendsenWang", "Wolff"),

@@ -128,7 +128,8 @@ class Ising(_PairModel):
 
     ``theta`` is the fields and then the couplings, ``T(x)`` the spins and then their products: a minimal family.
     On a torus with one coupling in each direction and no fields `log_partition`, `mean` and `entropy` are in closed
-    form, at any size: see `torus_log_partition`.
+    form, at any size: see `torus_log_partition`. Random couplings without fields on a square lattice that is too wide
+    for elimination are summed exactly by `spin_glass_log_partition`.
 
     Parameters
     ----------
@@ -165,11 +166,9 @@ class Ising(_PairModel):
         array([-0.1,  0.5, -0.2])
         """
         spins = self.family.values(self.family.states(x)).astype(np.float64)
-        out = np.broadcast_to(self.fields, spins.shape).copy()
-        i, j = self.edges.T
-        np.add.at(out, (..., i), self.couplings * spins[..., j])
-        np.add.at(out, (..., j), self.couplings * spins[..., i])
-        return out
+        n, ends = self.n_variables, np.concatenate([self.edges, self.edges[:, ::-1]]).T
+        neighbours = csr_array((np.tile(self.couplings, 2), (ends[0], ends[1])), (n, n))
+        return self.fields + (neighbours @ spins.reshape(-1, n).T).T.reshape(spins.shape)
 
     def _answer(self, method: str | None, question: str, options: dict) -> tuple[float, list[np.ndarray], np.ndarray]:
         torus = torus_of(self) if method is None and not options else None

@@ -111,7 +111,7 @@ class LowerBounds:
         value, bracket = -np.inf, self.context.bracket
         for _ in range(20):
             self.context.ledger.more()
-            ascend(q, theta, sweeps, 1e-6, np.empty(sweeps), tuple(layout))
+            ascend(q, np.empty(q.size), theta, sweeps, 1e-6, np.empty(sweeps), tuple(layout))
             last, value = value, self.offer_q(q, theta, layout, "naive mean field (Gibbs' inequality)")
             if value - last < 1e-3 * min(bracket.upper - bracket.lower, 1e3) or value == last:
                 return

@@ -10,7 +10,7 @@ from cumulant.graphical.exact.square_lattice import SquareLattice
 
 BITS = 30  # of every prime, at least
 _MOST = 1 << 17  # primes: whole numbers of 4 million bits
-_BATCH = 1 << 22  # residues at a time
+_BATCH = 1 << 20  # residues at a time: memory, and how long an interrupt waits
 
 
 def primes_below(count: int) -> np.ndarray:

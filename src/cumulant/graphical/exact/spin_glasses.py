@@ -41,8 +41,9 @@ def spin_glass_log_partition(model: Ising) -> Interval:
 
     Pfaffians are eliminated site by site over a front of as many variables as there are columns (twice as many where
     the last row is joined to the first). The time grows as ``bonds * sites * columns^2``, and with the largest
-    coupling: a torus of 12 x 12 takes a tenth of a second, 20 x 20 about a second, 32 x 32 some ten seconds. Couplings
-    that are whole multiples of one number go by `density_of_states` where that takes less.
+    coupling: a torus of 12 x 12 takes a fifth of a second, 20 x 20 about two seconds, 32 x 32 about twenty, 64 x 64
+    about twenty minutes. Couplings that are whole multiples of one number go by `density_of_states` where that takes
+    less.
 
     Parameters
     ----------

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from cumulant import checks
 from cumulant.certificates import Certificate, by_construction, check, issuer, recipe_of, rounding
@@ -56,7 +55,7 @@ class MeanField(Approximation):
         """
         if self.coordinates is None:
             raise ValueError("log_normaliser is of independent variables; blocks have tables and no coordinates")
-        return math.fsum(float(logsumexp(each)) for each in self.coordinates)
+        return math.fsum(float(np.logaddexp.reduce(each)) for each in self.coordinates)
 
     def __str__(self):
         end = "converged" if self.converged else "not converged"

@@ -10,9 +10,7 @@ from cumulant import checks
 from cumulant.graphical.bayes_net import BayesNet
 
 
-def prune(
-    net: BayesNet, query: Any, evidence: Mapping[Hashable, Any] | None = None
-) -> tuple[BayesNet, dict[Hashable, Any]]:
+def prune(net: BayesNet, query: Any, evidence: Mapping[Any, Any] | None = None) -> tuple[BayesNet, dict[Hashable, Any]]:
     """A smaller network with the same ``p(query | evidence)``, and the part of the evidence that it still needs.
 
     What goes, in this order:
