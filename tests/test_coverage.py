@@ -10,7 +10,8 @@ from cumulant.experiments.base import names
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "coverage").glob("*.md"))
-EXPERIMENT = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)+)(?: \((.*)\))?")
+# The name of an experiment, or one with the label of a claim; names of a single word need the label.
+EXPERIMENT = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)+|[a-z0-9]+(?= \())(?: \((.*)\))?")
 
 
 def rows():

@@ -37,6 +37,7 @@ def _laplacian(steps: int):
         f"largest ratio to the bound {found.worst_ratio:.3f}; f after {k} and {steps} steps {fast.value[k]:.4g} and "
         f"{fast.value[-1]:.4g}, gradient descent {slow.value[k]:.4g} and {slow.value[-1]:.4g}",
         verdict(found.holds and fast.value[-1] < slow.value[-1] / 10, corrected=True),
+        item="Section 5.3, rate",
     )
     return claim, (fast, slow, optim.rates.nesterov(0.25, float(n), fast.steps))
 
@@ -66,6 +67,7 @@ def _flow():
         + ", ".join(f"s = {size:g}: {error:.1e}" for size, error in errors.items())
         + f"; power of s {order:.2f}",
         verdict(order > 0.4 and min(errors.values()) < 0.02),
+        item="Section 5.3, flow",
     )
     return claim, paths
 
@@ -89,6 +91,7 @@ def _logistic() -> Claim:
         "breast cancer, l2 = 0.01, f - f* after 500 steps: "
         + ", ".join(f"{name} {max(gap, 0.0):.1e}" for name, gap in gaps.items()),
         verdict(second < first / 100 and third < second / 100),
+        item="Section 5.3, logistic regression",
     )
 
 
@@ -107,6 +110,7 @@ def _parabola() -> Claim:
         f"f = x^2, s = 1/4: factor of f {factor:.3f} (predicted {optim.rates.nesterov_quadratic_factor(0.25, 2.0):g}), "
         f"gradient descent {plain[100] ** 0.01:.3f}; |x(t)| t^1.5 of the flow stays below {envelope.max():.2f}",
         verdict(abs(factor - 0.495) < 0.02 and envelope.max() < 2, corrected=True),
+        item="Section 5.3, strong convexity",
     )
 
 

@@ -66,6 +66,7 @@ def _chains() -> Claim:
         "8631840 and 89400; 250000 both ways, best order 57500",
         "; ".join(found),
         verdict(exact),
+        item="Section 10.5",
     )
 
 
@@ -153,6 +154,7 @@ def _checkpoints(length: int) -> Claim:
         f"t = 8, 64, 1024: {', '.join(f'{c.extra_steps} steps, {c.stored_states} states' for c in costs)}; compiled "
         f"for t = {length}: room for {memory['bisection']:.0f} states, for {memory[None]:.0f} without",
         verdict(fine),
+        item="Section 10.7, checkpoints",
     )
 
 
@@ -179,6 +181,7 @@ def _reversible(steps: int) -> Claim:
         f"{steps} steps and back: off by {error:.1e}; memory of the gradient for 10 and 1000 steps: "
         f"{memory[0]} and {memory[1]} bytes",
         verdict(error < 1e-13 and memory[0] == memory[1]),
+        item="Section 10.7, leapfrog",
     )
 
 
@@ -204,6 +207,7 @@ def _implicit_memory(length: int) -> Claim:
         f"{length} iterations in dimension 50: {plain / 1024:.0f} kB unrolled, {ours / 1024:.0f} kB implicit, "
         f"gradients {same:.0e} apart",
         verdict(ours < plain and same < 1e-4),
+        item="Section 10.7, memory",
     )
 
 
@@ -221,6 +225,7 @@ def _fixed_point() -> Claim:
         "-(d_x h)^-1 d_theta h (equation 66): -0.739085 for cos(theta x) at 1",
         f"{found:.6f}, finite differences {difference:.6f}",
         verdict(abs(found - difference) < 1e-6 and abs(found + 0.297474) < 1e-6, corrected=True),
+        item="(66)",
     )
 
 
@@ -236,6 +241,7 @@ def _transport() -> Claim:
         f"log u: {along / epsilon:.6f} along (1, -2, 1; 1, -1)",
         f"{along:.6f}, finite differences {difference:.6f}",
         verdict(abs(along - difference) < 1e-6, corrected=True),
+        item="Section 10.7, transport",
     )
 
 
@@ -259,6 +265,7 @@ def _adjoint() -> Claim:
         "z(0) = grad L (equation 65)",
         f"Euler with 10, 100, 1000 steps: {listed(found, '.6f')}; exact {exact:.6f}; order {order:.2f}",
         verdict(0.9 < order < 1.1, corrected=True),
+        item="(65)",
     )
 
 

@@ -101,6 +101,7 @@ def _rate(curves, neurons: int) -> Claim:
         "1/q, whatever the dimension p",
         f"fitted powers of q up to {neurons} neurons: " + ", ".join(f"{v:.2f} for p = {p}" for p, v in powers.items()),
         verdict(all(v <= -0.9 for v in powers.values())),
+        item="Section 9.3, dimension",
     )
 
 
@@ -114,6 +115,7 @@ def _bound(curves) -> Claim:
         "some network is below it",
         "largest share of the bound: " + ", ".join(f"{share:.1e} for p = {p}" for p, share in shares.items()),
         verdict(max(shares.values()) <= 1),
+        item="Section 9.3, bound",
     )
 
 
@@ -125,6 +127,7 @@ def _constant() -> Claim:
         "at most sqrt(p) / s (Barron 1993, section IX)",
         "share of that: " + ", ".join(f"{share:.3f} for p = {p}" for p, share in shares.items()),
         verdict(max(shares.values()) <= 1),
+        item="Section 9.3, constant",
     )
 
 

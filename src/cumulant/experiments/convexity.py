@@ -54,6 +54,7 @@ def _coercive(generate) -> Claim:
         'ker A = {0} "only holds if" the features span a smaller space (sic: fails)',
         f"strong convexity found where the rank is full and nowhere else, {right} of 50 random matrices",
         verdict(right == 50, corrected=True),
+        item="Figure 3",
     )
 
 
@@ -76,6 +77,7 @@ def _separable(generate) -> Claim:
         f"30 x 3 of full rank, separable: {is_separable(A, signs)}; the loss along a separating direction "
         + listed(values, ".1e"),
         verdict(is_separable(A, signs) and falls and np.linalg.matrix_rank(A) == 3, corrected=True),
+        item="Example 1",
     )
 
 
@@ -94,6 +96,7 @@ def _one_minimiser() -> Claim:
         "drawn",
         f"min(1, x^2): one minimiser {single}, bounded {bounded}; x^4: chords strictly above {strict}, f''(0) = 0",
         verdict(single and bounded and strict),
+        item="Figures 2, 4 and 5",
     )
 
 
@@ -109,6 +112,7 @@ def _partial_derivatives() -> Claim:
         "not differentiable",
         f"slopes along the axes {axes[0]:g} and {axes[1]:g}, between them {along:.8f} = sqrt 2",
         verdict(axes == (0.0, 0.0) and abs(along - np.sqrt(2)) < 1e-8),
+        item="Section 3.1",
     )
 
 
@@ -123,6 +127,7 @@ def _axes() -> Claim:
         f"four points: variances {cloud.variances[0]:.4f} and {cloud.variances[1]:.4f}, widths times widths "
         f"{product[0]:.6f} and {product[1]:.6f}",
         verdict(same < 1e-9 and np.max(np.abs(product - 1)) < 1e-9),
+        item="Figure 7",
     )
 
 
@@ -142,6 +147,7 @@ def _steepest() -> Claim:
         "-grad f / |grad f| as r goes to 0",
         "distances for r = 0.1, 0.01, 0.001: " + listed(distances, ".2e"),
         verdict(8 < distances[0] / distances[1] < 13 and 8 < distances[1] / distances[2] < 13),
+        item="Remark 3; Figure 8",
     )
 
 
@@ -160,6 +166,7 @@ def _balls(generate) -> Claim:
         f"middles of 2000 pairs of points of the sphere stay inside for q = {listed(good, 'g')} and "
         "leave for " + ", ".join(f"{q:g}" for q in convex if q not in good),
         verdict(good == [1.0, 1.5, 2.0]),
+        item="Figure 11",
     )
 
 
@@ -194,6 +201,7 @@ def _concentration(generate, count: int) -> Claim:
         f"{count} paths: E x_k^2 at k = 10, 30, 100 is {', '.join(f'{measured[k]:.4f}' for k in (10, 30, 100))}, "
         f"exactly {', '.join(f'{expected[k]:.4f}' for k in (10, 30, 100))} ({off:.1f} standard errors)",
         verdict(off < 4 and expected[100] < expected[30] < expected[10]),
+        item="Figure 16",
     )
 
 

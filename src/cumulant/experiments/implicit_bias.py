@@ -43,6 +43,7 @@ def _plain() -> Claim:
         "A^+ y = (0.4, 0.8)",
         f"({found[0]:.6f}, {found[1]:.6f}), {error:.1e} from the prediction",
         verdict(error < 1e-10 and np.allclose(predicted, (0.4, 0.8), atol=1e-12)),
+        item="Proposition 7",
     )
 
 
@@ -57,6 +58,7 @@ def _powers(quick: bool) -> Claim:
         "the same flow (the factor b^2 of time is left out)",
         f"largest distance {worst:.1e} once time is multiplied by b^2",
         verdict(worst < 1e-7, corrected=True),
+        item="Section 6.3, powers",
     )
 
 
@@ -69,6 +71,7 @@ def _exponential() -> Claim:
         "Q = diag(1 / x^2)",
         f"largest distance {error:.1e} with Q = diag(x^2)",
         verdict(error < 1e-7, corrected=True),
+        item="Section 6.3, exponential",
     )
 
 
@@ -84,6 +87,7 @@ def _sparse(quick: bool) -> Claim:
         + ", ".join(f"{w:.2g} from {s:g}" for w, s in zip(wrong, starts, strict=True))
         + f"; limit {limit}",
         verdict(falling and wrong[-1] < 2e-4 and np.allclose(limit, (0, 1), atol=1e-9)),
+        item="Section 6.4, sparsity",
     )
 
 
@@ -97,6 +101,7 @@ def _not_always_sparse() -> Claim:
         "l1 for every b > 0",
         f"flow ({found[0]:.4f}, {found[1]:.4f}), l^1.5 projection ({limit[0]:.4f}, {limit[1]:.4f}), l1 solution (0, 1)",
         verdict(error < 1e-3 and found[0] > 0.2, corrected=True),
+        item="Section 6.4, b > 0",
     )
 
 
@@ -115,6 +120,7 @@ def _signed(quick: bool) -> Claim:
         f"({listed(flow.last, '.4g')}): {error:.1e} from the projection, {near:.1g} from {sparse}; "
         f"u v conserved to {drift:.0e}",
         verdict(error < 1e-7 and near < (1e-2 if quick else 1e-3) and drift < 1e-2),
+        item="Section 6.4, signed",
     )
 
 
@@ -128,6 +134,7 @@ def _hadamard() -> Claim:
         "not stated",
         f"largest distance {error:.1e}",
         verdict(error < 1e-7),
+        item="Section 6.3, products",
     )
 
 

@@ -51,12 +51,14 @@ def run(quick: bool, rng: int) -> Report:
             "four minimisers and the path, drawn",
             f"largest distance to the closed form {miss:.0e} for mu = {listed(MUS, 'g')}",
             verdict(miss < 1e-8),
+            item="Figure 2.3",
         ),
         Claim(
             "on the central path the duality gap is m mu",
             "eta = m mu",
             f"f - q - 2 mu at most {off:.0e}",
             verdict(off < 1e-8),
+            item="Figure 2.3, gap",
         ),
         Claim(
             "the path ends in the solution (0, 0)",
@@ -64,12 +66,14 @@ def run(quick: bool, rng: int) -> Report:
             f"({solved.x[0]:.1e}, {solved.x[1]:.1e}) after {solved.work} steps, certified to "
             f"{solved.certificate.upper if solved.certificate else np.inf:.0e}",
             verdict(solved.status == "converged" and np.max(np.abs(solved.x)) < 1e-6),
+            item="Figure 2.3, solution",
         ),
         Claim(
             "the barrier of x >= 1 is -log(x - 1): 0.693 at 1.5, zero at 2, infinite outside",
             "drawn",
             listed(seen, ".6f"),
             verdict(abs(seen[0] - np.log(2)) < 1e-12 and abs(seen[1]) < 1e-12 and np.isinf(seen[2])),
+            item="Figure 2.2",
         ),
     )
     return Report(claims, lambda: _draw(path))

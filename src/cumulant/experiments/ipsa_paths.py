@@ -33,12 +33,14 @@ def run(quick: bool, rng: int) -> Report:
             "shrinks but does not discard",
             f"lam/N = 1.25, mean size of those that are zero in the exact solution: {leftover[0]:.3f} after one pass",
             verdict(0.05 < leftover[0] < 0.5),
+            item="Figure 2.7, one pass",
         ),
         Claim(
             "ten passes come close to the selection of the exact Lasso",
             "close to exact",
             f"the same after {' and '.join(map(str, passes[1:]))} passes: {listed(leftover[1:])}",
             verdict(leftover[1] < leftover[0] / 2),
+            item="Figure 2.7, ten passes",
         ),
         Claim(
             "the error falls with every tenfold number of passes, by more than half at lam/N = 1.25",
@@ -46,12 +48,14 @@ def run(quick: bool, rng: int) -> Report:
             "; ".join(f"lam/N = {w:g}: {listed(row, '.4f')}" for w, row in zip(WEIGHTS, errors, strict=True))
             + f" after {', '.join(map(str, passes))} passes (exact solutions to a relative gap of {gap:.0e})",
             verdict(np.all(factors > 1) and np.all(factors[1] > 2) and gap < 1e-9),
+            item="Figure 2.7",
         ),
         Claim(
             "for many passes the centring parameter must tend to zero",
             "required by the argument for convergence",
             f"after ten passes sigma = 1/2 has {listed(constant, '.4f')}, k^-0.9 has {listed(errors[:, 1], '.4f')}",
             verdict(np.all(constant > errors[:, 1])),
+            item="Section 2.5.7, centring",
         ),
     )
     return Report(claims, lambda: _draw(A[:1], y[:1]))

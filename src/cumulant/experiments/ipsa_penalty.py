@@ -25,12 +25,14 @@ def run(quick: bool, rng: int) -> Report:
             f"lam/N = {listed(WEIGHTS, 'g')}: {listed(inner)} against {listed(rest.min(axis=0))} of "
             f"the best other (largest relative duality gap of the exact solutions {gap:.0e})",
             verdict(np.all(inner < rest.min(axis=0)) and gap < 1e-9),
+            item="Figure 2.6",
         ),
         Claim(
             "it does not get worse for small or large penalties",
             "no degradation",
             f"largest over smallest: {inner.max() / inner.min():.2f}",
             verdict(inner.max() <= 1.25 * inner.min()),
+            item="Figure 2.6, no degradation",
         ),
     )
     return Report(claims, lambda: draw_errors(WEIGHTS, errors, "$\\lambda / N$", (0.15, 10)))

@@ -33,6 +33,7 @@ def run(quick: bool, rng: int) -> Report:
             "insensitive to the initial step size",
             f"between {inner.min():.3f} and {inner.max():.3f} for k0 from 1 to 200, {len(variants)} variants",
             verdict(inner.min() >= 0.17 and inner.max() <= 0.30),
+            item="Figure 2.5, left",
         ),
         Claim(
             "every other method diverges when its first steps are long",
@@ -41,6 +42,7 @@ def run(quick: bool, rng: int) -> Report:
             + ", ".join(f"{name} {value:.0e}" for name, value in zip(BASELINES, rest[:, at[10]], strict=True))
             + f"; the mildest at k0 = 20: {rest[:, at[20]].min():.1f}",
             verdict(rest[:, at[10]].min() > 1e3 and rest[:, at[20]].min() > 5),
+            item="Figure 2.5, left, others",
         ),
         Claim(
             "the interior-point method is the closest to the exact solution for k0 up to 50; from 100 on all methods "
@@ -49,6 +51,7 @@ def run(quick: bool, rng: int) -> Report:
             f"k0 = 50: {best[at[50]]:.3f} against {rest[:, at[50]].min():.3f} of the best other; k0 = 100 and 200: "
             f"{listed(best[[at[100], at[200]]])} against {listed(rest[:, [at[100], at[200]]].min(axis=0))}",
             verdict(ahead, corrected=not all(closest.values())),
+            item="Section 2.5.7, closest",
         ),
         Claim(
             "projected gradient comes second",
@@ -56,12 +59,14 @@ def run(quick: bool, rng: int) -> Report:
             f"k0 = 50: {second} is second with {rest[:, at[50]].min():.3f}, projected gradient has "
             f"{errors['projected gradient'][at[50]]:.3f}: with w = w+ - w- its steps are twice as long",
             verdict(second == "projected gradient"),
+            item="Section 2.5.7, second",
         ),
         Claim(
             "about 30 per cent of the exact coefficients are zero at lam/N = 1.25",
             "about 30%",
             f"{100 * zeros:.1f}% (largest relative duality gap of the exact solutions {gap:.0e})",
             verdict(abs(zeros - 0.32) <= 0.05 and gap < 1e-9),
+            item="Section 2.5.7, zeros",
         ),
     )
     return Report(

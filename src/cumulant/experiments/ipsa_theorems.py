@@ -82,10 +82,13 @@ class _Falling:
 def _convergence(seeds, start):
     falling, constant = _runs(0.9, 1.0, seeds, start), _runs(0.0, 0.5, seeds, start)
     distance = np.sqrt(np.mean(np.sum((falling[:, :, :2] - [0.0, 1.0]) ** 2, axis=2), axis=0))
-    gaps = {name: found[:, :, 4].mean(axis=0) for name, found in (("falling", falling), ("constant", constant))}
+    gaps = {"falling": falling[:, :, 4].mean(axis=0), "constant": constant[:, :, 4].mean(axis=0)}
     slopes = {name: float(np.polyfit(np.log(MARKS), np.log(gap), 1)[0]) for name, gap in gaps.items()}
     order = float(np.polyfit(np.log(MARKS), np.log(distance), 1)[0])
-    bias = [float(found[:, -1, 5].mean() / found[:, -2, 5].mean()) for found in (falling, constant)]
+    bias = {
+        name: np.diff(found[:, :, 5].mean(axis=0)) for name, found in (("falling", falling), ("constant", constant))
+    }
+    expected = 0.5 * np.log(np.divide(MARKS[1:], MARKS[:-1]))
     claims = (
         claim(
             item="Section 2.3.1, proposition",
@@ -105,11 +108,16 @@ def _convergence(seeds, start):
         ),
         claim(
             item="(2.40)",
-            statement="sum a_k |grad f_mu - grad f| is bounded along the runs, with a constant sigma below one as well",
-            published="satisfied by bounding both factors by 1/k; may be safe to ignore",
-            ours="growth of the sum from 1000 to 5000 steps: "
-            f"{100 * (bias[0] - 1):.1f} % with sigma = k^-0.9, {100 * (bias[1] - 1):.1f} % with sigma = 1/2",
-            holds=bias[0] < 1.05,
+            statement="sum a_k |grad f_mu_k(x_k) - grad f(x_k)| is bounded along the iterates where sigma_k -> 0; "
+            "where a "
+            "constraint is active and sigma is constant, it grows as sigma z* log k, since mu_k / x_k tends to sigma "
+            "z*",
+            published="bounded where steps and barrier terms are of order 1/k; safe to ignore in practice",
+            ours="what is added from 100 to 1000 and to 5000 steps: "
+            f"{listed(bias['falling'], '.4f')} with sigma = k^-0.9; {listed(bias['constant'], '.3f')} with sigma = "
+            f"1/2, "
+            f"where (1/2) log k would add {listed(expected, '.3f')}",
+            holds=bias["falling"][-1] < 0.01 and np.all(np.abs(bias["constant"] / expected - 1) < 0.1),
         ),
     )
     return claims, (falling, constant)

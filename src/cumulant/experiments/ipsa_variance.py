@@ -28,6 +28,7 @@ def run(quick: bool, rng: int) -> Report:
             "always best",
             f"nu = {listed(NU, 'g')}: {listed(inner)} against {listed(rest.min(axis=0))} of the best other",
             verdict(np.all(inner < rest.min(axis=0))),
+            item="Figure 2.5, right",
         ),
         Claim(
             "its error hardly depends on the variance, while the others diverge as it grows",
@@ -35,6 +36,7 @@ def run(quick: bool, rng: int) -> Report:
             f"largest over smallest: {inner.max() / inner.min():.1f}; of the others "
             + ", ".join(f"{name} {row.max() / row.min():.0e}" for name, row in zip(BASELINES, rest, strict=True)),
             verdict(inner.max() <= 2.5 * inner.min() and np.all(rest.max(axis=1) > 100 * rest.min(axis=1))),
+            item="Figure 2.5, right, others",
         ),
     )
     return Report(claims, lambda: draw_errors(NU / 1.5, errors, "mean variance of the features", (0.1, 1e4)))

@@ -42,6 +42,7 @@ def _threshold() -> Claim:
         "S_lam(x) (sic: of y)",
         f"y = 1, lam from 0 to 2: within {error:.0e} of a numerical search",
         verdict(error < 1e-6, corrected=True),
+        item="Proposition 11; Figure 12",
     )
 
 
@@ -78,6 +79,7 @@ def _rates(generate, problems: int):
         "convergence for tau < 2 / |A|^2, no rate",
         f"{problems} random problems 15 x 30, 60 steps: largest ratio to the bound " + listed(worst, ".3f"),
         verdict(max(worst.values()) <= 1),
+        item="Section 7.4, rates",
     )
     return claim, kept
 
@@ -108,6 +110,7 @@ def _long_steps() -> Claim:
         + ", ".join(f"{share:g}/L: {steps or 'never'}" for share, steps in needed.items())
         + f"; 2.05/L after 2000 steps is {away:.1e} away",
         verdict(needed[1.0] and needed[1.99] and away > 1e-2),
+        item="Section 7.4, steps",
     )
 
 
@@ -132,7 +135,7 @@ def _small_penalties(generate) -> Claim:
         + f" (over the printed one up to {max(printed):.2f}); l1 norm over the least "
         + listed(norms, ".4f"),
         verdict(good, corrected=True),
-    )  # fmt: skip
+    item="Proposition 9",)  # fmt: skip
 
 
 def _draw(traces):

@@ -91,6 +91,7 @@ def _no_better(found, features: str) -> Claim:
         f"{len(gain)} splits: mean squared errors {ridge.mean():.0f} and {lasso.mean():.0f}; the Lasso is better by "
         f"{100 * gain.mean():.2f} % (standard error over splits {100 * spread:.2f}), in {np.sum(gain > 0)} of them",
         verdict(gain.mean() <= MARGIN),
+        item="Section 7.3",
     )
 
 
@@ -102,6 +103,7 @@ def _sparse(found, p: int) -> Claim:
         f"{kept.mean():.1f} of {p} coefficients kept in the mean over splits, between {kept.min():.0f} and "
         f"{kept.max():.0f}",
         verdict(kept.mean() < p),
+        item="Section 7.3, selection",
     )
 
 

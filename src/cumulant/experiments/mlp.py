@@ -68,18 +68,21 @@ def _training(generate, starts, iterations):
             "the curve is not fitted",
             f"median loss {median['gradient descent']:.4f}, BFGS {median['BFGS']:.4f}",
             verdict(median["gradient descent"] > 3 * median["BFGS"]),
+            item="Section 9.2, gradient descent",
         ),
         Claim(
             "BFGS fits the curve",
             "loss 0.0070 after 600 iterations",
             f"median loss {median['BFGS']:.4f}, best {min(last['BFGS']):.4f}",
             verdict(median["BFGS"] <= 0.0070),
+            item="Section 9.2, BFGS",
         ),
         Claim(
             "solving for the outer weights at each step helps",
             "not stated",
             f"median loss {median['variable projection']:.5f} against {median['BFGS']:.5f} in as many iterations",
             verdict(median["variable projection"] < median["BFGS"]),
+            item="Section 9.2, outer weights",
         ),
     )
     return claims, fits
@@ -110,6 +113,7 @@ def _degree(generate) -> Claim:
         "O(p^d) for degree d",
         f"60 neurons in dimension 4: rank {rank} for the square (p (p + 1) / 2 = 10), {wide} for tanh",
         verdict(rank == 10 and wide == 60),
+        item="Section 9.1",
     )
 
 
@@ -125,6 +129,7 @@ def _constructed() -> Claim:
         "density, without a rate",
         "sup error on a sine with 10, 20, 40, 80 units: " + listed(errors, ".4f") + ", within the bound pi / q",
         verdict(within),
+        item="Section 9.3, steps",
     )
 
 
@@ -147,12 +152,14 @@ def _greedy(generate, neurons, iterations):
             "at or below",
             f"largest ratio to it {last.max():.2f} from q = {neurons // 10 + 1} on, {ratio[-1]:.2f} at q = {neurons}",
             verdict(last.max() <= 1),
+            item="Section 9.3, greedy",
         ),
         Claim(
             "the loss is below Barron's bound (2 r C_f)^2 / q",
             "some network is below it",
             f"largest share of the bound {np.max(losses / bound):.3f}",
             verdict(np.all(losses <= bound)),
+            item="Section 9.3, Barron",
         ),
     )
     return claims, (count, np.sqrt(losses), np.sqrt(start / count), np.sqrt(bound))
