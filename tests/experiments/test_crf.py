@@ -96,7 +96,7 @@ def test_one_step_of_newton_from_one_half_converges_on_sparse_data(alone):
 def test_theorems():
     report = load("theorems").run(quick=True)
     expected = {
-        "Algorithm 2, update": "corrected",
+        "Algorithm 2, update": "true, not tight",
         "(3.31)": "true, not tight",
         "(3.32)": "true, not tight",
         "section 3.A.1, numerical issues": "not reproduced",
