@@ -314,3 +314,19 @@ def test_the_published_search_reaches_the_numbers_of_the_tiny_problem():
         drawing=(0, 0.0), search=solver.search(state.steps), sigma=1.0, source=(0, 0, 0), counters=counters,
     )  # fmt: skip
     assert_allclose([counters[2], state.gaps[0]], [step, gap], rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"first_step": "half"}, {"first_step": "previous"}, {"line_search": "bounded"}]
+)
+def test_a_start_of_1e_12_makes_no_nan(settings):
+    rng = np.random.default_rng(12)
+    problem = ChainProblem(ragged(rng, n=10), 3)
+    solver = SequenceDualAscent(start=("mixture", 1e-12), straightness=0.0, max_epochs=1, **settings)
+    state, dual = solver.init(problem, None, 0), -np.inf
+    for _ in range(5):
+        state = solver.step(problem, state)
+        before, dual = dual, problem.dual(state.mu)
+        assert dual >= before - 1e-6
+    assert np.all(np.isfinite(state.hidden))
+    assert np.mean(problem.block_gaps(state.mu)) < 0.5 * problem.value(np.zeros(problem.shape))

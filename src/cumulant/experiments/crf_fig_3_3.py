@@ -49,9 +49,10 @@ def _claims(name, found, runs):
             "best",
             f"log10 of the sub-optimality after {epochs} epochs: {text}",
             verdict(last["gap"].mean() <= min(values.mean() for values in last.values()) + 1e-9),
+            item="Figure 3.3",
         ),
         *(
-            Claim(f"{name}: {words}", "worse", *_compared(*_behind(last[worse], last[better])))
+            Claim(f"{name}: {words}", "worse", *_compared(*_behind(last[worse], last[better])), item="section 3.6.3")
             for words, worse, better in order
         ),
         Claim(
@@ -61,6 +62,7 @@ def _claims(name, found, runs):
             f"{behind:+.2f} decades behind; its estimate is {stalled.mean():.3f} of the true gap; still {late:.2f} "
             "decades in the second half of the run",
             "corrected" if behind > 0 and stalled.mean() < 0.5 and late > 0.05 else verdict(late <= 0.05),
+            item="section 3.6.3, largest gap",
         ),
     ]
 

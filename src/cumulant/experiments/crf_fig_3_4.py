@@ -31,12 +31,14 @@ def run(quick: bool, rng: int) -> Report:
             "monotone",
             f"log10 of the sub-optimality after {epochs} epochs, by share: {text}",
             verdict(np.all(gains > -noise) and mean[-1] < mean[0]),
+            item="Figure 3.4",
         ),
         Claim(
             "beyond 0.8 the improvement is marginal",
             "marginal",
             f"{gains[-1]:+.2f} ± {noise[-1] / 2:.2f} decades from 0.8 to 1, of {mean[0] - mean[-1]:.2f} from 0 to 1",
             verdict(gains[-1] < 0.25 * (mean[0] - mean[-1])),
+            item="section 3.6.3",
         ),
     )
 

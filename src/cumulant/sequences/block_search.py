@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from cumulant.sequences.regularised import Regularised, dot
+from cumulant.sequences.regularised import TINY, Regularised, dot
 
 __all__ = ["BlockSearch", "block_search"]
 
@@ -16,7 +16,7 @@ class BlockSearch:
     """``f(gamma) = H(mu_i + gamma (nu_i - mu_i)) - (l2 n / 2) |w + gamma v|^2``, less its last term at 0.
 
     ``f(gamma) - f(0)`` is ``n`` times what the dual gains by the step ``gamma`` of sequence ``i`` (Le Priol 2021,
-    equation 3.22). The slope is ``KL(mu || nu) + KL(nu || mu)`` at 0 and ``-l2 n |v|^2`` at 1, so that the root is between.
+    equation 3.22). The slope is ``KL(mu || nu) + KL(nu || mu)`` at 0 and ``-l2 n |v|^2`` at 1: the root is between.
     """
 
     mu: np.ndarray  # of cliques and then of separators
@@ -27,7 +27,7 @@ class BlockSearch:
 
     def _at(self, gamma: float) -> tuple[np.ndarray, np.ndarray]:
         step = self.nu - self.mu
-        return self.mu + gamma * step, step
+        return np.maximum(self.mu + gamma * step, TINY), step  # a marginal of zero: its change is as small
 
     def value(self, gamma: float) -> float:
         """``f``."""
@@ -42,7 +42,9 @@ class BlockSearch:
     def slope_by_divergences(self, gamma: float) -> float:
         """``f' = KL(mu || nu) + KL(nu || m) - KL(mu || m) - gamma l2 n |v|^2``: nothing large cancels."""
         m, step = self._at(gamma)
-        return float(self.sign @ (step * np.log(self.nu / m)) - gamma * self.curvature_of_weights)
+        return float(
+            self.sign @ (step * (np.log(np.maximum(self.nu, TINY)) - np.log(m))) - gamma * self.curvature_of_weights
+        )
 
     def curvature(self, gamma: float) -> float:
         """``f''``."""

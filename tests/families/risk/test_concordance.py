@@ -171,3 +171,20 @@ def test_enough_samples_reach_the_quadratic_regime(n0, distance, constant):
     if n0 == 10.0:
         printed = 25 * d + 5 * distance - n0
         assert (printed * d + (n0 * distance) ** 2) / (printed + n0) ** 2 > 1 / 25
+
+
+def test_minus_log_det_is_self_concordant():
+    """With equality along the matrix itself in one dimension, and ``1 / sqrt(d)`` along it in ``d``."""
+    rng = np.random.default_rng(1)
+    for d in (1, 2, 4):
+        roots = rng.normal(size=(50, d, d))
+        matrices = roots @ np.swapaxes(roots, 1, 2) + 0.01 * np.eye(d)
+        directions = rng.normal(size=(50, d, d))
+        directions = directions + np.swapaxes(directions, 1, 2)
+
+        def barrier(x, d=d):
+            return -jnp.linalg.slogdet(x.reshape(d, d))[1]
+
+        points, other = matrices.reshape(50, -1), directions.reshape(50, -1)
+        assert risk.check_self_concordance(barrier, points, other).constant <= 1 + 1e-9
+        assert_allclose(risk.check_self_concordance(barrier, points, points).ratios, d**-0.5, rtol=1e-7)
