@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from cumulant.graphical.graphs import maximal_cliques
     from cumulant.graphical.lattices import complete, grid, lattice, random_regular, spin_glass, torus
     from cumulant.graphical.learning.chow_liu import chow_liu
+    from cumulant.graphical.learning.continuity import (
+        distance_from_gap,
+        gap_from_distance,
+        log_partition_change_bound,
+        mean_change_bound,
+        total_variation_bound,
+    )
     from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
     from cumulant.graphical.learning.fit import fit, learning_problem
     from cumulant.graphical.learning.mcmc import replay
@@ -72,6 +79,7 @@ if TYPE_CHECKING:
     )
     from cumulant.graphical.mixing.dependency import dependency_matrix
     from cumulant.graphical.mixing.fast_mixing import FastMixing
+    from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic, subgraphs_mixing
     from cumulant.graphical.mixing.kl_projection import KLProjection, project_kl
     from cumulant.graphical.mixing.perron import perron_root, spectral_norm
     from cumulant.graphical.mixing.projections import (
@@ -113,6 +121,7 @@ __all__ = [
     "FactorGraph",
     "Factorisation",
     "FastMixing",
+    "Ferromagnetic",
     "Fit",
     "Gibbs",
     "Ising",
@@ -166,11 +175,13 @@ __all__ = [
     "complete",
     "dependency_matrix",
     "dependency_norm",
+    "distance_from_gap",
     "double_loop",
     "elimination_order",
     "factorises",
     "ferromagnetic_signs",
     "fit",
+    "gap_from_distance",
     "generalised_belief_propagation",
     "gibbs_mixing",
     "gradient_error_bound",
@@ -179,10 +190,12 @@ __all__ = [
     "lattice",
     "learning_problem",
     "lipschitz",
+    "log_partition_change_bound",
     "lower_bound_work_convex",
     "lower_bound_work_strongly_convex",
     "max_product",
     "maximal_cliques",
+    "mean_change_bound",
     "mean_field",
     "mini_bucket_bound",
     "mixing_from_tau",
@@ -209,9 +222,11 @@ __all__ = [
     "spectral_norm",
     "spin_glass",
     "structured_mean_field",
+    "subgraphs_mixing",
     "torus",
     "torus_log_partition",
     "total_error_bound",
+    "total_variation_bound",
     "transfer_matrix",
     "tree_reweighted",
     "write_bif",
@@ -239,6 +254,13 @@ _MODULES = {
     "graphs": ("maximal_cliques",),
     "lattices": ("complete", "grid", "lattice", "random_regular", "spin_glass", "torus"),
     "learning.chow_liu": ("chow_liu",),
+    "learning.continuity": (
+        "distance_from_gap",
+        "gap_from_distance",
+        "log_partition_change_bound",
+        "mean_change_bound",
+        "total_variation_bound",
+    ),
     "learning.estimators": ("IsingEstimator", "MarkovNetworkEstimator"),
     "learning.fit": ("fit", "learning_problem"),
     "learning.mcmc": ("replay",),
@@ -283,6 +305,7 @@ _MODULES = {
     ),
     "mixing.dependency": ("dependency_matrix",),
     "mixing.fast_mixing": ("FastMixing",),
+    "mixing.ferromagnetic": ("Ferromagnetic", "subgraphs_mixing"),
     "mixing.kl_projection": ("KLProjection", "project_kl"),
     "mixing.perron": ("perron_root", "spectral_norm"),
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
