@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         project_couplings,
         project_tables,
     )
+    from cumulant.graphical.mixing.sampled_projection import SampledProjection, project_reverse_kl
     from cumulant.graphical.net_fit import NetFit
     from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
     from cumulant.graphical.samplers.annealed import annealed_importance_sampling
@@ -150,6 +151,7 @@ __all__ = [
     "Propagation",
     "PseudoLikelihood",
     "RegionGraph",
+    "SampledProjection",
     "SampledRun",
     "SamplingPlan",
     "SparseStructure",
@@ -209,6 +211,7 @@ __all__ = [
     "project_box",
     "project_couplings",
     "project_kl",
+    "project_reverse_kl",
     "project_tables",
     "random_regular",
     "random_scan",
@@ -309,6 +312,7 @@ _MODULES = {
     "mixing.kl_projection": ("KLProjection", "project_kl"),
     "mixing.perron": ("perron_root", "spectral_norm"),
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
+    "mixing.sampled_projection": ("SampledProjection", "project_reverse_kl"),
     "net_fit": ("NetFit",),
     "pairwise": ("BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"),
     "samplers.annealed": ("annealed_importance_sampling",),
