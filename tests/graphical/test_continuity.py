@@ -15,6 +15,7 @@ from cumulant.graphical import (
     fit,
     gap_from_distance,
     grid,
+    largest_curvature,
     learning_problem,
     log_partition_change_bound,
     mean_change_bound,
@@ -79,6 +80,16 @@ def test_gaps_and_distances_over_a_box_with_active_constraints():
         printed += gap > gap_from_distance(distance, L)
     assert slope > 0.1
     assert printed > 20  # without the slope it is false where a constraint is active
+
+
+def test_the_largest_curvature_of_the_four_by_four_grid():
+    """1.1589 at all couplings 0.2 (Domke 2015 uses 9 = 10 - l2); R^2 = 24 is proved."""
+    problem = learning_problem(np.zeros(24), grid(4, 4), mixing=FastMixing(0.2, "box"), l2=1.0, fields=False)
+    found = largest_curvature(problem, starts=1, steps=6)
+    covariance = Ising(grid(4, 4), found.theta).covariance()[16:, 16:]
+    assert_allclose(np.linalg.eigvalsh(covariance)[-1] + 1.0, found.value, rtol=1e-9)
+    assert 2.158 < found.value < problem.smoothness
+    assert np.abs(found.theta).max() <= 0.2
 
 
 def test_chains_may_start_at_the_data():

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         mean_change_bound,
         total_variation_bound,
     )
+    from cumulant.graphical.learning.curvature import Curvature, largest_curvature
     from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
     from cumulant.graphical.learning.fit import fit, learning_problem
     from cumulant.graphical.learning.mcmc import replay
@@ -116,6 +117,7 @@ __all__ = [
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
+    "Curvature",
     "DiscreteFamily",
     "DiscreteModel",
     "EdgeFlips",
@@ -189,6 +191,7 @@ __all__ = [
     "gradient_error_bound",
     "grid",
     "kac_ward",
+    "largest_curvature",
     "lattice",
     "learning_problem",
     "lipschitz",
@@ -264,6 +267,7 @@ _MODULES = {
         "mean_change_bound",
         "total_variation_bound",
     ),
+    "learning.curvature": ("Curvature", "largest_curvature"),
     "learning.estimators": ("IsingEstimator", "MarkovNetworkEstimator"),
     "learning.fit": ("fit", "learning_problem"),
     "learning.mcmc": ("replay",),
