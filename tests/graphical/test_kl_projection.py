@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from cumulant.errors import TooWide
-from cumulant.graphical import FastMixing, Ising, complete, grid, project
+from cumulant.graphical import FastMixing, Ising, SamplingPlan, complete, grid, project, project_reverse_kl
 from cumulant.graphical.mixing.kl_projection import project_kl
 
 
@@ -77,6 +77,30 @@ def test_a_model_in_the_set_stays_where_it_is(model):
         nearest = project_kl(inside, FastMixing(0.9), kind)
         assert_allclose(nearest.model.theta, inside.theta, atol=1e-6)
         assert nearest.value < 1e-12
+
+
+def test_the_reverse_projection_by_sampling_is_that_of_enumeration(model):
+    mixing = FastMixing(0.9)
+    exact = project_kl(model, mixing, "reverse")
+    start = project(model, 0.9).model
+    found = project_reverse_kl(model, mixing, plan=SamplingPlan(120, 2000, 60), rng=0)
+    assert norm(found.model.theta, model) <= 0.9 * (1 + 1e-9)
+    reached = divergence(found.model.theta, model, "reverse")
+    fell = divergence(start.theta, model, "reverse") - reached
+    assert reached - exact.value < 0.02 * (divergence(start.theta, model, "reverse") - exact.value)
+    assert abs(found.decrease - fell) < 0.1 * fell
+    assert found.residual < 3 * found.noise
+
+
+def test_a_large_model_is_projected_to_where_it_is_stationary():
+    edges = grid(6, 6)
+    rng = np.random.default_rng(2)
+    model = Ising(edges, rng.choice([-0.6, 0.6], len(edges)), 0.5 * rng.normal(size=36))
+    found = project_reverse_kl(model, FastMixing(0.8), plan=SamplingPlan(60, 1000, 400), rng=0)
+    assert found.decrease > 0.05
+    assert found.residual < 3 * found.noise
+    exact = [found.model.kl(model), project(model, 0.8).model.kl(model)]  # by elimination
+    assert abs(found.decrease - (exact[1] - exact[0])) < 0.15 * found.decrease
 
 
 def test_what_is_refused(model):

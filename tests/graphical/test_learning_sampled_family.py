@@ -75,6 +75,42 @@ def test_a_finite_family_with_its_own_sampler():
     assert np.linalg.norm(gradient) < 0.2
 
 
+def test_a_projector_of_ones_own_keeps_the_run_in_its_set():
+    """Coins whose parameters add up to zero and are at most 0.4: the nearest to the data, with and without l2."""
+
+    def onto(theta):
+        half = np.clip((theta[0] - theta[1]) / 2, -0.4, 0.4)
+        return np.array([half, -half])
+
+    family = dataclasses.replace(COINS, project=onto, reach=0.4 * 2**0.5)
+    mean = np.array([0.85, 0.45])
+
+    def objective(t, l2):
+        return np.log1p(np.exp(t)) + np.log1p(np.exp(-t)) - t * (mean[0] - mean[1]) + l2 * t * t
+
+    grid = np.linspace(-0.4, 0.4, 8001)
+    for l2, plan in ((0.5, SamplingPlan(60, 4000, 1)), (0.0, SamplingPlan(60, 50_000, 1))):
+        found = fit(mean, family, method=MCMC(plan=plan), l2=l2, rng=0)
+        truth = grid[np.argmin(objective(grid, l2))]
+        assert found.model.theta.sum() == 0.0
+        if l2:
+            assert abs(found.model.theta[0] - truth) * 2**0.5 <= found.certificate.upper < family.reach
+        else:
+            gap = objective(found.model.theta[0], 0.0) - objective(truth, 0.0)
+            assert gap <= found.certificate.upper < objective(-0.4, 0.0) - objective(truth, 0.0)
+        assert "project is the Euclidean projection onto a convex set" in {
+            a.text for a in found.certificate.assumptions if a.status == "assumed"
+        }
+        assert replay(found).certificate == found.certificate
+    biased = dataclasses.replace(family, total_variation=0.01)
+    plain, paid = (fit(mean, each, method=MCMC(plan=plan), rng=0).certificate.bound for each in (family, biased))
+    assert paid > plain * 1.05
+    with pytest.raises(CertificateError, match="need a plan"):
+        fit(mean, biased, method=MCMC(eps=1.0), rng=0)
+    with pytest.raises(CertificateError, match="leaves every iterate"):
+        fit(mean, dataclasses.replace(family, project=lambda theta: 0.5 * theta), method=MCMC(plan=plan), l2=0.5, rng=0)
+
+
 def test_what_the_data_or_the_draws_contradict_is_refused():
     small = dataclasses.replace(COINS, radius=0.3)
     data = np.array([[0, 0], [1, 1]])

@@ -141,7 +141,7 @@ def test_the_objective_is_certified_without_l2(data):
     assert_allclose(sums, 0.0, atol=1e-12)
     for a, b in itertools.pairwise(starts - starts[0]):
         best[a:b] -= best[a:b].mean()
-    assert np.linalg.norm(best) <= problem.distance_from_zero()
+    assert np.linalg.norm(best) <= problem.distance_from_start()
     with pytest.raises(CertificateError, match="fields=False"):
         fit(data, model, mixing=NEAR)
 

@@ -82,7 +82,7 @@ def _claims(printed, corrected, fine, runs):
             "46 x 1533 x 561 = 39.6 million updates",
             f"diameter {DIAMETER:.2f}; {' x '.join(map(str, sizes[1]))} = {corrected.work / 1e6:.1f} million updates; "
             f"worst distance {last['corrected']:.3f}",
-            verdict(sizes[1] == (46, 151, 515) and EPS > DIAMETER, corrected=True),
+            verdict(sizes[1] == (46, 151, 515) and EPS > DIAMETER, loose=True),
             item="C9/34",
         ),
         Claim(

@@ -65,8 +65,8 @@ def run(quick: bool, rng: int) -> Report:
         "All columns are computed: the first from the supremum of each constant over iterates and vanishing steps, the "
         "second from the noise of one step as steps shrink, the last two from the inequality on one step at 61 "
         "iterates and three steps, by quadrature. Two entries come out better than printed: under (5.31) the reverse "
-        "divergence of the last iterate is bounded too, which is a theorem (see optim.rates.smd_variance), and under (5.33) an "
-        "average of f is, on this family and this grid."
+        "divergence of the last iterate is bounded too, which is a theorem (see optim.rates.smd_variance), and under "
+        "(5.33) an average of f is, on this family and this grid."
     )
     return Report(claims, lambda: _draw(ratios, constants, gap), notes)
 

@@ -247,7 +247,11 @@ class SampledFamily:
         ``sampler(theta, n, rng) -> x``, `n` independent draws.
     radius : float
     total_variation : float
-        How far the distribution of a draw may be from ``p_theta``.
+        How far the distribution of a draw may be from ``p_theta``, for every ``theta`` that is met.
+    project : callable, optional
+        ``project(theta) -> theta``, the Euclidean projection onto a closed convex set to stay in.
+    reach : float
+        No member of the set is farther from ``project(0)``.
 
     Examples
     --------
@@ -261,6 +265,8 @@ class SampledFamily:
     sampler: Callable[[np.ndarray, int, np.random.Generator], Any]
     radius: float
     total_variation: float = 0.0
+    project: Callable[[np.ndarray], Any] | None = None
+    reach: float = np.inf
 
     def mean_estimate(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """The mean statistic of `n` draws."""

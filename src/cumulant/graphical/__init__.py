@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from cumulant.graphical.graphs import maximal_cliques
     from cumulant.graphical.lattices import complete, grid, lattice, random_regular, spin_glass, torus
     from cumulant.graphical.learning.chow_liu import chow_liu
+    from cumulant.graphical.learning.continuity import (
+        distance_from_gap,
+        gap_from_distance,
+        log_partition_change_bound,
+        mean_change_bound,
+        total_variation_bound,
+    )
+    from cumulant.graphical.learning.curvature import Curvature, largest_curvature
     from cumulant.graphical.learning.estimators import IsingEstimator, MarkovNetworkEstimator
     from cumulant.graphical.learning.fit import fit, learning_problem
     from cumulant.graphical.learning.mcmc import replay
@@ -78,6 +86,7 @@ if TYPE_CHECKING:
     )
     from cumulant.graphical.mixing.dependency import dependency_matrix
     from cumulant.graphical.mixing.fast_mixing import FastMixing
+    from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic, subgraphs_mixing
     from cumulant.graphical.mixing.kl_projection import KLProjection, project_kl
     from cumulant.graphical.mixing.perron import perron_root, spectral_norm
     from cumulant.graphical.mixing.projections import (
@@ -87,6 +96,7 @@ if TYPE_CHECKING:
         project_couplings,
         project_tables,
     )
+    from cumulant.graphical.mixing.sampled_projection import SampledProjection, project_reverse_kl
     from cumulant.graphical.net_fit import NetFit
     from cumulant.graphical.pairwise import BoltzmannMachine, Ising, PairwiseMRF, Potts
     from cumulant.graphical.pruning import prune
@@ -114,6 +124,7 @@ __all__ = [
     "CompositeLikelihood",
     "ContrastiveDivergence",
     "Cost",
+    "Curvature",
     "DensityOfStates",
     "DiscreteFamily",
     "DiscreteModel",
@@ -121,6 +132,7 @@ __all__ = [
     "FactorGraph",
     "Factorisation",
     "FastMixing",
+    "Ferromagnetic",
     "Fit",
     "Gibbs",
     "Ising",
@@ -149,6 +161,7 @@ __all__ = [
     "Propagation",
     "PseudoLikelihood",
     "RegionGraph",
+    "SampledProjection",
     "SampledRun",
     "SamplingPlan",
     "SparseStructure",
@@ -175,23 +188,28 @@ __all__ = [
     "density_of_states",
     "dependency_matrix",
     "dependency_norm",
+    "distance_from_gap",
     "double_loop",
     "elimination_order",
     "factorises",
     "ferromagnetic_signs",
     "fit",
+    "gap_from_distance",
     "generalised_belief_propagation",
     "gibbs_mixing",
     "gradient_error_bound",
     "grid",
     "kac_ward",
+    "largest_curvature",
     "lattice",
     "learning_problem",
     "lipschitz",
+    "log_partition_change_bound",
     "lower_bound_work_convex",
     "lower_bound_work_strongly_convex",
     "max_product",
     "maximal_cliques",
+    "mean_change_bound",
     "mean_field",
     "mini_bucket_bound",
     "mixing_from_tau",
@@ -205,6 +223,7 @@ __all__ = [
     "project_box",
     "project_couplings",
     "project_kl",
+    "project_reverse_kl",
     "project_tables",
     "prune",
     "random_regular",
@@ -220,9 +239,11 @@ __all__ = [
     "spin_glass",
     "spin_glass_log_partition",
     "structured_mean_field",
+    "subgraphs_mixing",
     "torus",
     "torus_log_partition",
     "total_error_bound",
+    "total_variation_bound",
     "transfer_matrix",
     "transfer_matrix_means",
     "tree_reweighted",
@@ -252,6 +273,14 @@ _MODULES = {
     "graphs": ("maximal_cliques",),
     "lattices": ("complete", "grid", "lattice", "random_regular", "spin_glass", "torus"),
     "learning.chow_liu": ("chow_liu",),
+    "learning.continuity": (
+        "distance_from_gap",
+        "gap_from_distance",
+        "log_partition_change_bound",
+        "mean_change_bound",
+        "total_variation_bound",
+    ),
+    "learning.curvature": ("Curvature", "largest_curvature"),
     "learning.estimators": ("IsingEstimator", "MarkovNetworkEstimator"),
     "learning.fit": ("fit", "learning_problem"),
     "learning.mcmc": ("replay",),
@@ -296,9 +325,11 @@ _MODULES = {
     ),
     "mixing.dependency": ("dependency_matrix",),
     "mixing.fast_mixing": ("FastMixing",),
+    "mixing.ferromagnetic": ("Ferromagnetic", "subgraphs_mixing"),
     "mixing.kl_projection": ("KLProjection", "project_kl"),
     "mixing.perron": ("perron_root", "spectral_norm"),
     "mixing.projections": ("Projection", "project", "project_box", "project_couplings", "project_tables"),
+    "mixing.sampled_projection": ("SampledProjection", "project_reverse_kl"),
     "net_fit": ("NetFit",),
     "pairwise": ("BoltzmannMachine", "Ising", "PairwiseMRF", "Potts"),
     "pruning": ("prune",),

@@ -94,6 +94,26 @@ def test_the_bound_from_the_variance_at_the_optimum():
         rates.smd_optimum_variance(2, 1.0, 2.0, 3)
 
 
+def test_the_bound_from_the_variance_on_an_average():
+    """A normal mean, where (5.31) holds with ``C = 1``: of the average it is a bound, of ``C / 4`` it is not."""
+    rng, trials = np.random.default_rng(0), 20_000
+    for start, D0 in ((0, 50.0), (3, 2.0)):
+        mu, total, checked = np.full(trials, (2 * D0) ** 0.5), np.zeros(trials), []
+        for k in range(1, 201):
+            mu = mu - 2 / (k + start + 1) * (mu - rng.standard_normal(trials))
+            total += (k + start) * 0.5 * mu**2
+            if k in (1, 10, 200):
+                value = 2 * total / (k * (k + 2 * start + 1))
+                checked.append((value.mean(), value.std() / trials**0.5, rates.smd_variance(k, 1.0, D0, start)))
+        assert all(mean - 3 * error <= bound for mean, error, bound in checked)
+        mean, error, _ = checked[-1]
+        assert mean - 3 * error > rates.smd_variance(200, 0.25, 0.0, start)
+    assert rates.smd_variance(1, 1.0, 50.0) == 2.0  # the first step forgets the start
+    for wrong in ({"n": 0}, {"start": -1}):
+        with pytest.raises(ValueError, match="must"):
+            rates.smd_variance(**{"n": 3, "C": 1.0, **wrong})
+
+
 def test_steps_that_are_not_steps_are_refused():
     with pytest.raises(ValueError, match=r"gamma must be in \(0, 1\]; got 1.5"):
         rates.smd_gap(3, 1.5, 1.0, 1.0)

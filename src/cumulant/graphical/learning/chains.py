@@ -9,6 +9,7 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.graphical.samplers.gibbs import TableArrays, random_scan
 from cumulant.graphical.samplers.gibbs_kernels import table_random_scan
+from cumulant.graphical.samplers.subgraphs import EdgeFlips, SubgraphsWorld
 from cumulant.threads import in_parts
 
 
@@ -37,6 +38,34 @@ class SpinChains:
         each = ((spins[i], spins[j]) for i, j in self.edges)
         pairs = np.array([np.dot(a.astype(np.float32), b) for a, b in each]) / len(x)
         return np.concatenate([x.mean(axis=0), pairs]) if self.with_fields else pairs
+
+
+class SubgraphChains:
+    """Of a ferromagnet in a field: chains of the subgraphs world, turned into spins at their ends."""
+
+    def __init__(self, model: Ising):
+        self.n, self.edges = model.n_variables, model.edges
+
+    def uniform(self, draw: np.random.Generator, chains: int) -> np.ndarray:
+        """Starts: the empty subgraph, from which `subgraphs_mixing` counts."""
+        return np.zeros((chains, len(self.edges)), np.uint8)
+
+    def run(self, x: np.ndarray, theta: np.ndarray, updates: int, seed: int, n_jobs: int | None) -> np.ndarray:
+        """Advance the subgraphs `x`, in place, by at least so many moves: the mean statistics of the spins after."""
+        n, m = self.n, len(self.edges)
+        world = SubgraphsWorld(self.edges, theta[n:], theta[:n])
+        program = EdgeFlips(n_jobs).program(world, len(x))
+        sweeps = max(-(-updates // max(m, 1)), 1)
+
+        def work(first, last):
+            program.run(x[first:last], np.empty((last - first, 1, m), np.uint8), 0, sweeps - 1, 1, seed, first)
+
+        if m:
+            in_parts(work, len(x), n_jobs)
+        spins = np.ascontiguousarray(world.to_spins(x, rng=seed + 1, n_jobs=n_jobs).T)
+        each = ((spins[i], spins[j]) for i, j in self.edges)
+        pairs = np.array([np.dot(a.astype(np.float32), b) for a, b in each]) / len(x)
+        return np.concatenate([spins.mean(axis=1), pairs])
 
 
 class TableChains:

@@ -13,6 +13,7 @@ from cumulant.graphical.learning.missing_values import MarginalisedProblem
 from cumulant.graphical.learning.problem import Fit, LearningProblem
 from cumulant.graphical.learning.sampled_family import sampled_family_problem
 from cumulant.graphical.mixing.fast_mixing import FastMixing, fast_set
+from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic
 from cumulant.graphical.pairwise import BoltzmannMachine, Ising, Potts
 
 _ROWS = 4096  # observations that are counted at once
@@ -24,7 +25,7 @@ def fit(
     structure: Any,
     *,
     method: str | Method = "mcmc",
-    mixing: FastMixing | None = None,
+    mixing: FastMixing | Ferromagnetic | None = None,
     l2: float = 0.0,
     fields: bool = True,
     rng: Any = None,
@@ -53,8 +54,8 @@ def fit(
           likelihoods of variables or of pairs that share a table. The certificate is about that objective;
         * ``"contrastive_divergence"``, `ContrastiveDivergence`, and ``"persistent"``, `PersistentChains`: sampling
           without guarantees, and without a certificate.
-    mixing : FastMixing, optional
-        The set of couplings, or tables of pairs, to stay in.
+    mixing : FastMixing or Ferromagnetic, optional
+        The set of couplings, or tables of pairs, to stay in; of ferromagnets, gradients come from the subgraphs world.
     l2 : float
     fields : bool
         Whether single variables have parameters; without, only couplings, or tables of two and more variables, are
@@ -93,7 +94,7 @@ def learning_problem(
     data: Any,
     structure: Any,
     *,
-    mixing: FastMixing | None = None,
+    mixing: FastMixing | Ferromagnetic | None = None,
     l2: float = 0.0,
     fields: bool = True,
     objective: str = "likelihood",
@@ -107,8 +108,8 @@ def learning_problem(
     1.386294
     """
     checks.not_negative("l2", l2)
-    if mixing is not None and not isinstance(mixing, FastMixing):
-        raise TypeError(f"mixing must be a FastMixing set or None; got {type(mixing).__name__}")
+    if mixing is not None and not isinstance(mixing, FastMixing | Ferromagnetic):
+        raise TypeError(f"mixing must be a FastMixing or a Ferromagnetic set, or None; got {type(mixing).__name__}")
     if objective not in _OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(map(repr, _OBJECTIVES))}; got {objective!r}")
     if objective != "likelihood" and mixing is not None:

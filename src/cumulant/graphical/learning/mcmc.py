@@ -41,10 +41,11 @@ class SampledGradient(Solver):
     ----------
     plan : SamplingPlan
     starts : str
-        ``"uniform"`` (fresh chains in every iteration), ``"data"`` (contrastive divergence, Hinton 2002) or
-        ``"persistent"`` (chains continue, Tieleman 2008).
+        ``"uniform"`` or ``"data"`` (fresh chains in every iteration, from uniform states or from observations drawn
+        with replacement; with few updates the latter is contrastive divergence, Hinton 2002), or ``"persistent"``
+        (chains continue, Tieleman 2008).
     step_size : float
-        ``s``; constant for ``"uniform"``, else ``s / (1 + 5 k / iterations)``.
+        ``s``; ``s / (1 + 5 k / iterations)`` where the answer is the mean of the second half.
     average : str
         Which iterates make the answer: ``"last"``, ``"all"`` after the start, or the ``"second half"``.
     n_jobs : int, optional
@@ -65,7 +66,7 @@ class SampledGradient(Solver):
         path, errors = np.zeros((K + 1, x0.size)), np.zeros(K + 1)
         path[0], errors[0] = problem.project(x0)
         chains = np.zeros((0, 0)) if self.starts == "uniform" else problem.chains.uniform(draw, self.plan.chains)
-        value, gradient = problem.at_zero()
+        value, gradient = problem.at_start()
         return SampledState(path, errors, 0, chains, value, gradient, draw)
 
     def step(self, problem: Any, state: SampledState) -> SampledState:
@@ -81,7 +82,7 @@ class SampledGradient(Solver):
         gradient = mean - problem.mean + problem.l2 * theta
         if k > 0:
             value += 0.5 * float((before + gradient) @ (theta - path[k - 1]))
-        size = self.step_size if self.starts == "uniform" else self.step_size / (1.0 + 5.0 * k / self.plan.iterations)
+        size = self.step_size / (1.0 + 5.0 * k / self.plan.iterations if self.average == "second half" else 1.0)
         path[k + 1], errors[k + 1] = problem.project(theta - size * gradient)
         return SampledState(path, errors, k + 1, x, value, gradient, draw)
 
@@ -113,9 +114,10 @@ def certify_sampled_fit(problem: SampledProblem, fit: Fit) -> Certificate:
     """What a fit by ``"mcmc"`` proves: ``|theta - theta*|`` with ``l2 > 0``, else ``f(theta) - f*``.
 
     The constants (``R``, ``L``, the distance to the optimum, the rate of mixing) and the bound of the plan come from
-    the problem. Every iterate must lie in the set, the first be the projection of zero, and the answer be the last of
-    them (with ``l2 > 0``) or their mean: `CertificateError` where that is not so. That the steps in between are what
-    the chains gave is not seen from here; `replay` does them again.
+    the problem; where fresh chains of Gibbs sampling began does not matter, as mixing is counted from the worst start.
+    Every iterate must lie in the set, the first be the projection of zero, and the answer be the last of them (with
+    ``l2 > 0``) or their mean: `CertificateError` where that is not so. That the steps in between are what the chains
+    gave is not seen from here; `replay` does them again.
     """
     plan, run, path = fit.plan, fit.run, fit.path
     if plan is None or run is None or path is None:
@@ -137,7 +139,8 @@ def certify_sampled_fit(problem: SampledProblem, fit: Fit) -> Certificate:
         bound += (float(errors.max(initial=0.0)) * known["L"] + problem.bias) / problem.l2
     else:
         farther = known["distance"] + 2.0 * float(errors.sum()) + float(np.linalg.norm(errors))
-        bound = bound_convex(plan, delta=run.delta, done=done, **{**known, "distance": farther})
+        biased = {"mixing": problem.bias / (2.0 * known["R"])} if problem.bias > 0 else {}
+        bound = bound_convex(plan, delta=run.delta, done=done, **{**known, "distance": farther, **biased})
     return Certificate(
         "|theta - theta*|" if strong else "f(theta) - f*",
         bound,
@@ -174,7 +177,14 @@ def replay(fit: Fit, *, problem: SampledProblem | None = None, n_jobs: int | Non
 
     if fit.plan is None or fit.run is None or fit.path is None:
         raise ValueError(f"fit must be one by method='mcmc'; got {fit.method!r}")
-    method = MCMC(delta=fit.run.delta, plan=fit.plan, smoothness=fit.run.smoothness, max_work=math.inf)
+    run = fit.run
+    method = MCMC(
+        delta=run.delta,
+        plan=fit.plan,
+        smoothness=run.smoothness,
+        max_work=math.inf,
+        starts=run.starts,  # type: ignore
+    )
     given = fit.problem if problem is None else problem
     again = method.fit(given, rng=fit.run.seed, n_jobs=n_jobs, steps=len(fit.path) - 1)
     assert again.path is not None
@@ -191,7 +201,7 @@ def constants(problem: SampledProblem, smoothness: float | None) -> dict[str, An
 
     A given `smoothness` below what the Hessian at zero shows is refused.
     """
-    mixing, distance = problem.sampling(np.zeros((0, *problem.shape)))[0], problem.distance_from_zero()
+    mixing, distance = problem.sampling(np.zeros((0, *problem.shape)))[0], problem.distance_from_start()
     if not math.isfinite(distance):
         raise CertificateError(
             "no certificate: without l2 a bound on |theta*| is needed, and fields are not bounded: give l2 > 0, or "

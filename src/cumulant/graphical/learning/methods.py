@@ -9,6 +9,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import CertificateError
+from cumulant.graphical.learning.chains import SubgraphChains
 from cumulant.graphical.learning.mcmc import SampledGradient, SampledProblem, answer_of, certify_sampled_fit, constants
 from cumulant.graphical.learning.planner import SamplingPlan, plan_convex, plan_strongly_convex
 from cumulant.graphical.learning.problem import Fit, LearningProblem, SampledRun
@@ -102,7 +103,7 @@ class CompositeLikelihood(MaximumLikelihood):
 class MCMC:
     """Projected gradient with gradients from Gibbs sampling in a fast-mixing set (Domke 2015).
 
-    ``theta_k = project(theta_{k-1} - g_k / L)``, ``g_k`` from fresh chains started uniformly. With ``l2 > 0`` the last
+    ``theta_k = project(theta_{k-1} - g_k / L)``, ``g_k`` from fresh chains. With ``l2 > 0`` the last
     iterate is the answer and ``|theta - theta*| <= eps`` is certified; without (and ``fields=False``), the mean of the
     iterates and ``f(theta) - f* <= eps``; each with probability ``1 - delta``, by as many iterations, chains and
     updates as that needs. A run that ends early is certified for the iterations it made. For models whose tables have
@@ -120,6 +121,10 @@ class MCMC:
         ``L`` is assumed. One below the curvature at zero, ``l2`` included, is refused.
     max_work : float
         Refuse a plan of more updates than this.
+    starts : str
+        Where the fresh chains of every iteration begin: ``"uniform"``, all states equally likely, or ``"data"``,
+        observations drawn with replacement. The theorem has any start, so that the guarantee is the same; from the data
+        chains have less far to go.
     """
 
     eps: float = 0.1
@@ -127,6 +132,7 @@ class MCMC:
     plan: SamplingPlan | None = None
     smoothness: float | None = None
     max_work: float = 3e10
+    starts: Literal["uniform", "data"] = "uniform"
 
     name: ClassVar[str] = "mcmc"
     objective: ClassVar[str] = "likelihood"
@@ -141,6 +147,10 @@ class MCMC:
         **running: Unpack[RunSettings],
     ) -> Fit:
         """Plan, run, and certify; `steps` repeats a run that ended before its plan."""
+        if self.starts not in ("uniform", "data"):
+            raise ValueError(f"starts must be 'uniform' or 'data'; got {self.starts!r}")
+        if self.starts == "data" and (problem.data is None or isinstance(problem.chains, SubgraphChains)):
+            raise ValueError("starts='data' needs the data themselves, and chains over the variables: Gibbs sampling")
         known = constants(problem, self.smoothness)
         plan, strong = self.plan, problem.l2 > 0
         if plan is None and strong:
@@ -153,6 +163,8 @@ class MCMC:
                 )
             plan = plan_strongly_convex(room, self.delta, l2=problem.l2, **known)
         elif plan is None:
+            if problem.bias > 0:
+                raise CertificateError("without l2, draws with a bias need a plan: give one", "draws have no bias")
             plan = plan_convex(self.eps, self.delta, **known)
         if plan.work > self.max_work:
             raise CertificateError(
@@ -162,10 +174,12 @@ class MCMC:
                 "enough work is allowed",
             )
         seed = randomness.seed(rng)
-        solver = SampledGradient(plan, "uniform", 1.0 / known["L"], "last" if strong else "all", n_jobs)
+        solver = SampledGradient(plan, self.starts, 1.0 / known["L"], "last" if strong else "all", n_jobs)
         result = _sampled(solver, problem, seed, running, steps)
         path, errors = _path(result)
-        record = SampledRun(seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors)
+        record = SampledRun(
+            seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors, self.starts
+        )
         found = Fit(
             problem.bind(answer_of(problem, path)), None, self.name, "", result.status, plan, path, record,
             seconds=result.seconds, trace=result.trace, problem=problem,

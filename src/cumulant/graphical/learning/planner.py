@@ -103,7 +103,7 @@ def bound_convex(
     L: float,
     distance: float,
     delta: float,
-    mixing: Mixing | None,
+    mixing: Mixing | float | None,
     done: int | None = None,
 ) -> float:
     """With probability ``1 - delta``: ``f(mean of the iterates) - f* <=`` this; ``|theta_0 - theta*| <= distance``.
@@ -111,8 +111,8 @@ def bound_convex(
     The smallest of three: Domke (2015), theorem 2 (where ``M >= 3 K / log(1 / delta)``), the same with the sharper
     ``E |error| <= R / sqrt M``, and a union bound over the iterations, which needs no condition on ``M``. The
     sampling errors are differences of a martingale: Freedman's inequality takes the place of Bernstein's. `mixing` is
-    None where draws are exact. A run that ended after `done` of the planned iterations has the union bound, which holds
-    for all of them at once.
+    None where draws are exact, and a number where each is within that total variation. A run that ended after `done` of
+    the planned iterations has the union bound, which holds for all of them at once.
     """
     return min(_convex_forms(plan, R, L, distance, delta, mixing, done).values())
 
@@ -308,9 +308,11 @@ def _consistent(L: float, l2: float) -> None:
         raise ValueError(f"L must be at least l2, the curvature that l2/2 |theta|^2 alone has; got L = {L}, l2 = {l2}")
 
 
-def _tail(mixing: Mixing | None, v: float) -> float:
+def _tail(mixing: Mixing | float | None, v: float) -> float:
     if mixing is None:
         return 0.0
+    if not isinstance(mixing, Mixing):
+        return float(mixing)
     return math.exp(min(math.log(mixing.constant) + mixing.log_rate * v, 0.0))  # a distance is at most 1
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from cumulant.certificates import Assumption, Certificate, Subject, by_construction, check, issuer, rounding
 from cumulant.graphical.discrete_model import DiscreteModel
-from cumulant.graphical.learning.chains import SpinChains, TableChains
+from cumulant.graphical.learning.chains import SpinChains, SubgraphChains, TableChains
 from cumulant.graphical.learning.planner import SamplingPlan, lipschitz
 from cumulant.graphical.learning.statistics_ball import largest_variance_at_zero, statistics_ball
 from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing, TableSet, fast_set
+from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic, FerromagneticSet
 from cumulant.graphical.mixing.projected_gradient import proximal_bound
 from cumulant.graphical.pairwise import Ising
 from cumulant.optim.driver.trace import Trace
@@ -37,12 +38,15 @@ class SampledRun:
         ``L`` where it was given instead of proved.
     errors : array (iterations + 1,)
         How far each projection can have been from the true one.
+    starts : str
+        Where chains began: ``"uniform"`` or ``"data"``.
     """
 
     seed: int
     delta: float
     smoothness: float | None
     errors: np.ndarray = field(repr=False)
+    starts: str = "uniform"
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ class LearningProblem(RegularisedLikelihood):
     mean: np.ndarray
     l2: float
     free: np.ndarray
-    mixing: FastMixing | None
+    mixing: FastMixing | Ferromagnetic | None
     data: np.ndarray | None = None
 
     convex: ClassVar[bool] = True
@@ -172,14 +176,17 @@ class LearningProblem(RegularisedLikelihood):
         return largest_variance_at_zero(self.model.family, self.free) + self.l2
 
     @cached_property
-    def fast_set(self) -> CouplingSet | TableSet | None:
+    def fast_set(self) -> CouplingSet | TableSet | FerromagneticSet | None:
         """The set to stay in, where there is one."""
         return None if self.mixing is None else fast_set(self.model, self.free, self.mixing)
 
     @cached_property
-    def chains(self) -> SpinChains | TableChains:
+    def chains(self) -> SpinChains | TableChains | SubgraphChains:
         """What gives sampled gradients."""
         model = self.model
+        if isinstance(self.mixing, Ferromagnetic):
+            assert isinstance(model, Ising)
+            return SubgraphChains(model)
         return SpinChains(model, self.free) if isinstance(model, Ising) else TableChains(model, self.free)
 
     def full(self, theta: np.ndarray) -> np.ndarray:
@@ -235,8 +242,16 @@ class LearningProblem(RegularisedLikelihood):
         """
         return (theta, 0.0) if self.fast_set is None else self.fast_set.project(theta)
 
-    def at_zero(self) -> tuple[float, np.ndarray]:
-        """The objective and its gradient at zero, where every state has the same probability."""
+    def at_start(self) -> tuple[float, np.ndarray]:
+        """The objective and its gradient where runs start: at zero, where every state has the same probability, or at
+        the smallest member of a set of ferromagnets, where spins are independent.
+        """
+        if isinstance(self.fast_set, FerromagneticSet):
+            start, n = self.fast_set.least, self.n
+            tanh = np.tanh(start[:n])
+            mean = np.concatenate([tanh, tanh[self.edges[:, 0]] * tanh[self.edges[:, 1]]])
+            value = float(np.logaddexp(start[:n], -start[:n]).sum() - self.mean @ start)
+            return value + 0.5 * self.l2 * float(start @ start), mean - self.mean + self.l2 * start
         sizes = np.diff(self.model.structure.table_starts)
         uniform = np.repeat(1.0 / sizes, sizes)
         value = float(np.log(self.model.structure.cardinalities).sum())
@@ -248,6 +263,9 @@ class LearningProblem(RegularisedLikelihood):
             raise ValueError(
                 "method='mcmc' needs mixing=FastMixing(...): the set in which Gibbs sampling is certain to mix"
             )
+        if isinstance(self.fast_set, FerromagneticSet) or isinstance(self.mixing, Ferromagnetic):
+            assert isinstance(self.fast_set, FerromagneticSet)
+            return self.fast_set.sampling(path)
         largest, radius = max((self.fast_set.size(theta) for theta in path), default=0.0), self.mixing.radius
         inside = check(largest <= radius * (1.0 + 1e-9), "every iterate lies in the set", f"largest norm {largest:.9g}")
         mixing = self.fast_set.mixing(largest)
@@ -257,14 +275,15 @@ class LearningProblem(RegularisedLikelihood):
             by_construction("fresh independent chains in every iteration, one uniformly chosen site a step"),
         )
 
-    def distance_from_zero(self) -> float:
-        """A bound on ``|theta*|``: ``|grad f(0)| / l2`` by strong convexity, or the reach of the set; infinite where
-        neither is known. Of tables, ``theta*`` is the optimum each of whose tables adds up to zero: there is one, as
-        constants change no probability, and all steps from zero stay among such tables.
+    def distance_from_start(self) -> float:
+        """A bound on ``|theta_0 - theta*|``, ``theta_0`` the start: ``|grad f(theta_0)| / l2`` by strong convexity, or
+        the reach of the set; infinite where neither is known. Of tables, ``theta*`` is the optimum each of whose tables
+        adds up to zero: there is one, as constants change no probability, and all steps from zero stay among such
+        tables.
         """
         known = [math.inf]
         if self.l2 > 0:
-            known.append(float(np.linalg.norm(self.at_zero()[1])) / self.l2)
+            known.append(float(np.linalg.norm(self.at_start()[1])) / self.l2)
         if self.fast_set is not None:
             known.append(self.fast_set.reach())
         return min(known)
@@ -291,7 +310,9 @@ def certify_gap(problem: LearningProblem, answer: Any) -> Certificate:
     slack = doubt * float(np.linalg.norm(move)) + doubt**2 / (2.0 * l2)
     slack += rounding(g * move, l2 * move**2, outside * target, terms=theta.size + 8.0)
     assumptions = [convex, by_construction("gradients are exact but for rounding")]
-    if problem.fast_set is not None and problem.mixing is not None:
+    if isinstance(problem.fast_set, FerromagneticSet):
+        assumptions.append(problem.fast_set.check_inside(theta[None]))
+    elif problem.fast_set is not None and isinstance(problem.mixing, FastMixing):
         size, radius = problem.fast_set.size(theta), problem.mixing.radius
         inside = check(size <= radius * (1.0 + 1e-9), "theta lies in the set", f"norm {size:.9g}, radius {radius:g}")
         assumptions.append(inside)

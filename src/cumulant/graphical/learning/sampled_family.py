@@ -91,24 +91,39 @@ class SampledFamilyProblem(RegularisedLikelihood):
         return SampledModel(self.family, theta)
 
     def project(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """There is no set to stay in."""
-        return theta, 0.0
+        """By the projector of the family; without one there is no set to stay in."""
+        if self.family.project is None:
+            return theta, 0.0
+        point = np.asarray(self.family.project(theta), dtype=np.float64)
+        if point.shape != theta.shape or not np.isfinite(point).all():
+            raise ValueError(f"project must give a finite parameter of shape {theta.shape}; got shape {point.shape}")
+        return point, 0.0
 
-    def at_zero(self) -> tuple[float, np.ndarray]:
-        """Nothing is known at zero; the first sampled gradient takes its place."""
+    def at_start(self) -> tuple[float, np.ndarray]:
+        """Nothing is known at the start; the first sampled gradient takes its place."""
         return 0.0, np.zeros(self.shape)
 
-    def distance_from_zero(self) -> float:
-        """``|theta*| <= |grad f(0)| / l2 <= 2 R / l2``, as both means are within ``R`` of the centre."""
-        return 2.0 * self.R / self.l2 if self.l2 > 0 else np.inf
+    def distance_from_start(self) -> float:
+        """``|theta_0 - theta*| <= |grad f(theta_0)| / l2 <= 2 R / l2 + |theta_0|``, as both means are within ``R`` of
+        the centre; or the reach of the set.
+        """
+        start = float(np.linalg.norm(self.project(np.zeros(self.shape))[0]))
+        return min(2.0 * self.R / self.l2 + start if self.l2 > 0 else np.inf, self.family.reach)
 
     def sampling(self, path: np.ndarray) -> tuple[Mixing | None, tuple[Assumption, ...]]:
         """What sampled gradients rest on: the user's word, all of it."""
         far = f"total variation at most {self.family.total_variation:g}"
-        return None, (
+        grounds = (
             assume("draws of the sampler are independent and near to the model", far),
             assume("|T(x) - c| <= radius for every x", f"radius = {self.R:g}"),
         )
+        if self.family.project is None:
+            return None, grounds
+        still = max((float(np.linalg.norm(self.project(theta)[0] - theta)) for theta in path), default=0.0)
+        size = float(np.linalg.norm(path, axis=1).max(initial=0.0))
+        fixed = check(still <= 1e-9 * (1.0 + size), "project leaves every iterate where it is", f"within {still:.2g}")
+        reach = f"no member is farther than {self.family.reach:g} from the start"
+        return None, (*grounds, assume("project is the Euclidean projection onto a convex set", reach), fixed)
 
 
 def sampled_family_problem(data: Any, family: SampledFamily, l2: float) -> SampledFamilyProblem:

@@ -9,6 +9,7 @@ import numpy as np
 from cumulant import checks
 from cumulant.errors import NotConvergedError
 from cumulant.graphical.mixing.certificates import Mixing, NotFastMixing, dependency_norm
+from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic, FerromagneticSet
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums
 from cumulant.graphical.mixing.spectral_projection import nearest_weights, weight_matrix
 from cumulant.graphical.mixing.table_projection import Tables, nearest_tables, table_influences
@@ -170,7 +171,9 @@ def _widened(within: FastMixing, largest: float) -> FastMixing:
     return replace(within, radius=max(within.radius, largest))
 
 
-def fast_set(model: Any, free: np.ndarray, within: FastMixing) -> CouplingSet | TableSet:
+def fast_set(
+    model: Any, free: np.ndarray, within: FastMixing | Ferromagnetic
+) -> CouplingSet | TableSet | FerromagneticSet:
     """The set `within` for the free parameters of a model; refused, with the reason, where there is none.
 
     A Potts model has one coupling for each edge, ``J_ij [x_i = x_j]``: ``R_ij = |J_ij| / 2``, and the projection is
@@ -178,6 +181,10 @@ def fast_set(model: Any, free: np.ndarray, within: FastMixing) -> CouplingSet | 
     `graphical.project` does it.
     """
     n = model.n_variables
+    if isinstance(within, Ferromagnetic):
+        if not isinstance(model, Ising) or free.size != n + len(model.edges):
+            raise ValueError("mixing=Ferromagnetic(...) is for Ising models whose fields are learnt too (fields=True)")
+        return FerromagneticSet(within, n, len(model.edges))
     for kind, influence in _INFLUENCE.items():
         if isinstance(model, kind):
             return CouplingSet(within, model.edges, n, influence, free.size == len(model.edges))

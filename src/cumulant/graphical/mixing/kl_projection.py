@@ -95,7 +95,7 @@ def project_kl(
     if model.n_variables > _MOST:
         raise TooWide(
             f"project_kl sums over all states and takes at most {_MOST} spins; got {model.n_variables}; "
-            "graphical.project is the Euclidean projection, and graphical.fit to draws of the model approximates 'kl'"
+            "project_reverse_kl is 'reverse' by sampling, and graphical.fit to draws of the model approximates 'kl'"
         )
     problem = _Enumerated(model, mixing, divergence)
     starts = [np.asarray(model.theta), np.concatenate([model.fields, np.zeros(len(model.edges))])]
