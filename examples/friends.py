@@ -46,6 +46,9 @@ def main(arguments: list[str]) -> None:
     chances = model.influence_of(asked)
     alone, swayed = max(chances, key=chances.get), min(chances, key=chances.get)
     print(f"decides independently: {alone} with probability {chances[alone]:.2f}, {swayed} with {chances[swayed]:.2f}")
+    sways = model.sways_of(asked)
+    who, whom = max(sways, key=sways.get)
+    print(f"sways: {who} sways {whom} with probability {sways[who, whom]:.2f}")
 
     net, people = network_from_graph(asked, "smokes", symmetrise="mutual")
     nets = [network_from_graph(graph, "smokes", symmetrise="mutual")[0] for graph in learned_from]

@@ -187,6 +187,8 @@ def test_tables():
         graph_from_tables(people, ties)
     with pytest.raises(ValueError, match="name each person once"):
         graph_from_tables(pd.concat([people, people]), ties, person="name")
+    with pytest.raises(TypeError, match="graph_from_tables makes one of tables"):
+        SocialInfluence("smokes").fit(people)
     with pytest.raises(TypeError, match="ties must be a data frame; got list"):
         graph_from_tables(people, [("a", "b")], person="name")
     with pytest.raises(ValueError, match="attribute 'age' of 'a' must be 0 or 1"):
@@ -217,6 +219,7 @@ def test_graphs_are_checked(graphs, change, words):
         (lambda g: SocialInfluence("smokes").fit([]), ValueError, "networks must hold at least one"),
         (lambda g: SocialInfluence("smokes").fit(np.eye(3)), TypeError, "networks must be graphs of networkx"),
         (lambda g: SocialInfluence("smokes").fit(["a"]), TypeError, "graph must be a graph of networkx"),
+        (lambda g: SocialInfluence("smokes").fit(g).predict_attribute(g[0], 0), TypeError, "people must be a list"),
         (lambda g: SocialInfluence("smokes", e_step="lbp").fit(g), ValueError, "e_step must be one of 'loopy'"),
         (lambda g: SocialInfluence("smokes", symmetrise="all").fit(g), ValueError, "symmetrise must be one of"),
         (lambda g: SocialInfluence("smokes", fixed={"ind": 1}).fit(g), ValueError, "a key of fixed must be one of"),

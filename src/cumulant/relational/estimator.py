@@ -187,6 +187,8 @@ class SocialInfluence(BaseEstimator):
         What the network says of the attribute of the person who is asked about does not count.
         """
         net, names = self._asked(network)
+        if people is not None and (isinstance(people, str) or not isinstance(people, Iterable)):
+            raise TypeError(f"people must be a list of people of the network; got {people!r}")
         who = list(range(net.n_people)) if people is None else [_number(names, "people", each) for each in people]
         nobody = np.zeros((0, 2), np.int64)
         return self._scores(net, people=who, pairs=nobody).attributes
@@ -297,6 +299,10 @@ def _several(networks: Any) -> list[Any]:
         return [networks]
     if not isinstance(networks, Iterable) or isinstance(networks, str | Mapping | np.ndarray):
         raise TypeError(f"networks must be graphs of networkx, or Network objects; got {type(networks).__name__}")
+    if hasattr(networks, "columns"):
+        raise TypeError(
+            "networks must be graphs of networkx, or Network objects; graph_from_tables makes one of tables"
+        )
     found = list(networks)
     if not found:
         raise ValueError("networks must hold at least one; got none")

@@ -37,7 +37,7 @@ class Rows(NamedTuple):
 
 
 class MarkovLogic(BaseEstimator):
-    """A log-linear model ``p(s, f) = exp(w . N(s, f) - A(w))`` of an attribute `s` and symmetric ties `f`.
+    """A log-linear model ``p(s, f) = exp(<w, N(s, f)> - A(w))`` of an attribute `s` and symmetric ties `f`.
 
     The features ``N`` count what the clauses on ``s_x, f_xy, s_y`` distinguish, and with ``a, b, c, t`` their weights
     each atom given all others is a logistic regression with tied weights:
