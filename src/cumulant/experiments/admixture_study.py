@@ -69,6 +69,7 @@ def run(quick: bool, rng: int) -> Report:
             "our question; the source reports the agreement and not the distance from the target",
             f"phi - gamma between {-max(powers):.2f} and {-min(powers):.2f}",
             verdict(-max(powers) > 0.9),
+            item="beyond the source",
         ),
     )
     notes = (
