@@ -221,7 +221,10 @@ class ParticleResult:
         return self._spread([self._kind(each, kind) for each in self.outcomes])
 
     def to_arviz(self, name: str = "x", *, rng: Any = 0) -> Any:
-        """The particles for ArviZ, resampled to equal weights, an island as a chain."""
+        """The particles for ArviZ, resampled to equal weights, an island as a chain.
+
+        Chains count alike there, where `mean` and `expect` weigh islands by their estimates of ``Z``.
+        """
         draws, rng = self.draws, np.random.default_rng(rng)
         assert draws.log_weights is not None
         rows = [values[resample(logs, rng=rng)] for values, logs in zip(draws.values, draws.log_weights, strict=True)]
