@@ -136,6 +136,10 @@ def test_archives_without_alleles_and_missing_files(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
     with pytest.raises(FileFormatError, match="no array 'alleles'; it has x"):
         read_genotypes(tmp_path / "a.npz")
+    for number, words in ((-1, "negative"), (2, "out of bounds")):
+        np.savez(tmp_path / "a.npz", alleles=ALLELES, population=[0, 1, number], population_levels=["N", "S"])
+        with pytest.raises(FileFormatError, match=words):
+            read_genotypes(tmp_path / "a.npz")
     with pytest.raises(FileNotFoundError):
         read_genotypes(tmp_path / "none.str")
     with pytest.raises(ValueError, match="individuals must have 3 names; got 1"):

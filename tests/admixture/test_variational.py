@@ -5,7 +5,9 @@ import pytest
 
 from cumulant import particles
 from cumulant.admixture import AdmixtureFamily, AdmixtureModel, Corpus, variational_evidence
-from tests.admixture.tiny import LOG_EVIDENCE, MODEL
+from cumulant.particles.chains import take
+from tests.admixture.test_model import THETA, flat, member, moments_of
+from tests.admixture.tiny import ASSIGNMENTS, LOG_EVIDENCE, MODEL
 
 TWO_LOCI = AdmixtureModel(Corpus.from_genotypes([[[0, 1], [2, 0]], [[1, 1], [1, -1]]], n_alleles=[2, 3]), 2, 0.7, 0.5)
 
@@ -32,3 +34,23 @@ def test_the_bound_and_the_finish_find_the_evidence(safeguard):
     assert (np.array(result.path[0]) >= 0).all()
     phi, gamma = result.theta[0, -2:]
     assert phi - gamma == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_gradient_with_frequencies_summed_out_has_less_variance():
+    """At the member of the published divergence, from exact draws; both have the mean of the enumeration."""
+    family, n, trials, rng = AdmixtureFamily(MODEL), 50, 600, np.random.default_rng(0)
+    theta, W, probabilities = flat(THETA), np.full(n, 1 / n), np.exp(member(THETA)[1])
+    within = probabilities @ family.block_products(MODEL.counts(ASSIGNMENTS), theta, theta - family.target)
+    between = moments_of(THETA)[1] - within
+    x_A = MODEL.counts(ASSIGNMENTS[rng.choice(64, size=n * trials, p=probabilities)])
+    x_B = family.sample_B(x_A, theta, rng)
+    found = np.empty((trials, 2, theta.size))
+    for k, at in enumerate(np.arange(n * trials).reshape(trials, n)):
+        for rb in (False, True):
+            found[k, int(rb)] = particles.kl_gradient(W, take(x_A, at), take(x_B, at), theta, family, rao_blackwell=rb)
+    plain, summed = (found[:, k].std(axis=0, ddof=1) for k in (0, 1))
+    assert (summed < plain).all()
+    error = found.std(axis=0, ddof=1) / np.sqrt(trials)
+    kept = 1 - 1 / n  # of a covariance between n draws
+    for k, expected in enumerate(((between + within) * kept, between * kept + within)):
+        assert (np.abs(found[:, k].mean(axis=0) - expected) < 4 * error[k]).all()

@@ -208,6 +208,20 @@ def test_names_are_those_of_the_model():
     assert particles.anneal(model, 50, 5, rng=0).draws["b"].shape == (1, 50)
 
 
+def test_particles_for_arviz_are_resampled_island_by_island():
+    pytest.importorskip("arviz")
+    model = graphical.Ising([(0, 1), (1, 2)], 0.5, [0.3, 0.0, -0.2], names=["a", "b", "c"])
+    result = particles.anneal(model, 4000, 3, ess_threshold=0.0, n_islands=2, rng=0)
+    posterior = result.to_arviz()["posterior"]
+    for at, name in enumerate("abc"):
+        chains = np.asarray(posterior[name])
+        assert chains.shape == (2, 4000)
+        assert set(np.unique(chains)) <= {-1, 1}
+        for chain, outcome in zip(chains, result.outcomes, strict=True):
+            wanted = outcome.population.weights @ result.bridge.draws(outcome.population.x)[:, at]
+            assert abs(chain.mean() - wanted) < 4 / np.sqrt(4000)  # of stratified resampling: less
+
+
 def test_impossible_states_have_weight_zero():
     table = [[0.0, -np.inf], [-np.inf, 0.3]]
     model = graphical.FactorGraph([2, 2, 2], [((0, 1), table), ((1, 2), [[0.1, 0.5], [0.4, -0.2]])])

@@ -175,6 +175,8 @@ def read_genotype_npz(path: Any, *, population: str = "population") -> Genotypes
         levels = file[named] if named in file.files else None
         populations = file[population] if population in file.files else None
         if populations is not None and levels is not None and populations.dtype.kind in "iu":
+            if (populations < 0).any():  # which would count from the last one
+                raise FileFormatError(f"a number in {population!r} is negative: it names none of {named!r}")
             populations = levels[populations]
         kept = {name: tuple(map(str, file[name])) for name in ("individuals", "loci") if name in file.files}
         shown = None if populations is None else tuple(map(str, populations))

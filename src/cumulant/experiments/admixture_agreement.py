@@ -66,12 +66,14 @@ def _judge(setting: str, found: dict, bound: float) -> list[Claim]:
             "the variance of distance and level is far below that of chains and annealing in almost all cases",
             lower,
             verdict(variance("variational") < 0.5 * min(chains, variance("ais"))),
+            item="Figures 3.12 to 3.14",
         ),
         Claim(
             f"{setting}: annealing is little better than chains",
             "annealed importance sampling gives little over Markov chains",
             f"largest variance of a distance: annealing {variance('ais'):.2g}, the better chain {chains:.2g}",
             verdict(variance("ais") > 0.5 * chains),
+            item="Figure 3.12",
         ),
         Claim(
             f"{setting}: what agrees is the posterior, not a flattened one",
@@ -81,6 +83,7 @@ def _judge(setting: str, found: dict, bound: float) -> list[Claim]:
             f"that are not finished give a bound; certified log p(w) >= {bound:.0f} by mean field; "
             f"seconds of a trial: {seconds}",
             verdict(phi - gamma > 0.9 and kl < 10),
+            item="beyond the source",
         ),
         Claim(
             f"{setting}: annealed to the posterior from where they stop, variational particles agree better than "
@@ -94,6 +97,7 @@ def _judge(setting: str, found: dict, bound: float) -> list[Claim]:
                 variance("finished") < variance("ais")
                 and np.median(found["finished"]["evidence"]) > np.median(found["ais"]["evidence"])
             ),
+            item="beyond the source",
         ),
     ]
 

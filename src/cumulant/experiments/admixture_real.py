@@ -129,6 +129,7 @@ def _cattle(found: dict[int, Fits], data: Sampled) -> list[Claim]:
             "the labels of the data",
             f"score {found[2].score(country):.3f} for the country",
             verdict(found[2].score(country) >= 0.9),
+            item="cattle",
         ),
         Claim(
             "cattle, K = 3: French taurine, African taurine and zebu (score at least 0.9)",
@@ -136,6 +137,7 @@ def _cattle(found: dict[int, Fits], data: Sampled) -> list[Claim]:
             f"score {three:.3f} for country and species, {without:.3f} without the Borgou, a cross of zebu and taurine "
             f"cattle that is labelled zebu; for the species alone {_by_species(group, species):.3f}",
             verdict(three >= 0.9),
+            item="cattle",
         ),
         Claim(
             "cattle, K = 15: the components are the breeds (score at least 0.8)",
@@ -143,6 +145,7 @@ def _cattle(found: dict[int, Fits], data: Sampled) -> list[Claim]:
             f"score {breeds:.3f}; distance of two of one breed {_distances(found[15], breed)[0]:.2f}, of two breeds "
             f"{_distances(found[15], breed)[1]:.2f}",
             verdict(breeds >= 0.8),
+            item="cattle",
         ),
     ]
 
@@ -175,6 +178,7 @@ def _people(found: dict[int, Fits], data: Sampled) -> Claim:
         "K = 5: Africa, Eurasia (Europe, Middle East, Central/South Asia), East Asia, Oceania, America",
         f"scores {listed}; {len(np.unique(region))} regions in the data",
         verdict(scores[5][0] >= 0.8),
+        item="figure 1",
     )
 
 
@@ -189,6 +193,7 @@ def _colonies(found: dict[int, Fits], data: Sampled, numbers: Sequence[int]) -> 
         f"distance {inside:.2f} within colonies and {between:.2f} between; score of K = 17 "
         f"{found[17].score(colony):.3f}, distances {near:.2f} and {far:.2f}",
         verdict(inside < 0.7 * between),
+        item="cats",
     )
 
 
@@ -207,6 +212,7 @@ def _agreement(name: str, found: dict[int, Fits]) -> Claim:
         "our question",
         f"{len(next(iter(found.values())).runs)} runs; {listed}",
         verdict(max(typical.values()) < 0.05),
+        item="beyond the source",
     )
 
 
@@ -228,6 +234,7 @@ def _choice(held: dict[str, dict[int, np.ndarray]], evidence: Any) -> Claim:
         "our question",
         f"mean log-likelihood of a held-out individual, {'; '.join(lines)}; log p(w) of cats by annealing: {listed}",
         verdict(rises),
+        item="beyond the source",
     )
 
 
@@ -243,6 +250,7 @@ def _speed(found: dict[str, dict[int, Fits]]) -> Claim:
             for name, each in speeds.items()
         ),
         verdict(max(seconds.values()) < 60),
+        item="beyond the source",
     )
 
 

@@ -21,7 +21,7 @@ EXPONENTS = (0.55, 0.65, 0.8)
 def run(quick: bool, rng: int) -> Report:
     """Both methods over temperatures, with free energies, resamplings and the balance of the modes."""
     side, steps, n = (8, 60, 4) if quick else (SIDE, STEPS, 20)
-    temperatures = (0.1, 1.0) if quick else (0.1, 0.3, 0.5, 0.7, 1.0)
+    temperatures = (0.1, 1.0) if quick else (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     found: dict[str, dict[float, Trials]] = {"annealed": {}, "each bond": {}, "one coupling": {}}
     exact = {T: torus_log_partition(side, side, 1 / T) for T in temperatures}
     for T in temperatures:
