@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.errors import CumulantError
 from cumulant.relational.network import Network
 from cumulant.relational.parameters import Counts
 
@@ -71,6 +72,19 @@ class Posterior:
     def free_energy(self) -> float | None:
         """Minus `log_likelihood`."""
         return None if self.log_likelihood is None else -self.log_likelihood
+
+    @property
+    def settled(self) -> bool:
+        """Whether there are no messages, or they settled: only then `log_likelihood` and `counts` belong together."""
+        return self.converged is not False
+
+    def require_log_likelihood(self) -> float:
+        """`log_likelihood`, which a Markov chain does not have."""
+        if self.log_likelihood is None:
+            raise CumulantError(
+                "a Markov chain gives no log-likelihood; model.log_likelihood(network, 'ais') estimates it"
+            )
+        return self.log_likelihood
 
     @property
     def encouraged(self) -> np.ndarray:
