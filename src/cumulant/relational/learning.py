@@ -12,9 +12,9 @@ from scipy.special import xlog1py, xlogy
 
 from cumulant import checks, randomness
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
-from cumulant.relational.elimination import exact, gibbs, log_joint_table
+from cumulant.relational.elimination import LARGEST, exact, gibbs, log_joint_table, log_total
 from cumulant.relational.messages import double_loop, loopy
-from cumulant.relational.model import SmokersModel
+from cumulant.relational.model import SmokersModel, options_of, posterior_by
 from cumulant.relational.network import Network, networks_of
 from cumulant.relational.parameters import DEFAULT_START, N_PARAMETERS, RULES, Counts, checked_parameters
 from cumulant.relational.posterior import Posterior
@@ -35,21 +35,24 @@ class EMResult:
     Attributes
     ----------
     model : SmokersModel
-        With the probabilities of the iteration that has the largest objective; for a Markov chain, of the last one.
+        With the probabilities of the iteration that has the largest objective among those whose messages settled; of
+        the last one where none did, and for a Markov chain.
     objective : float or None
         ``sum log p(network | theta)`` plus the log-density of the prior up to its constant, for approximate E-steps
         with minus the Bethe free energy in place of the first; None for a Markov chain.
     history : array (iterations,)
         The objective before each M-step; empty for a Markov chain.
+    settled : array of bool (iterations,)
+        Whether the messages of each E-step settled; where they did not, the objective means little. Empty for a Markov
+        chain.
     thetas : array (iterations + 1, 14)
         The probabilities at the start and after each M-step.
     counts : Counts
         The expected counts of the E-step at `theta`. ``counts.trials`` says how much data there is on each rule: an
         estimate with few trials is the prior's.
     status : str
-        ``"converged"`` (the objective changed by less than `tol`, relatively), ``"max_steps"`` or ``"time_limit"``.
-    e_steps_converged : bool or None
-        Whether the messages of all E-steps settled; None for a Markov chain.
+        ``"converged"`` (the objective changed by less than `tol`, relatively, between two E-steps whose messages
+        settled), ``"max_steps"`` or ``"time_limit"``.
     e_step : str
     starts : array (runs,)
         The objective that each start came to.
@@ -60,10 +63,10 @@ class EMResult:
     model: SmokersModel
     objective: float | None
     history: np.ndarray
+    settled: np.ndarray = field(repr=False)
     thetas: np.ndarray = field(repr=False)
     counts: Counts = field(repr=False)
     status: str
-    e_steps_converged: bool | None
     e_step: str
     starts: np.ndarray = field(repr=False)
     settings: Settings = field(repr=False)
@@ -74,6 +77,11 @@ class EMResult:
     def theta(self) -> np.ndarray:
         """The learned probabilities."""
         return self.model.theta
+
+    @property
+    def e_steps_converged(self) -> bool | None:
+        """Whether the messages of all E-steps settled; None for a Markov chain."""
+        return bool(self.settled.all()) if self.settled.size else None
 
     @property
     def converged(self) -> bool:
@@ -204,8 +212,15 @@ def fit_em(
         checks.positive("time_limit, in seconds,", time_limit, finite=False)
     if e_step == "gibbs" and n_restarts:
         raise ValueError("n_restarts needs an objective to compare runs by, which e_step='gibbs' has not")
+    checks.choice("influence", influence, ("independent", "ordered"))
+    checks.keywords(f"e_step_options with e_step={e_step!r}", e_step_options or (), options_of(posterior_by(e_step)))
     settings = Settings(float(alpha), float(beta), _fixed(fixed), influence)
     first = default_start(found) if start is None else checked_parameters("start", start)
+    if 0 not in settings.fixed and not 0.0 < first[0] < 1.0:
+        raise ValueError(
+            "start[0], independent, must be strictly between 0 and 1, where the density of its prior is positive, or "
+            f"be fixed; got {first[0]:g}"
+        )
     generator = np.random.default_rng(randomness.seed(rng))
     starts = [first, *(_random_start(first, generator) for _ in range(n_restarts))]
     options = {"pairs": False, **({"trace": False} if e_step == "double_loop" else {}), **(e_step_options or {})}
@@ -217,8 +232,8 @@ def fit_em(
         for each in starts
         if each is first or time.perf_counter() < ends
     ]
-    best = max(runs, key=lambda run: run.objective)
-    best = replace(best, starts=np.array([run.objective for run in runs]))
+    objectives = np.array([run.history[_chosen(run.history, run.settled)] for run in runs])
+    best = replace(runs[_chosen(objectives, np.array([run.settled.any() for run in runs]))], starts=objectives)
     return replace(best, certificate=certify_ascent(found, best)) if e_step == "exact" else best
 
 
@@ -226,16 +241,16 @@ def _run(
     nets: list[Network], e_step: str, settings: Settings, theta: np.ndarray, max_iter: int, tol: float, options: dict,
     warm_start: bool, ends: float, n_jobs: int | None,
 ) -> EMResult:  # fmt: skip
-    before: list[Posterior | None] = [None] * len(nets)
-    thetas, history, counts, settled, status = [theta], [], [], True, "max_steps"
+    before: list[Posterior] | None = None
+    thetas, history, counts, settled, status = [theta], [], [], [], "max_steps"
     for iteration in range(max_iter + 1):
         model = SmokersModel(thetas[-1], settings.influence)
         beliefs = e_steps(model, nets, e_step, before if warm_start else None, options, n_jobs)
         before = beliefs
-        history.append(sum(each.log_likelihood for each in beliefs) + settings.log_prior(thetas[-1]))
+        history.append(sum(each.require_log_likelihood() for each in beliefs) + settings.log_prior(thetas[-1]))
         counts.append(sum((each.counts for each in beliefs), Counts.zeros()))
-        settled &= all(each.converged for each in beliefs)
-        if iteration and abs(history[-1] - history[-2]) <= tol * max(abs(history[-1]), 1.0):
+        settled.append(all(each.settled for each in beliefs))
+        if all(settled[-2:]) and iteration and abs(history[-1] - history[-2]) <= tol * max(abs(history[-1]), 1.0):
             status = "converged"
             break
         if iteration == max_iter:
@@ -244,16 +259,24 @@ def _run(
             status = "time_limit"
             break
         thetas.append(settings.maximise(counts[-1]))
-    best = int(np.argmax(history))
+    best = _chosen(np.array(history), np.array(settled))
     return EMResult(
-        SmokersModel(thetas[best], settings.influence), history[best], np.array(history), np.array(thetas),
-        counts[best], status, settled, e_step, np.zeros(0), settings, nets,
+        SmokersModel(thetas[best], settings.influence), history[best], np.array(history), np.array(settled),
+        np.array(thetas), counts[best], status, e_step, np.zeros(0), settings, nets,
     )  # fmt: skip
 
 
+def _chosen(objectives: np.ndarray, settled: np.ndarray) -> int:
+    """The largest objective among those of messages that settled; else the last."""
+    if not settled.any():
+        return objectives.size - 1
+    return int(np.argmax(np.where(settled, objectives, -np.inf)))
+
+
 def e_steps(
-    model: SmokersModel, nets: list[Network], e_step: str, before: list | None, options: dict, n_jobs: int | None
-) -> list[Posterior]:
+    model: SmokersModel, nets: list[Network], e_step: str, before: list[Posterior] | None, options: dict,
+    n_jobs: int | None,
+) -> list[Posterior]:  # fmt: skip
     """Beliefs of all networks, several at a time."""
 
     def work(i):
@@ -291,8 +314,8 @@ def _stochastic(
             status = "time_limit"
             break
     return EMResult(
-        SmokersModel(thetas[-1], settings.influence), None, np.zeros(0), np.array(thetas), average, status, None,
-        "gibbs", np.zeros(0), settings, nets,
+        SmokersModel(thetas[-1], settings.influence), None, np.zeros(0), np.zeros(0, bool), np.array(thetas), average,
+        status, "gibbs", np.zeros(0), settings, nets,
     )  # fmt: skip
 
 
@@ -302,7 +325,7 @@ def certify_ascent(nets: list[Network], result: EMResult) -> Certificate:
     values, size = [], 0.0
     for theta in (result.thetas[0], result.theta):
         model = SmokersModel(theta, result.settings.influence)
-        parts = [float(np.logaddexp.reduce(log_joint_table(model, net))) for net in nets]
+        parts = [log_total(log_joint_table(model, net)) for net in nets]
         values.append(sum(parts) + result.settings.log_prior(theta))
         size += sum(map(abs, parts)) + abs(result.settings.log_prior(theta))
     people = max(net.n_people for net in nets)
@@ -311,7 +334,11 @@ def certify_ascent(nets: list[Network], result: EMResult) -> Certificate:
         values[0] - values[1],
         "expectation maximisation never lowers the posterior density (Dempster, Laird and Rubin 1977)",
         (
-            check(people <= 20, "all states of who is independent are summed over", f"at most {people} people"),
+            check(
+                people <= LARGEST or result.settings.fixed.get(0) in (0.0, 1.0),
+                "all states of who is independent are summed over",
+                f"at most {people} people",
+            ),
             by_construction("the M-step is the exact maximiser: modes of Beta distributions"),
         ),
         slack=rounding(size, terms=4096.0 * people**2),
