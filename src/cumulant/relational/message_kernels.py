@@ -49,17 +49,11 @@ def _share_of_habit(x, habit, silent, likelihood):
 
 
 @kernel(called_by="kernels")
-def _none_of_others(x, left_out, kind, layout, none, silent):
-    """``silent[x, kind]`` without one gate, or with all where `left_out` is -1.
+def _sum_anew(x, left_out, kind, attribute, starts, others, none):
+    """``silent[x, kind]`` from its terms, without one gate, or with all where `left_out` is -1.
 
     A sum that is kept and updated loses the small terms where one was large, and could become positive.
     """
-    attribute, starts, others, _, _ = layout
-    total = silent[x, kind]
-    if left_out >= 0:
-        rest = total - none[left_out]
-        if rest < _CANCELLED * total:
-            return rest
     total = 0.0
     for g in range(starts[x], starts[x + 1]):
         if g != left_out and attribute[others[g]] == kind:
@@ -68,12 +62,12 @@ def _none_of_others(x, left_out, kind, layout, none, silent):
 
 
 @kernel(called_by="kernels")
-def _swaying(x, g, kind, habit, layout, own, none, silent, belief, likelihood):
-    """What the factor of `x` says of its gate `g` being shut, and open."""
+def _swaying(x, kind, rest, habit, own, belief, likelihood):
+    """What the factor of `x` says of one of its gates being shut, and open; `rest` is `silent` without that gate."""
     alone, depends = belief[x, 1] / own[x] * habit[0], belief[x, 0]
     first = 1 if kind == 1 else 3
     false, true = alone + depends * likelihood[first], alone + depends * likelihood[first + 1]
-    return or_to_cause(false, true, _none_of_others(x, g, kind, layout, none, silent))
+    return or_to_cause(false, true, rest)
 
 
 @kernel(called_by="kernels")
@@ -151,7 +145,10 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
                 continue
             mine = habit[attribute[other]]
             _share_of_habit(other, mine, silent, likelihood)
-            shut, opened = _swaying(other, g, kind, mine, layout, own, none, silent, belief, likelihood)
+            rest = silent[other, kind] - none[g]
+            if rest >= _CANCELLED * silent[other, kind]:
+                rest = _sum_anew(other, g, kind, attribute, starts, others, none)
+            shut, opened = _swaying(other, kind, rest, mine, own, belief, likelihood)
             new = (1.0 - strength) + strength * opened / shut
             old = gate[g]
             change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
@@ -166,7 +163,7 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
             before, none[g] = none[g], _shut(x, gate[g], False, strength, belief)
             silent[other, kind] += none[g] - before
             if silent[other, kind] > _CANCELLED * before:
-                silent[other, kind] = _none_of_others(other, -1, kind, layout, none, silent)
+                silent[other, kind] = _sum_anew(other, -1, kind, attribute, starts, others, none)
         if not np.isfinite(total):
             return np.nan
     return change
@@ -210,8 +207,8 @@ def _copy(source, target):
 
 @kernel(called_by="both")
 def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, inner_tol, trace, state):
-    """The double loop from the beliefs and messages of `state`: outer loops, the last change of a belief, and whether
-    it settled: beliefs no longer move, and the last inner loop became consistent.
+    """The double loop from the beliefs and messages of `state`: outer loops, the last change of a belief or, if that is
+    larger, of a message of the inner loop, and whether it settled: neither changes any more.
 
     An outer loop replaces the share `linearised` of the entropies ``(d - 1) H(q_x)`` by tangents. With 1 the rest is
     convex and the free energy cannot rise. Where `linearised` is 0 shares below 1 are tried, which takes larger steps:
@@ -220,7 +217,8 @@ def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, i
     """
     attribute, starts, others, _, _ = layout
     belief, log_odds = state[5], state[6]
-    n, prior, change, settled = attribute.size, log_prior_odds(tables), np.inf, False
+    n, prior, settled = attribute.size, log_prior_odds(tables), False
+    change, inner = np.inf, np.inf
     offset, share, degree, likelihood = np.empty(n), np.empty(n), np.empty(n), np.empty(5)
     nothing = np.empty(0)
     for x in range(n):
@@ -255,10 +253,10 @@ def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, i
             trace[loop] = now
         settled = change <= tol and inner <= inner_tol
         if settled or np.isnan(now):
-            return loop + 1, change, settled
+            return loop + 1, max(change, inner), settled
         if adapts:
             eta = max(_LEAST_SHARE, eta / 2.0)
-    return max_loops, change, settled
+    return max_loops, max(change, inner), settled
 
 
 @kernel(called_by="kernels")
@@ -361,6 +359,9 @@ def read_off(layout, tables, ordered, state, pair_sums, pairs, habits, swayed, a
         for g in range(starts[x], starts[x + 1]):
             y = others[g]
             able[g] = 1.0 if ordered and y < x else belief[y, 1]
-            shut, opened = _swaying(x, g, attribute[y], mine, layout, own, none, silent, belief, likelihood)
+            rest = silent[x, attribute[y]] - none[g]
+            if rest >= _CANCELLED * silent[x, attribute[y]]:
+                rest = _sum_anew(x, g, attribute[y], attribute, starts, others, none)
+            shut, opened = _swaying(x, attribute[y], rest, mine, own, belief, likelihood)
             opened *= -np.expm1(none[g])
             swayed[g] = opened / (opened + np.exp(none[g]) * shut)

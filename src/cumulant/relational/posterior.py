@@ -42,7 +42,8 @@ class Posterior:
     sweeps : int
         Sweeps, or outer loops, or states.
     change : float
-        The last change of a message or, in a double loop, of a belief.
+        The last change of a message; in a double loop of a belief or, if that is larger, of a message of the last
+        inner loop.
     trace : array
         The change in each sweep; the free energy after each outer loop.
     damping : float
