@@ -5,7 +5,7 @@ import sys
 
 ALL = (
     "accelerator", "annealing", "bounds", "causal", "collapsed_gibbs", "families", "first_call", "gibbs", "glm",
-    "graphical", "lasso", "loop", "messages", "online_l1", "projections", "sdca", "sequences",
+    "graphical", "lasso", "loop", "messages", "online_l1", "projections", "relational", "sdca", "sequences",
 )  # fmt: skip
 
 

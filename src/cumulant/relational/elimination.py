@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from cumulant import checks, randomness
 from cumulant.errors import TooWide
@@ -75,11 +74,17 @@ def log_joint_table(model: Any, network: Network, found: Eliminated | None = Non
     return table
 
 
+def log_total(table: np.ndarray) -> float:
+    """``log sum exp`` of all entries, the largest taken out first."""
+    largest = table.max()
+    return float(largest + np.log(np.exp(table - largest).sum()))
+
+
 def exact(model: Any, network: Network, *, pairs: bool = True) -> Posterior:
     """All ``2^n`` states in the order of Gray, for at most 20 people."""
     found, n = Eliminated.of(model, network), network.n_people
     table = log_joint_table(model, network, found)
-    value = float(logsumexp(table))
+    value = log_total(table)
     weights = np.exp(table - value)
     z, able, kinds = _work(found, n)
     both, sums = np.zeros((n, n)), _sums(found, network)

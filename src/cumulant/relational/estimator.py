@@ -20,6 +20,7 @@ from cumulant.certificates import Certificate, Interval
 from cumulant.errors import CertificateError, FileFormatError
 from cumulant.relational.graphs import network_from_graph
 from cumulant.relational.learning import E_STEPS, fit_em
+from cumulant.relational.messages import warn_unsettled
 from cumulant.relational.model import SmokersModel
 from cumulant.relational.network import Network
 from cumulant.relational.parameters import RULES
@@ -274,6 +275,8 @@ class SocialInfluence(BaseEstimator):
 
     def _influence(self, net: Network, people: list[Any]) -> dict[Any, float]:
         found = self.model_.posterior(net, self.e_step, pairs=False, **self._options())
+        if not found.settled:
+            warn_unsettled("who decides independently is", stacklevel=4)
         return dict(zip(people, found.independence.tolist(), strict=True))
 
     def _options(self) -> dict[str, Any]:

@@ -85,15 +85,15 @@ class NetworkPosterior(Problem):
             if self.e_step == "exact":
                 return exact(model, self.nets[i], **self.options)
             if self.e_step == "gibbs":
-                return gibbs(model, self.nets[i], **self.options, rng=int(seeds[i]), n_jobs=1)
+                return gibbs(model, self.nets[i], **{**self.options, "rng": int(seeds[i]), "n_jobs": 1})
             method = loopy if self.e_step == "loopy" else double_loop
-            return method(model, self.nets[i], start=before[i] if before else None, **self.options)
+            return method(model, self.nets[i], **{**self.options, "start": before[i] if before else None})
 
         found = side_by_side(work, len(self.nets), self.n_jobs)
         return Expectations(
             sum((each.counts for each in found), Counts.zeros()),
-            None if self.estimated else sum(each.log_likelihood for each in found),
-            all(each.converged is not False for each in found),
+            None if self.estimated else sum(each.require_log_likelihood() for each in found),
+            all(each.settled for each in found),
             tuple(each.state for each in found if each.state is not None),
         )
 
@@ -168,7 +168,7 @@ class ExpectationMaximisation(Solver):
         return self._state(problem, x, found, state, state.generator)
 
     def measure(self, problem: NetworkPosterior, state: EMState) -> dict[str, float]:
-        """The value, how much it changed relatively, whether messages settled, and the parameters."""
+        """The value, how much it changed relatively between settled messages, whether these settled, and ``theta``."""
         parameters = {f"theta_{k}": value for k, value in enumerate(state.x)}
         return {"value": state.value, "residual": state.change, "settled": state.settled} | parameters
 
@@ -188,7 +188,7 @@ class ExpectationMaximisation(Solver):
             if self.average_after is not None:
                 share = 1.0 / max(1, steps - self.average_after + 1)
                 counts = before.counts.mixed_with(counts, share)
-            if not problem.estimated:
+            if not problem.estimated and found.settled and before.settled:
                 change = abs(value - before.value) / max(abs(value), 1.0)
         return EMState(
             x, value, change, found.settled, steps, counts.successes, counts.trials, found.messages, generator

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from cumulant.errors import TooWide
-from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence, noisy_or
+from cumulant.graphical.causal_independence import CausalFactorGraph, CausalIndependence
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.relational.network import Network
+from cumulant.relational.or_kernels import or_to_aggregate
 from cumulant.relational.parameters import tables_of
 
 _MOST_FRIENDS = 16
@@ -49,12 +50,10 @@ def causal_factor_graph(theta: np.ndarray, ordered: bool, network: Network) -> C
             friends = np.flatnonzero(network.ties[x] & (network.attribute == kind)).tolist()
             always = [y for y in friends if ordered and y < x]
             causes = [y for y in friends if y not in always]
-            leak = -np.expm1(len(always) * np.log1p(-sway[kind]))
-            causal.append(
-                noisy_or(offset + x, causes, [sway[kind]] * len(causes), leak)
-                if causes
-                else CausalIndependence("or", offset + x, (), None, np.array([1.0 - leak, leak]))
-            )
+            # the probability that none of these sways can be far below the rounding of 1
+            leak = np.array(or_to_aggregate(len(always) * np.log1p(-sway[kind])))
+            noise = [np.array([[1.0, 0.0], [1.0 - sway[kind], sway[kind]]])] * len(causes)
+            causal.append(CausalIndependence("or", offset + x, causes, noise, leak))
     with np.errstate(divide="ignore"):  # a prior of 0 makes states impossible
         logs = [(scope, np.log(table)) for scope, table in factors]
     return CausalFactorGraph([2] * (3 * n), logs, causal)

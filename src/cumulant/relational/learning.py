@@ -11,7 +11,7 @@ import numpy as np
 
 from cumulant import checks, optim, randomness
 from cumulant.certificates import Certificate, Subject, by_construction, check, issuer, rounding
-from cumulant.relational.elimination import log_joint_table
+from cumulant.relational.elimination import LARGEST, log_joint_table, log_total
 from cumulant.relational.expectation_maximisation import (
     E_STEPS,
     EMState,
@@ -19,7 +19,7 @@ from cumulant.relational.expectation_maximisation import (
     NetworkPosterior,
     Settings,
 )
-from cumulant.relational.model import SmokersModel
+from cumulant.relational.model import SmokersModel, options_of, posterior_by
 from cumulant.relational.network import Network, networks_of
 from cumulant.relational.parameters import DEFAULT_START, N_PARAMETERS, RULES, Counts, checked_parameters
 
@@ -33,22 +33,24 @@ class EMResult:
     Attributes
     ----------
     model : SmokersModel
-        With the probabilities of the iteration that has the largest objective; for a Markov chain, of the last one.
+        With the probabilities of the iteration that has the largest objective among those whose messages settled; of
+        the last one where none did, and for a Markov chain.
     objective : float or None
         ``sum log p(network | theta)`` plus the log-density of the prior up to its constant, for approximate E-steps
         with minus the Bethe free energy in place of the first; None for a Markov chain.
     history : array (iterations + 1,)
         The objective at `thetas`; empty for a Markov chain.
+    settled : array of bool (iterations + 1,)
+        Whether the messages of each E-step settled; where they did not, the objective means little. Empty for a Markov
+        chain.
     thetas : array (iterations + 1, 14)
         The probabilities at the start and after each M-step.
     counts : Counts
         The expected counts of the E-step at `theta`. ``counts.trials`` says how much data there is on each rule: an
         estimate with few trials is the prior's.
     status : str
-        ``"stationary"`` (the objective changed by no more than `tol`, relatively), ``"max_steps"``, ``"time_limit"`` or
-        ``"interrupted"``.
-    e_steps_converged : bool or None
-        Whether the messages of all E-steps settled; None for a Markov chain.
+        ``"stationary"`` (the objective changed by no more than `tol`, relatively, between two E-steps whose messages
+        settled), ``"max_steps"``, ``"time_limit"`` or ``"interrupted"``.
     e_step : str
     starts : array (runs,)
         The objective that each start came to.
@@ -59,10 +61,10 @@ class EMResult:
     model: SmokersModel
     objective: float | None
     history: np.ndarray
+    settled: np.ndarray = field(repr=False)
     thetas: np.ndarray = field(repr=False)
     counts: Counts = field(repr=False)
     status: str
-    e_steps_converged: bool | None
     e_step: str
     starts: np.ndarray = field(repr=False)
     settings: Settings = field(repr=False)
@@ -73,6 +75,11 @@ class EMResult:
     def theta(self) -> np.ndarray:
         """The learned probabilities."""
         return self.model.theta
+
+    @property
+    def e_steps_converged(self) -> bool | None:
+        """Whether the messages of all E-steps settled; None for a Markov chain."""
+        return bool(self.settled.all()) if self.settled.size else None
 
     @property
     def subject(self) -> Subject:
@@ -181,8 +188,15 @@ def fit_em(
         raise ValueError("n_restarts needs an objective to compare runs by, which e_step='gibbs' has not")
     if checkpoint is not None and n_restarts:
         raise ValueError("checkpoint is of one run: it cannot be given with n_restarts")
+    checks.choice("influence", influence, ("independent", "ordered"))
+    checks.keywords(f"e_step_options with e_step={e_step!r}", e_step_options or (), options_of(posterior_by(e_step)))
     settings = Settings(float(alpha), float(beta), _fixed(fixed), influence)
     first = default_start(found) if start is None else checked_parameters("start", start)
+    if 0 not in settings.fixed and not 0.0 < first[0] < 1.0:
+        raise ValueError(
+            "start[0], independent, must be strictly between 0 and 1, where the density of its prior is positive, or "
+            f"be fixed; got {first[0]:g}"
+        )
     seed = randomness.seed(rng)
     generator = np.random.default_rng(seed)
     starts = [first, *(_random_start(first, generator) for _ in range(n_restarts))]
@@ -214,33 +228,43 @@ def fit_em(
         runs.append(_result(problem, run))
     if e_step == "gibbs":
         return runs[0]
-    best = max(runs, key=lambda run: -np.inf if run.objective is None else run.objective)
-    best = replace(best, starts=np.array([run.objective for run in runs]))
+    objectives = np.array([run.objective for run in runs], dtype=np.float64)
+    best = replace(runs[_chosen(objectives, np.array([run.settled.any() for run in runs]))], starts=objectives)
     return replace(best, certificate=certify_ascent(found, best)) if e_step == "exact" else best
 
 
 def _result(problem: NetworkPosterior, run: optim.Result) -> EMResult:
-    """The iteration with the largest objective; for Markov chains the last one."""
-    trace, e_step = run.trace, problem.e_step
+    """The iteration with the largest objective of settled messages; for Markov chains the last one."""
+    trace = run.trace
     thetas = np.stack([trace[f"theta_{k}"] for k in range(N_PARAMETERS)], axis=1)
-    best = len(trace) - 1 if problem.estimated else int(np.argmin(trace.value))
+    history, settled = -trace.value, trace["settled"].astype(bool)
+    if problem.estimated:
+        history, settled = np.zeros(0), np.zeros(0, bool)
+    best = _chosen(history, settled) if history.size else len(trace) - 1
     if isinstance(run.state, EMState) and np.array_equal(run.state.x, thetas[best]):
         counts = run.state.counts
     else:
         counts = problem.expect(thetas[best], seeds=problem.seeds(np.random.default_rng(run.work))).counts
     return EMResult(
-        SmokersModel(thetas[best], problem.settings.influence),
-        None if problem.estimated else -float(trace.value[best]),
-        np.zeros(0) if problem.estimated else -trace.value,
-        thetas,
-        counts,
-        run.status,
-        None if problem.estimated else bool(trace["settled"].all()),
-        e_step,
-        np.zeros(0),
-        problem.settings,
-        list(problem.nets),
+        model=SmokersModel(thetas[best], problem.settings.influence),
+        objective=float(history[best]) if history.size else None,
+        history=history,
+        settled=settled,
+        thetas=thetas,
+        counts=counts,
+        status=run.status,
+        e_step=problem.e_step,
+        starts=np.zeros(0),
+        settings=problem.settings,
+        nets=list(problem.nets),
     )
+
+
+def _chosen(objectives: np.ndarray, settled: np.ndarray) -> int:
+    """The largest objective among those of messages that settled; else the last."""
+    if not settled.any():
+        return objectives.size - 1
+    return int(np.argmax(np.where(settled, objectives, -np.inf)))
 
 
 @issuer
@@ -249,7 +273,7 @@ def certify_ascent(nets: list[Network], result: EMResult) -> Certificate:
     values, size = [], 0.0
     for theta in (result.thetas[0], result.theta):
         model = SmokersModel(theta, result.settings.influence)
-        parts = [float(np.logaddexp.reduce(log_joint_table(model, net))) for net in nets]
+        parts = [log_total(log_joint_table(model, net)) for net in nets]
         values.append(sum(parts) + result.settings.log_prior(theta))
         size += sum(map(abs, parts)) + abs(result.settings.log_prior(theta))
     people = max(net.n_people for net in nets)
@@ -258,7 +282,11 @@ def certify_ascent(nets: list[Network], result: EMResult) -> Certificate:
         values[0] - values[1],
         "expectation maximisation never lowers the posterior density (Dempster, Laird and Rubin 1977)",
         (
-            check(people <= 20, "all states of who is independent are summed over", f"at most {people} people"),
+            check(
+                people <= LARGEST or result.settings.fixed.get(0) in (0.0, 1.0),
+                "all states of who is independent are summed over",
+                f"at most {people} people",
+            ),
             by_construction("the M-step is the exact maximiser: modes of Beta distributions"),
         ),
         slack=rounding(size, terms=4096.0 * people**2),

@@ -25,6 +25,7 @@ from cumulant.relational.or_kernels import or_to_aggregate, or_to_cause
 _LARGE, _SMALL = 1e100, 1e-100
 _FIRST_SHARE, _LEAST_SHARE = 0.25, 0.02
 _ROUNDING = 1e-12  # of a free energy
+_CANCELLED = 1e-3  # a difference that is smaller than this share of what it was taken from is summed anew
 
 
 @kernel(called_by="kernels")
@@ -48,13 +49,25 @@ def _share_of_habit(x, habit, silent, likelihood):
 
 
 @kernel(called_by="kernels")
-def _gate_ratio(x, g, kind, strength, habit, own, none, silent, belief, likelihood):
-    """The ratio that the factor of `x` sends to the friend behind its gate `g`: ``p(.. | z = 1) / p(.. | z = 0)``."""
+def _sum_anew(x, left_out, kind, attribute, starts, others, none):
+    """``silent[x, kind]`` from its terms, without one gate, or with all where `left_out` is -1.
+
+    A sum that is kept and updated loses the small terms where one was large, and could become positive.
+    """
+    total = 0.0
+    for g in range(starts[x], starts[x + 1]):
+        if g != left_out and attribute[others[g]] == kind:
+            total += none[g]
+    return total
+
+
+@kernel(called_by="kernels")
+def _swaying(x, kind, rest, habit, own, belief, likelihood):
+    """What the factor of `x` says of one of its gates being shut, and open; `rest` is `silent` without that gate."""
     alone, depends = belief[x, 1] / own[x] * habit[0], belief[x, 0]
     first = 1 if kind == 1 else 3
     false, true = alone + depends * likelihood[first], alone + depends * likelihood[first + 1]
-    shut, opened = or_to_cause(false, true, silent[x, kind] - none[g])
-    return (1.0 - strength) + strength * opened / shut
+    return or_to_cause(false, true, rest)
 
 
 @kernel(called_by="kernels")
@@ -88,7 +101,10 @@ def _believe(x, log_odds, belief):
 
 @kernel(called_by="kernels")
 def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
-    """All variables in turn; the largest change of a message as a distribution."""
+    """All variables in turn; the largest change of a message as a distribution, before it is damped.
+
+    Of damped messages the change can be as small as one likes, far from any fixed point.
+    """
     attribute, starts, others, mirror, code = layout
     pair, habit, sway, _ = tables
     ratios, own, gate, none, silent, belief, log_odds = state
@@ -104,12 +120,12 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
             no, yes = belief[y, 0] * ratios[y, x], belief[y, 1]
             new = (pair[c, 2] * no + pair[c, 3] * yes) / (pair[c, 0] * no + pair[c, 1] * yes)
             old = ratios[x, y]
-            if damping > 0.0:
-                new = _damped(old, new, damping)
-            ratios[x, y] = new
             scale = (1.0 + new) * (1.0 + old)
             if abs(new - old) * bottom > top * scale:
                 top, bottom = abs(new - old), scale
+            if damping > 0.0:
+                new = _damped(old, new, damping)
+            ratios[x, y] = new
             product *= new
             if not _SMALL < product < _LARGE:
                 total += np.log(product)
@@ -118,10 +134,10 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
         total += np.log(product)
         mine = habit[attribute[x]]
         _share_of_habit(x, mine, silent, likelihood)
-        new, old = _damped(own[x], mine[0] / likelihood[0], damping), own[x]
-        own[x] = new
+        new, old = mine[0] / likelihood[0], own[x]
         change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
-        total += np.log(new)
+        own[x] = _damped(old, new, damping)
+        total += np.log(own[x])
         strength, kind = sway[attribute[x]], attribute[x]
         for e in range(starts[x], starts[x + 1]):
             other, g = others[e], mirror[e]
@@ -129,30 +145,38 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
                 continue
             mine = habit[attribute[other]]
             _share_of_habit(other, mine, silent, likelihood)
-            new = _gate_ratio(other, g, kind, strength, mine, own, none, silent, belief, likelihood)
-            new, old = _damped(gate[g], new, damping), gate[g]
-            gate[g] = new
+            rest = silent[other, kind] - none[g]
+            if rest >= _CANCELLED * silent[other, kind]:
+                rest = _sum_anew(other, g, kind, attribute, starts, others, none)
+            shut, opened = _swaying(other, kind, rest, mine, own, belief, likelihood)
+            new = (1.0 - strength) + strength * opened / shut
+            old = gate[g]
             change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
-            total += np.log(new)
+            gate[g] = _damped(old, new, damping)
+            total += np.log(gate[g])
         log_odds[x] = offset[x] + share[x] * total
         _believe(x, log_odds, belief)
         for e in range(starts[x], starts[x + 1]):
             other, g = others[e], mirror[e]
             if ordered and x < other:
                 continue
-            shut = _shut(x, gate[g], False, strength, belief)
-            silent[other, kind] += shut - none[g]
-            none[g] = shut
+            before, none[g] = none[g], _shut(x, gate[g], False, strength, belief)
+            silent[other, kind] += none[g] - before
+            if silent[other, kind] > _CANCELLED * before:
+                silent[other, kind] = _sum_anew(other, -1, kind, attribute, starts, others, none)
+        if not np.isfinite(total):
+            return np.nan
     return change
 
 
 @kernel(called_by="kernels")
 def _propagate(layout, tables, ordered, offset, share, damping, max_sweeps, tol, trace, state, likelihood):
+    change = np.inf
     for sweep in range(max_sweeps):
         change = _sweep(layout, tables, ordered, offset, share, damping, state, likelihood)
         if trace.size:
             trace[sweep] = change
-        if change <= tol:
+        if change <= tol or np.isnan(change):
             return sweep + 1, change
     return max_sweeps, change
 
@@ -183,7 +207,8 @@ def _copy(source, target):
 
 @kernel(called_by="both")
 def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, inner_tol, trace, state):
-    """The double loop from the beliefs and messages of `state`: outer loops, and the last change of a belief.
+    """The double loop from the beliefs and messages of `state`: outer loops, the last change of a belief or, if that is
+    larger, of a message of the inner loop, and whether it settled: neither changes any more.
 
     An outer loop replaces the share `linearised` of the entropies ``(d - 1) H(q_x)`` by tangents. With 1 the rest is
     convex and the free energy cannot rise. Where `linearised` is 0 shares below 1 are tried, which takes larger steps:
@@ -192,7 +217,8 @@ def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, i
     """
     attribute, starts, others, _, _ = layout
     belief, log_odds = state[5], state[6]
-    n, prior, change = attribute.size, log_prior_odds(tables), np.inf
+    n, prior, settled = attribute.size, log_prior_odds(tables), False
+    change, inner = np.inf, np.inf
     offset, share, degree, likelihood = np.empty(n), np.empty(n), np.empty(n), np.empty(5)
     nothing = np.empty(0)
     for x in range(n):
@@ -225,11 +251,12 @@ def descend(layout, tables, ordered, linearised, max_loops, tol, inner_sweeps, i
             change = max(change, abs(belief[x, 1] - before[5][x, 1]))
         if trace.size:
             trace[loop] = now
-        if change <= tol:
-            return loop + 1, change
+        settled = change <= tol and inner <= inner_tol
+        if settled or np.isnan(now):
+            return loop + 1, max(change, inner), settled
         if adapts:
             eta = max(_LEAST_SHARE, eta / 2.0)
-    return max_loops, change
+    return max_loops, max(change, inner), settled
 
 
 @kernel(called_by="kernels")
@@ -332,8 +359,9 @@ def read_off(layout, tables, ordered, state, pair_sums, pairs, habits, swayed, a
         for g in range(starts[x], starts[x + 1]):
             y = others[g]
             able[g] = 1.0 if ordered and y < x else belief[y, 1]
-            first = 1 if attribute[y] == 1 else 3
-            false, true = yes + belief[x, 0] * likelihood[first], yes + belief[x, 0] * likelihood[first + 1]
-            shut, opened = or_to_cause(false, true, silent[x, attribute[y]] - none[g])
+            rest = silent[x, attribute[y]] - none[g]
+            if rest >= _CANCELLED * silent[x, attribute[y]]:
+                rest = _sum_anew(x, g, attribute[y], attribute, starts, others, none)
+            shut, opened = _swaying(x, attribute[y], rest, mine, own, belief, likelihood)
             opened *= -np.expm1(none[g])
             swayed[g] = opened / (opened + np.exp(none[g]) * shut)

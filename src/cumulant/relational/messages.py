@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from cumulant import checks
 from cumulant.errors import DomainError
@@ -59,7 +61,7 @@ def loopy(
         In [0, 1): the weight of the logarithm of the old message in the new one. None: none, and where messages do not
         settle they begin anew with 1/2, and then with 0.9.
     max_sweeps, tol : int, float
-        The end of each run: no message, as a distribution, changes by more than `tol` in a sweep.
+        The end of each run: no message, as a distribution, changes by more than `tol` in a sweep, before damping.
     start : Posterior, optional
         A result for the same network whose messages to start from.
     pairs : bool
@@ -79,7 +81,9 @@ def loopy(
         )
         if change <= tol:
             break
-    return _posterior(model, network, "loopy", state, tables, sweeps, change, tol, trace[:sweeps].copy(), pairs, weight)
+    return _posterior(
+        model, network, "loopy", state, tables, sweeps, change, change <= tol, trace[:sweeps].copy(), pairs, weight
+    )
 
 
 def double_loop(
@@ -108,9 +112,10 @@ def double_loop(
         a theorem; outer loops then contract by about ``1 - 1 / n``. None tries smaller shares and keeps a step only
         where its inner loop became consistent and the free energy did not rise, and else falls back, in the end to 1.
     max_loops, tol : int, float
-        Outer loops end when no belief moves by more than `tol`.
+        Outer loops end when no belief moves by more than `tol` and the inner loop became consistent; only then has the
+        run converged.
     inner_sweeps, inner_tol : int, float
-        Inner loops end when no message changes by more than `inner_tol`.
+        Inner loops end, and are consistent, when no message changes by more than `inner_tol`.
     start, pairs
         As for `loopy`.
     trace : bool
@@ -124,12 +129,12 @@ def double_loop(
     checks.not_negative("inner_tol", inner_tol)
     layout, tables, energies = network.layout, tables_of(model.theta), np.empty(max_loops if trace else 0)
     state = _started(layout, start)
-    loops, change = descend(
+    loops, change, settled = descend(
         tuple(layout), tuple(tables), model.ordered, float(linearised or 0.0), max_loops, float(tol), inner_sweeps,
         float(inner_tol), energies, tuple(state),
     )  # fmt: skip
     return _posterior(
-        model, network, "double_loop", state, tables, loops, change, tol, energies[:loops].copy(), pairs, 0.0
+        model, network, "double_loop", state, tables, loops, change, settled, energies[:loops].copy(), pairs, 0.0
     )
 
 
@@ -148,14 +153,13 @@ def _started(layout: Layout, start: Posterior | State | None) -> State:
 
 
 def _posterior(
-    model: Any, network: Network, method: str, state: State, tables: Tables, sweeps: int, change: float, tol: float,
+    model: Any, network: Network, method: str, state: State, tables: Tables, sweeps: int, change: float, settled: bool,
     trace: np.ndarray, pairs: bool, damping: float,
 ) -> Posterior:  # fmt: skip
     layout, n = network.layout, network.n_people
     flat = tuple(layout), tuple(tables), model.ordered, tuple(state)
     value = -free_energy(*flat)
-    if not np.isfinite(value):
-        raise DomainError("messages are not finite: some probability of theta is too close to 0 or 1")
+    require_finite(value)
     pair_sums, habits = np.zeros((8, 4)), np.empty((n, 2, 2, 2))
     swayed, able = np.empty(layout.others.size), np.empty(layout.others.size)
     between = np.zeros((n, n, 4) if pairs else (0, 0, 4))
@@ -163,9 +167,20 @@ def _posterior(
     independence = state.belief[:, 1].copy()
     return Posterior(
         model, network, method, independence, habits, gate_people(layout), swayed,
-        assemble_counts(layout, pair_sums, independence, habits, swayed, able), float(value), bool(change <= tol),
+        assemble_counts(layout, pair_sums, independence, habits, swayed, able), float(value), bool(settled),
         int(sweeps), float(change), trace, damping, between.reshape(n, n, 2, 2) if pairs else None, state,
     )  # fmt: skip
+
+
+def require_finite(values: Any) -> None:
+    """Refuse free energies that are not numbers."""
+    if not np.isfinite(values).all():
+        raise DomainError("messages are not finite: some probability of theta is too close to 0 or 1")
+
+
+def warn_unsettled(what: str, stacklevel: int = 3) -> None:
+    """Say that a number which stands alone comes from messages that did not settle."""
+    warnings.warn(f"messages did not settle: {what} not to be relied on", ConvergenceWarning, stacklevel=stacklevel)
 
 
 def gate_people(layout: Layout) -> np.ndarray:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from cumulant import checks
-from cumulant.certificates import Interval
+from cumulant.certificates import Interval, rounding
 from cumulant.graphical.bounds.log_partition import bound_log_partition
 from cumulant.graphical.causal_independence import CausalFactorGraph
 from cumulant.graphical.factor_graph import FactorGraph
 from cumulant.relational.annealing import anneal_independence
-from cumulant.relational.elimination import exact, gibbs, log_joint_table
+from cumulant.relational.elimination import exact, gibbs, log_joint_table, log_total
 from cumulant.relational.factors import causal_factor_graph, factor_graph
-from cumulant.relational.messages import double_loop, loopy
+from cumulant.relational.messages import double_loop, loopy, warn_unsettled
 from cumulant.relational.network import Network
 from cumulant.relational.parameters import DEFAULT_START, RULES, checked_parameters
 from cumulant.relational.posterior import Posterior
 from cumulant.relational.simulation import simulate
 
 _METHODS = {"loopy": loopy, "double_loop": double_loop, "exact": exact, "gibbs": gibbs}
+
+
+def posterior_by(method: str) -> Callable[..., Posterior]:
+    """The function behind `SmokersModel.posterior`."""
+    return _METHODS[checks.choice("method", method, _METHODS)]
+
+
+def options_of(function: Callable[..., Posterior]) -> list[str]:
+    """What it takes besides the model and the network."""
+    return list(inspect.signature(function).parameters)[2:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +128,42 @@ class SmokersModel:
             ``n_sweeps``, ``burn_in``, ``n_chains``, ``rng``, ``n_jobs``; and ``pairs=False`` for no beliefs of pairs.
         """
         checks.instance("network", network, Network, "a Network")
-        return _METHODS[checks.choice("method", method, _METHODS)](self, network, **options)
+        function = posterior_by(method)
+        checks.keywords(f"posterior(method={method!r})", options, options_of(function))
+        return function(self, network, **options)
 
     def log_likelihood(self, network: Network, method: str = "exact", **options: Any) -> Any:
         """``log p(attribute, ties)``.
 
         ``"exact"`` sums over all ``z`` and raises `TooWide` above 20 people. ``"bethe"`` is minus the Bethe free energy
-        at a fixed point of messages: an estimate that may lie on either side. ``"ais"`` is a `ParticleResult`: the
+        at a fixed point of messages: an estimate that may lie on either side, and a `ConvergenceWarning` where messages
+        did not settle. ``"ais"`` is a `ParticleResult`: the
         estimate `log_partition` with its error, an interval, and a lower bound that holds with probability 0.95.
         """
         checks.instance("network", network, Network, "a Network")
         checks.choice("method", method, ("exact", "bethe", "ais"))
         if method == "exact":
             checks.keywords("log_likelihood(method='exact')", options, [])
-            return float(np.logaddexp.reduce(log_joint_table(self, network)))
+            return log_total(log_joint_table(self, network))
         if method == "ais":
             return anneal_independence(self, network, **options)
-        return loopy(self, network, pairs=False, **options).log_likelihood
+        found = loopy(self, network, pairs=False, **options)
+        if not found.converged:
+            warn_unsettled("the log-likelihood is")
+        return found.log_likelihood
 
     def bound_log_likelihood(self, network: Network, **options: Any) -> Interval:
         """An interval that contains ``log p(attribute, ties)``, with its certificate, for any number of people.
 
-        It is `graphical.bound_log_partition` of `factor_graph`, whose options it takes.
+        It is `graphical.bound_log_partition` of `factor_graph`, whose options it takes, wider by what rounding may have
+        done to each entry of a table of logarithms.
         """
-        return bound_log_partition(self.factor_graph(network, causal=True), **options)
+        graph = self.factor_graph(network, causal=True)
+        found = bound_log_partition(graph, **options)
+        assert found.certificate is not None
+        slack = rounding(1.0 + np.abs(graph.theta[np.isfinite(graph.theta)]))
+        certificate = replace(found.certificate, slack=found.certificate.slack + slack)
+        return Interval(found.lower - slack, found.upper + slack, found.estimate, certificate)
 
     def log_joint(self, network: Network) -> np.ndarray:
         """``log p(attribute, ties, z)`` for all ``z``, of shape (2, ..., 2), an axis for each of at most 20 people.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.errors import CumulantError
 from cumulant.relational.network import Network
 from cumulant.relational.parameters import Counts
 
@@ -41,7 +42,8 @@ class Posterior:
     sweeps : int
         Sweeps, or outer loops, or states.
     change : float
-        The last change of a message or, in a double loop, of a belief.
+        The last change of a message; in a double loop of a belief or, if that is larger, of a message of the last
+        inner loop.
     trace : array
         The change in each sweep; the free energy after each outer loop.
     damping : float
@@ -71,6 +73,19 @@ class Posterior:
     def free_energy(self) -> float | None:
         """Minus `log_likelihood`."""
         return None if self.log_likelihood is None else -self.log_likelihood
+
+    @property
+    def settled(self) -> bool:
+        """Whether there are no messages, or they settled: only then `log_likelihood` and `counts` belong together."""
+        return self.converged is not False
+
+    def require_log_likelihood(self) -> float:
+        """`log_likelihood`, which a Markov chain does not have."""
+        if self.log_likelihood is None:
+            raise CumulantError(
+                "a Markov chain gives no log-likelihood; model.log_likelihood(network, 'ais') estimates it"
+            )
+        return self.log_likelihood
 
     @property
     def encouraged(self) -> np.ndarray:

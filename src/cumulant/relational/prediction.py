@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import expit
 
 from cumulant import checks
-from cumulant.relational.elimination import log_joint_table
-from cumulant.relational.messages import DAMPINGS, double_loop, loopy
+from cumulant.relational.elimination import log_joint_table, log_total
+from cumulant.relational.message_kernels import free_energy
+from cumulant.relational.messages import DAMPINGS, double_loop, loopy, require_finite, warn_unsettled
 from cumulant.relational.network import Network
 from cumulant.relational.parameters import tables_of
 from cumulant.relational.prediction_kernels import changed_free_energies
@@ -131,25 +132,33 @@ def loo_scores(
 def predict_attribute(model: Any, net: Network, x: int, **options: Any) -> float:
     """The probability that person `x` has the attribute, given all else: see `loo_scores` for the options.
 
-    What `net` says of that attribute does not matter.
+    What `net` says of that attribute does not matter. A `ConvergenceWarning` says where messages did not settle.
     """
-    nobody = np.zeros((0, 2), np.int64)
-    return float(loo_scores(model, net, people=[x], pairs=nobody, **options).attributes[0])
+    found = loo_scores(model, net, people=[x], pairs=np.zeros((0, 2), np.int64), **options)
+    if not found.converged:
+        warn_unsettled("the probability is")
+    return float(found.attributes[0])
 
 
 def predict_tie(model: Any, net: Network, x: int, y: int, **options: Any) -> float:
-    """The probability that `x` and `y` are tied, given all else: see `loo_scores` for the options."""
-    return float(loo_scores(model, net, people=[], pairs=[(x, y)], **options).ties[0])
+    """The probability that `x` and `y` are tied, given all else: see `loo_scores` for the options.
+
+    A `ConvergenceWarning` says where messages did not settle.
+    """
+    found = loo_scores(model, net, people=[], pairs=[(x, y)], **options)
+    if not found.converged:
+        warn_unsettled("the probability is")
+    return float(found.ties[0])
 
 
 def _exact(model: Any, net: Network, queries: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
     """``log p(changed) - log p(observed)``."""
-    base = np.logaddexp.reduce(log_joint_table(model, net))
+    base = log_total(log_joint_table(model, net))
 
     def work(q):
         x, y = queries[q].tolist()
         changed = net.with_attribute(x, not net.attribute[x]) if y < 0 else net.with_tie(x, y, not net.ties[x, y])
-        return np.logaddexp.reduce(log_joint_table(model, changed)) - base
+        return log_total(log_joint_table(model, changed)) - base
 
     return np.array(side_by_side(work, len(queries), n_jobs)), np.ones(len(queries), bool)
 
@@ -179,7 +188,9 @@ def _by_messages(
             energies[chosen], changes[chosen] = found, change
 
         in_parts(work, left.size, n_jobs)
-    return base.free_energy - energies, (changes <= tol) & base.converged
+    observed = free_energy(layout, tables, model.ordered, state)
+    require_finite(energies)
+    return observed - energies, (changes <= tol) & bool(base.converged)
 
 
 def _numbers(name: str, value: Any, ndim: int, n: int) -> np.ndarray:

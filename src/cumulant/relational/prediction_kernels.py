@@ -46,7 +46,9 @@ def changed_free_energies(
     queries, layout, tables, ordered, convergent, damping, max_sweeps, tol, inner_sweeps, inner_tol, state, energies,
     changes,
 ):  # fmt: skip
-    """The Bethe free energy of the network with each query changed, and the last change of its messages."""
+    """The Bethe free energy of the network with each query changed, and the last change of its messages; for a double
+    loop that did not settle this is infinite.
+    """
     attribute, starts, others, mirror, code = layout
     ratios, own, gate, _, silent, belief, log_odds = state
     n, m = attribute.size, others.size
@@ -79,9 +81,11 @@ def changed_free_energies(
             log_odds.copy(),
         )
         if convergent:
-            _, changes[q] = descend(
+            _, changes[q], settled = descend(
                 changed, tables, ordered, 0.0, max_sweeps, tol, inner_sweeps, inner_tol, nothing, begun
             )
+            if not settled:
+                changes[q] = np.inf
         else:
             _, changes[q] = propagate(changed, tables, ordered, damping, max_sweeps, tol, nothing, begun)
         energies[q] = free_energy(changed, tables, ordered, begun)
