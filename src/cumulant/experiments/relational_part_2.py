@@ -225,25 +225,29 @@ def _judge(found: dict, apart: dict, degrees: dict, check: float, quick: bool) -
             f"(friends), scores differ by at most {_largest_gap(*both[n])}, learned probabilities by {apart[n][1]:.1e}"
             for n in both
         )
-        smokes, friends = less[max(less)]
-        claims += [
-            Claim(
-                "R-C3: at n = 200 convergent messages are better on friendships and worse on smoking (both intervals "
-                "of the difference of areas exclude 0)",
-                "much better on friendships, worse on smoking",
-                told,
-                verdict(friends.lower > 0 and smokes.upper < 0),
-                "Figure 5.4",
-            ),
+        largest = max(apart)
+        if largest in less:
+            smokes, friends = less[largest]
+            claims.append(
+                Claim(
+                    "R-C3: at n = 200 convergent messages are better on friendships and worse on smoking (both "
+                    "intervals of the difference of areas exclude 0)",
+                    "much better on friendships, worse on smoking",
+                    told,
+                    verdict(friends.lower > 0 and smokes.upper < 0),
+                    "Figure 5.4",
+                )
+            )
+        claims.append(
             Claim(
                 "Part 2: convergent messages are not worse than loopy ones here (no interval of the difference of "
                 "areas lies below 0)",
                 "no degradation",
                 told,
-                verdict(all(each.upper >= 0 for pair in less.values() for each in pair)),
+                verdict(bool(less) and all(each.upper >= 0 for pair in less.values() for each in pair)),
                 "Figure 5.4",
-            ),
-        ]
+            )
+        )
     return claims
 
 
