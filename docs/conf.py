@@ -3,9 +3,13 @@
 import sys
 from pathlib import Path
 
+# Only while our extensions are imported: numba, here and in worker processes, would take the folder `coverage` beside
+# this file for the package of that name.
 sys.path.insert(0, str(Path(__file__).parent))
-# Numba imports a package called coverage where there is one; the folder of that name beside this file is none.
-sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
+import extensions.mathml
+import extensions.run_code
+
+sys.path.pop(0)
 
 import cumulant
 

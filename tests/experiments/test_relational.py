@@ -1,8 +1,10 @@
 """The experiments on social networks in their quick forms."""
 
+import numpy as np
 import pytest
 
-from cumulant.experiments import _relational
+from cumulant.experiments import _relational, relational_part_3
+from cumulant.experiments._relational import Answers
 from cumulant.experiments.base import find
 
 needs_data = pytest.mark.skipif(_relational.folder() is None, reason=_relational.LEFT_OUT)
@@ -64,3 +66,30 @@ def test_one_year_learned_and_the_next_predicted(tmp_path):
     report = find("relational-part-3").run(tmp_path, quick=True)
     assert report.pictures[0].stat().st_size > 5_000
     assert "Markov logic with pair counts 1.000 [0.000, 1.000] and 1.000" in report.claims[0].ours  # an artefact
+
+
+def made_up(good, names=relational_part_3._NAMES):
+    """Answers of all models, those in `good` from informative scores and the others from noise."""
+    generator = np.random.default_rng(0)
+    found = {}
+    for name in names:
+        labels = np.repeat([0, 1], 30)
+        scores = [generator.random(60) / 2 + (labels / 2 if name in good else 0.0) for _ in range(2)]
+        found[name] = [tuple(Answers(labels, each) for each in scores)] * 2
+    return found
+
+
+@pytest.mark.parametrize(
+    ("good", "verdicts"),
+    [
+        (("loopy", "one start"), ["reproduced"] * 4),
+        (("one start",), ["reproduced", "not reproduced"] * 2),
+        (("loopy", "one start", "logistic"), ["reproduced"] * 4),
+        (("logistic",), ["not reproduced"] * 4),
+    ],
+)
+def test_the_bars_of_part_3_turn_with_the_scores(good, verdicts):
+    ridges = [dict.fromkeys(("mln", "triangles", "logistic"), (0.5, 0.5))] * 2
+    claims = relational_part_3._judge(made_up(good), [], [(-2.0, -1.0)] * 2, ridges, True)
+    bars = [claim for claim in claims if claim.statement.startswith("a bar of our own")]
+    assert [claim.verdict for claim in bars] == verdicts

@@ -51,7 +51,7 @@ def influence(
         nx.set_node_attributes(graph, dict(enumerate(values.tolist())), "attribute")
         attribute = "attribute"
     checks.choice("symmetrise", symmetrise, ("any", "mutual"))
-    if graph.is_directed():
+    if isinstance(graph, nx.DiGraph):
         graph = graph.to_undirected(reciprocal=symmetrise == "mutual")
     people = list(graph)
     if isinstance(probabilities, Mapping):

@@ -175,6 +175,7 @@ class SocialInfluence(BaseEstimator):
         net, people = self._network(network)
         found = self.model_.posterior(net, self.e_step, **self._options())
         x, y = found.gate_people.T
+        assert found.pair_beliefs is not None  # they are asked for by default
         both = found.pair_beliefs[x, y, 1, 1]
         if self.model_.ordered:  # friends before a person are able to sway, whoever they are
             both = np.where(y < x, found.independence[x], both)
