@@ -134,6 +134,8 @@ def test_answers_of_messages_that_did_not_settle_are_flagged():
     assert not model.model_.posterior(net).converged
     with pytest.warns(ConvergenceWarning, match="who decides independently is not to be relied on"):
         model.influence_of(net)
+    with pytest.warns(ConvergenceWarning, match="who sways whom is not to be relied on"):
+        model.sways_of(net)
     with pytest.warns(ConvergenceWarning, match="did not settle for 2 of the predictions"):
         model.predict_attribute(net)
     with pytest.warns(ConvergenceWarning, match="did not settle for 1 of the predictions"):
