@@ -34,7 +34,8 @@ def cpu_seconds(work) -> float:
 
 def compare(name: str, peer: str, ours, theirs, bar: float, repeats: int = _REPEATS) -> Row:
     """Both sides in turn, after a first call of each."""
-    ours(), theirs()
+    ours()
+    theirs()
     times = np.array([[cpu_seconds(side) for side in (ours, theirs)] for _ in range(repeats)])
     ratios = times[:, 1] / times[:, 0]
     mine, its = np.median(times, axis=0)
