@@ -122,6 +122,28 @@ def test_an_unfinished_fit_says_so(graphs):
     assert model.status_ == "max_steps"
 
 
+def test_answers_of_messages_that_did_not_settle_are_flagged():
+    """Two people whose messages go round in a circle: a fit is put in the place of one with such probabilities."""
+    theta = (
+        0.381307888, 0.0091520803, 1e-100, 0.269721374, 0.995279754, 0.578460483, 0.885679012, 1e-30, 0.01, 0.490695734,
+        0.949706482, 0.531364136, 0.141385444, 0.762479342,
+    )  # fmt: skip
+    net = Network.from_edges([0, 0], [(0, 1)])
+    model = SocialInfluence().fit(net)
+    model.model_ = SmokersModel(theta)
+    assert not model.model_.posterior(net).converged
+    with pytest.warns(ConvergenceWarning, match="who decides independently is not to be relied on"):
+        model.influence_of(net)
+    with pytest.warns(ConvergenceWarning, match="who sways whom is not to be relied on"):
+        model.sways_of(net)
+    with pytest.warns(ConvergenceWarning, match="did not settle for 2 of the predictions"):
+        model.predict_attribute(net)
+    with pytest.warns(ConvergenceWarning, match="did not settle for 1 of the predictions"):
+        model.predict_tie(net)
+    truth = model.model_.log_likelihood(net, "exact")
+    assert truth in model.bound_log_likelihood(net)  # which needs no messages
+
+
 def test_save_and_load(graphs, tmp_path):
     model = SocialInfluence("smokes", e_step="exact", fixed={0: 0.6}, random_state=3).fit(graphs)
     again = SocialInfluence.load(model.save(tmp_path / "fit"))

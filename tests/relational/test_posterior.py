@@ -142,6 +142,8 @@ def test_gibbs_finds_the_joint_of_three_people():
     assert str(found) == "Gibbs sampling, 100000 sweeps"
     with pytest.raises(Exception, match=r"'ais'\) estimates it"):
         found.require_log_likelihood()
+    with pytest.raises(Exception, match="ask for them with pairs=True"):
+        SmokersModel(THETA).posterior(T3, pairs=False).require_pair_beliefs()
 
 
 @pytest.mark.parametrize("influence", READINGS)

@@ -174,9 +174,10 @@ class SocialInfluence(BaseEstimator):
         check_is_fitted(self)
         net, people = self._network(network)
         found = self.model_.posterior(net, self.e_step, **self._options())
+        if not found.settled:
+            warn_unsettled("who sways whom is")
         x, y = found.gate_people.T
-        assert found.pair_beliefs is not None  # they are asked for by default
-        both = found.pair_beliefs[x, y, 1, 1]
+        both = found.require_pair_beliefs()[x, y, 1, 1]
         if self.model_.ordered:  # friends before a person are able to sway, whoever they are
             both = np.where(y < x, found.independence[x], both)
         theta = self.model_.theta

@@ -90,7 +90,7 @@ class SmokersModel:
     def replace(self, **values: float) -> SmokersModel:
         """The same with other values of some rules, by name.
 
-        >>> SmokersModel().replace(independent=1.0).theta[0]
+        >>> float(SmokersModel().replace(independent=1.0).theta[0])
         1.0
         """
         checks.keywords("replace", values, [rule.name for rule in RULES])

@@ -76,7 +76,7 @@ class Counts:
     Examples
     --------
     >>> counts = Counts(np.ones(14), np.full(14, 4.0))
-    >>> (counts + counts).map_estimate(4.0, 4.0)[0]           # (2 + 3) / (8 + 6)
+    >>> float((counts + counts).map_estimate(4.0, 4.0)[0])    # (2 + 3) / (8 + 6)
     0.35714285714285715
     """
 

@@ -87,6 +87,12 @@ class Posterior:
             )
         return self.log_likelihood
 
+    def require_pair_beliefs(self) -> np.ndarray:
+        """`pair_beliefs`, which are kept only where they were asked for."""
+        if self.pair_beliefs is None:
+            raise CumulantError("beliefs of pairs were not kept: ask for them with pairs=True")
+        return self.pair_beliefs
+
     @property
     def encouraged(self) -> np.ndarray:
         """The probability that some friend with the attribute sways the person."""
