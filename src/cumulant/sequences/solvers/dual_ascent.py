@@ -286,7 +286,7 @@ def _check_line_search(value: Any) -> None:
     if isinstance(value, str):
         known = value in ("newton", "bounded", "safe")
     else:
-        known = isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= 1
+        known = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) <= 1
     if not known:
         raise ValueError(f"line_search must be 'newton', 'bounded', 'safe', or a step in (0, 1]; got {value!r}")
 
