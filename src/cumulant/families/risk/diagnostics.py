@@ -191,7 +191,7 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     >>> float(round(smd_assumption(NormalKnownMean(), [-0.5], "variance", [0.1], 0.1), 3))
     17.47
     >>> [round(smd_assumption(Poisson(), [0.0], "optimum", [mu], 0.1), 3) for mu in (1.0, 0.1)]
-    [0.908, inf]
+    [0.954, inf]
     >>> [round(smd_assumption(Normal(), [0.0, -0.5], "variance", [0.0, v], 0.1), 2) for v in (1.0, 0.1, 0.01)]
     [1.73, 27.26, 161.25]
     """
