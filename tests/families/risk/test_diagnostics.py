@@ -61,6 +61,19 @@ def test_both_conditions_against_plain_quadrature():
     assert_allclose(risk.smd_assumption_gamma("optimum", mu, gamma, 0.5), optimum, rtol=1e-9)
 
 
+def test_the_condition_of_a_normal_against_plain_quadrature():
+    for v in (1.0, 0.01):
+        centre = 0.9 * v + 0.1
+
+        def integrand(x, v=v, centre=centre):
+            variance = 0.9 * v + 0.1 * x * x - (0.1 * x) ** 2
+            apart = 0.1 * x * (0.1 * x / variance) + 0.1 * (x * x - 1) * (0.5 / centre - 0.5 / variance)
+            return apart / 0.01 * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+        expected = quad(integrand, -12, 12, limit=500, points=[0])[0]
+        assert_allclose(risk.smd_assumption(Normal(), [0.0, -0.5], "variance", [0.0, v], 0.1), expected, rtol=1e-9)
+
+
 def test_small_steps_lose_no_digits():
     # As gamma -> 0 both constants tend to alpha Var(T)/mu^2 = 1 at mu = mu*: each is a half second derivative.
     for kind in ("variance", "optimum"):

@@ -191,9 +191,9 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     >>> float(round(smd_assumption(NormalKnownMean(), [-0.5], "variance", [0.1], 0.1), 3))
     17.47
     >>> [round(smd_assumption(Poisson(), [0.0], "optimum", [mu], 0.1), 3) for mu in (1.0, 0.1)]
-    [0.908, inf]
+    [0.954, inf]
     >>> [round(smd_assumption(Normal(), [0.0, -0.5], "variance", [0.0, v], 0.1), 2) for v in (1.0, 0.1, 0.01)]
-    [1.73, 27.26, 161.25]
+    [1.59, 21.12, 143.51]
     """
     if kind not in ("variance", "optimum", "gap"):
         raise ValueError(f"kind must be 'variance', 'optimum' or 'gap'; got {kind!r}")
@@ -233,7 +233,7 @@ def monte_carlo_smd(
     --------
     >>> from cumulant.families import Dirichlet
     >>> found = monte_carlo_smd(Dirichlet(3), [1.0, 2.0, 3.0], "gap", batch=2, trials=1000, rng=0)
-    >>> bool(abs(found.value - 1.0) < 5 * found.standard_error + 0.5)
+    >>> bool(found.value - 4 * found.standard_error < 1.2674 < found.value + 4 * found.standard_error)
     True
     """
     if kind not in ("variance", "optimum", "gap"):

@@ -221,7 +221,7 @@ class PairwiseDensity(DensityMixin, BaseEstimator):
         if found.plan is not None and found.path is not None:
             fitted["plan"], arrays["path"] = dataclasses.asdict(found.plan), found.path
         if found.run is not None:
-            fitted["run"] = {"seed": found.run.seed, "delta": found.run.delta, "smoothness": found.run.smoothness}
+            fitted["run"] = {name: getattr(found.run, name) for name in ("seed", "delta", "smoothness", "starts")}
             arrays["errors"] = found.run.errors
         return files.save(path, type(self).__name__, arrays, {"parameters": settings, "fitted": fitted})
 

@@ -26,7 +26,7 @@ def subgraphs_mixing(edges: int, least: float) -> Mixing:
     Examples
     --------
     >>> subgraphs_mixing(5, math.tanh(0.5)).tau(0.01)
-    6196
+    6189
     """
     require_counts(edges=(edges, 0))
     if not 0 < least <= 1:
@@ -45,7 +45,7 @@ class Ferromagnetic:
     Examples
     --------
     >>> Ferromagnetic(0.5).mixing(5).tau(0.01)
-    6196
+    6189
     """
 
     least_field: float = 0.5
