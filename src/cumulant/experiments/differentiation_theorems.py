@@ -19,8 +19,7 @@ SOURCE = "Peyré (2021), course notes on optimization for machine learning, sect
 _NOTES = (
     "Corrections of spelling only are left out: rho for phi in proposition 14, F(h) for F(mu), the number of an "
     "equation. Proposition 13 is an application of the theorem of Hahn and Banach with nothing to compute; it is "
-    "stated "
-    "for signed measures. Proposition 14 is put to the test on measures of finitely many points."
+    "stated for signed measures. Proposition 14 is put to the test on measures of finitely many points."
 )
 COST, A, B, EPSILON = (
     np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]),
@@ -105,8 +104,7 @@ def _separating_measures(generate):
         "half-spaces",
         published="(53) implies (54)",
         ours=f"measures on 30 points in space, 2000 neurons: rank {ranks['sigmoid']} for sigmoids, {ranks['square']} "
-        f"for "
-        f"squares; a neuron scaled by 10^4 is {half:.0e} from its half-space",
+        f"for squares; a neuron scaled by 10^4 is {half:.0e} from its half-space",
         holds=ranks == {"sigmoid": 30, "square": 10} and half < 1e-6,
     )
 
@@ -160,9 +158,8 @@ def _expansion(generate):
         item="Section 9.2",
         statement="f(W + eps, u) = |e + [rho'(A W^T) o (A eps^T)] u|^2 / 2 + o(|eps|)",
         published="[...] y in place of [...] u",
-        ours=f"remainders {listed(errors, '.1e')} for |eps| of 1e-2 and 1e-3, of second order; the printed product is "
-        f"of "
-        f"{n} x {q} and {n} numbers",
+        ours=f"remainders {listed(errors, '.1e')} for |eps| of 1e-2 and 1e-3, of second order; the printed product "
+        f"is of {n} x {q} and {n} numbers",
         holds=50 < errors[0] / errors[1] < 200 and n != q,
         corrected=True,
     )
@@ -179,8 +176,7 @@ def _finite_differences():
     found = claim(
         item="Section 10.1",
         statement="finite differences take p + 1 evaluations and have a best step: longer ones are inexact, shorter "
-        "ones "
-        "lose digits",
+        "ones lose digits",
         published="eps small enough",
         ours="exp at 1, forward: "
         + ", ".join(f"{h:g}: {error:.1e}" for h, error in at.items())
@@ -320,8 +316,7 @@ def _residual_shapes(generate):
     }
     off = max(float(np.max(np.abs(ours[name] - exact[name]))) for name in ours)
     try:
-        W1.T @ x
-        fits = True
+        fits = (W1.T @ x).size > 0
     except ValueError:
         fits = False
     tau, W = 0.1, generate.normal(size=(2, n))
@@ -329,9 +324,8 @@ def _residual_shapes(generate):
     descent = x - tau * _slopes(lambda v: float(np.sum(np.log(np.cosh(W @ v)))), x)
     return claim(
         item="Section 10.7, residual networks",
-        statement="W_1 and W_2 of a recurrent residual perceptron are of q x n; with W_2 = -tau W_1 and rho = psi' it "
-        "is "
-        "a gradient step on psi(W_1 x)",
+        statement="W_1 and W_2 of a recurrent residual perceptron are of q x n; with W_2 = -tau W_1 and rho = psi' "
+        "it is a gradient step on psi(W_1 x)",
         published="(R^{n x q})^2",
         ours=f"n = 3, q = 5: gradients in x, W_1, W_2 within {off:.0e} of differences; with n x q the product W_1 x "
         f"{'exists' if fits else 'does not exist'}; the gradient step agrees to {np.max(np.abs(step - descent)):.0e}",
@@ -446,8 +440,7 @@ def _unrolled():
     return claim(
         item="Section 10.7, unrolled transport",
         statement="the objective is eps (<a, log u> + <b, log v> - <u, K v>), maximised; unrolled gradients tend to "
-        "eps "
-        "log u, up to a constant",
+        "eps log u, up to a constant",
         published="<a, log u> + <b, log v> - eps <K u, v>, minimised, with gradient log u",
         ours=f"distance to the limit after 2, 5, 40 steps: {listed(errors, '.0e')}; stationarity of the printed "
         f"objective, u = a / (eps K v), is off by {printed:.0%}",

@@ -111,7 +111,7 @@ def _learn_hessian(updates: int, first: int) -> tuple[np.ndarray, dict[tuple[str
         beta = ip.damped_bb(beta, dx, dy, (1.0 + k) ** -0.6)
         return (beta, new.B, k + 1), (beta, jnp.linalg.eigvalsh(new.B), new.t < cap * (1 - 1e-9))
 
-    found = {}
+    found, scale = {}, np.empty(0)
     with float64():
         start = (jnp.asarray(1.0), jnp.eye(3), 0.0)
         go = jax.jit(

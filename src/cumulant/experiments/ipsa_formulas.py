@@ -77,7 +77,8 @@ def _bfgs(generate):
 
 
 def _identities(generate):
-    worst = dict.fromkeys(("ours", "printed", "ours det", "printed det", "symmetric det"), 0.0)
+    names = ("ours", "printed", "ours det", "printed det", "symmetric det")
+    worst: dict[str, float] = dict.fromkeys(names, 0.0)
     for _ in range(100):
         A = generate.normal(size=(4, 4)) + 4 * np.eye(4)
         u1, u2, u3, u4 = 0.3 * generate.normal(size=(4, 4))
@@ -106,13 +107,11 @@ def _identities(generate):
         ),
         claim(
             item="(2.49)",
-            statement="det(A + u_1 u_2^T + u_3 u_4^T) = det A {(1 + u_2^T A^-1 u_1)(1 + u_4^T A^-1 u_3) - (u_2^T A^-1 "
-            "u_3)"
-            "(u_4^T A^-1 u_1)}",
+            statement="det(A + u_1 u_2^T + u_3 u_4^T) = det A {(1 + u_2^T A^-1 u_1)(1 + u_4^T A^-1 u_3) - (u_2^T "
+            "A^-1 u_3)(u_4^T A^-1 u_1)}",
             published="transposed products, which are right for symmetric A only",
-            ours=f"100 random matrices: {worst['ours det']:.0e}; as printed {worst['printed det']:.1e}, for symmetric "
-            f"ones "
-            f"{worst['symmetric det']:.0e}",
+            ours=f"100 random matrices: {worst['ours det']:.0e}; as printed {worst['printed det']:.1e}, for "
+            f"symmetric ones {worst['symmetric det']:.0e}",
             holds=max(worst["ours det"], worst["symmetric det"]) < 1e-10 < 1e-3 < worst["printed det"],
             corrected=True,
         ),
@@ -153,8 +152,7 @@ def _penalty_per_example(generate):
         statement="the bound formulation of (2.56) has the penalty (lam / n) sum u_j",
         published="lam sum u_j",
         ours=f"random 20 x 2: {distances['lam / n']:.0e} from the solution of (2.56) with lam / n, "
-        f"{distances['lam']:.2f} as "
-        "printed",
+        f"{distances['lam']:.2f} as printed",
         holds=distances["lam / n"] < 1e-4 < 1e-2 < distances["lam"],
         corrected=True,
     )
@@ -206,9 +204,8 @@ def _mehrotra():
         item="(2.19)",
         statement="sigma = (eta_aff / eta)^e after the affine direction, the solution of (2.16) with mu = 0",
         published="the solution to (2.8)",
-        ours=f"worked example: dx = ({listed(step.dx, 'g')}), eta_aff / eta = {share:.7f}, sigma {share**2:.7f} for e "
-        f"= 2 "
-        f"and {share**3:.7f} for e = 3; the direction leaves {left:.2f} in (2.8)",
+        ours=f"worked example: dx = ({listed(step.dx, 'g')}), eta_aff / eta = {share:.7f}, sigma {share**2:.7f} for "
+        f"e = 2 and {share**3:.7f} for e = 3; the direction leaves {left:.2f} in (2.8)",
         holds=abs(share**2 - 0.0426971) < 1e-7 and abs(share**3 - 0.0088226) < 1e-7 and left > 0.01,
         corrected=True,
     )
@@ -230,9 +227,8 @@ def _zeros():
         shares[name] = float(np.mean(np.abs(exact(np.stack(A), np.stack(y), 1.25)[0]) < 1e-6))
     return claim(
         item="Section 2.5.7",
-        statement="about 30 per cent of the exact coefficients are zero, whether the variances belong to the features "
-        "or "
-        "to the examples",
+        statement="about 30 per cent of the exact coefficients are zero, whether the variances belong to the "
+        "features or to the examples",
         published="z_ij of variance sigma_i^2 in the text, of the dimensions in the caption; about 30%",
         ours=", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items()),
         holds=all(abs(share - 0.32) < 0.05 for share in shares.values()),

@@ -16,9 +16,9 @@ from cumulant.randomness import generator
 TITLE = "Interior-point stochastic approximation: what is proved, and what is conjectured"
 _NOTES = (
     "That the iterates converge is a conjecture in the thesis, whose proof has a gap at points of the boundary that "
-    "are "
-    "not minimisers; runs can only fail to contradict it. Corrections of indices only are left out: n for m in (2.14), "
-    "z_k for z_{k-1} in step 5 of figure 2.1, H for W in (2.41) to (2.43), f for grad f in part IV, (2.74) for (2.75)."
+    "are not minimisers; runs can only fail to contradict it. Corrections of indices only are left out: n for m in "
+    "(2.14), z_k for z_{k-1} in step 5 of figure 2.1, H for W in (2.41) to (2.43), f for grad f in part IV, (2.74) "
+    "for (2.75)."
 )
 
 # min |x - (-1, 1)|^2 / 2 over x >= 0: solution (0, 1), multipliers (1, 0).
@@ -109,14 +109,12 @@ def _convergence(seeds, start):
         claim(
             item="(2.40)",
             statement="sum a_k |grad f_mu_k(x_k) - grad f(x_k)| is bounded along the iterates where sigma_k -> 0; "
-            "where a "
-            "constraint is active and sigma is constant, it grows as sigma z* log k, since mu_k / x_k tends to sigma "
-            "z*",
+            "where a constraint is active and sigma is constant, it grows as sigma z* log k, since mu_k / x_k tends "
+            "to sigma z*",
             published="bounded where steps and barrier terms are of order 1/k; safe to ignore in practice",
-            ours="what is added from 100 to 1000 and to 5000 steps: "
-            f"{listed(bias['falling'], '.4f')} with sigma = k^-0.9; {listed(bias['constant'], '.3f')} with sigma = "
-            f"1/2, "
-            f"where (1/2) log k would add {listed(expected, '.3f')}",
+            ours=f"what is added from 100 to 1000 and to 5000 steps: {listed(bias['falling'], '.4f')} with sigma = "
+            f"k^-0.9; {listed(bias['constant'], '.3f')} with sigma = 1/2, where (1/2) log k would add "
+            f"{listed(expected, '.3f')}",
             holds=bias["falling"][-1] < 0.01 and np.all(np.abs(bias["constant"] / expected - 1) < 0.1),
         ),
     )
@@ -141,8 +139,7 @@ def _step_sizes():
         "enough",
         published="imposing them on the maximum step sizes will guarantee them for all a_k <= a^_k",
         ours=f"a_k = 2^-k <= 1/k sums to {halves:.6f}; a run under a constant pull of 50 realises "
-        f"{float(budget.steps):.3f} "
-        f"of {float(budget.allowed):.3f} in 60 steps",
+        f"{float(budget.steps):.3f} of {float(budget.allowed):.3f} in 60 steps",
         holds=abs(halves - 1) < 1e-12 and budget.steps < 0.9 * budget.allowed,
         corrected=True,
     )
@@ -258,8 +255,7 @@ def _dual():
         statement="on the central path the duality gap is m mu, and q(z) <= f* everywhere (weak duality)",
         published="eta = m mu",
         ours=f"x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2: gap - 2 mu at most {float(np.max(np.abs(gap - 2 * mus))):.0e}; "
-        f"largest "
-        f"q {weak.max():.1e}, f* = 0",
+        f"largest q {weak.max():.1e}, f* = 0",
         holds=np.max(np.abs(gap - 2 * mus)) < 1e-8 and weak.max() <= 0,
     )
 
@@ -384,8 +380,8 @@ def _tangent():
         mu, noise = 0.1 - 0.01 * share, 0.01 * share * np.ones(2)
         step = ip.solve_primal_dual(np.eye(2), -np.eye(2), -x, z, x - [-1.0, 1.0] + noise, mu)
         exact = ip.noisy_central_path(CORNER, [mu], noise, [1.0, 1.0])
-        errors.append(float(np.hypot(*(np.linalg.norm(a - b) for a, b in ((x + step.dx, exact.x[0]),
-                                                                            (z + step.dz, exact.z[0]))))))  # fmt: skip
+        error = np.concatenate([x + step.dx - exact.x[0], z + step.dz - exact.z[0]])
+        errors.append(float(np.linalg.norm(error)))
     return claim(
         item="(2.41) to (2.43)",
         statement="a Newton step from a point of the noisy central path is its tangent: the error is of second order",
@@ -415,8 +411,7 @@ def _stability():
     found = claim(
         item="Section 2.3.2",
         statement="the reduced matrix has a condition number of order 1/mu, yet a gradient error eps moves the part "
-        "of dx "
-        "across the active constraints by O(mu eps) only; dz and the rest of dx by O(eps)",
+        "of dx across the active constraints by O(mu eps) only; dz and the rest of dx by O(eps)",
         published="O(delta eps) in the range space of the active constraints",
         ours=f"mu = 1e-2 to 1e-8: condition {condition[1]:.0e} to {condition[-1]:.0e}; across {across[1]:.1e} to "
         f"{across[-1]:.1e} of eps, along {along[-1]:.4f}, dz {dual[-1]:.4f}; dx on the path within "
@@ -451,10 +446,9 @@ def _neighbourhood():
         item="Section 2.6",
         statement="in finite precision only a neighbourhood of the solution is reached",
         published="numerical bias of the directions: convergence to a neighbourhood",
-        ours=f"exact gradients, 40 steps: {distances['float32'][-1]:.0e} from the solution in single precision (mu is "
-        f"kept above 1e-5), the "
-        f"same "
-        f"for the last five steps to a factor {stalled:.1f}; {distances['float64'][-1]:.0e} in double precision",
+        ours=f"exact gradients, 40 steps: {distances['float32'][-1]:.0e} from the solution in single precision (mu "
+        f"is kept above 1e-5), the same for the last five steps to a factor {stalled:.1f}; "
+        f"{distances['float64'][-1]:.0e} in double precision",
         holds=distances["float32"][-1] > 1e-7 and stalled < 1.5 and distances["float64"][-1] < 1e-12,
     )
 
