@@ -23,12 +23,13 @@ def gamma_gap(shape: float, k: int) -> float:
     >>> round(gamma_gap(2.0, 2), 4), round(100 * gamma_gap(2.0, 100), 2)     # towards 2/2 over the batch
     (0.9818, 1.01)
     """
-    truth, share = float(log_minus_digamma(shape)), np.sqrt(2.0 / (k - 1))
+    truth, share = float(log_minus_digamma(shape)), float(np.sqrt(2.0 / (k - 1)))
     mean = truth - float(log_minus_digamma(k * shape))  # of the spread
     low = np.log(mean) - 80.0 / (k - 1) - 9.0 * share
     high = np.log(mean * (1.0 + 9.0 * share) + 45.0 / (shape * k))
     s = np.exp(np.linspace(low, high, 1 + int(np.ceil((high - low) / min(0.02, 0.1 * share)))))
-    weight = np.maximum((_density if k <= _FEW else _density_of_many)(s, shape, k), 0.0) * s
+    density = np.asarray((_density if k <= _FEW else _density_of_many)(s, shape, k))
+    weight = s * density.clip(min=0.0)
     return float(weight @ (_conjugate(s) - _conjugate(np.array([truth]))) / weight.sum())
 
 

@@ -315,8 +315,6 @@ class _WaitingTheory(CountTheory):
         return [first, EntropyTerm(-1.0, lambda mu: mu[0] + r, counts / k + r, mass)]
 
 
-@theory.register(Beta)
-@theory.register(Dirichlet)
 class _CurvedTheory(Theory):
     batch = 2  # statistics on the rim of a strictly convex set: the mean of two distinct ones is inside
 
@@ -327,6 +325,10 @@ class _CurvedTheory(Theory):
                 "monte_carlo_smd estimates it"
             )
         return np.inf
+
+
+theory.register(Beta, _CurvedTheory)
+theory.register(Dirichlet, _CurvedTheory)
 
 
 @theory.register(Gamma)
