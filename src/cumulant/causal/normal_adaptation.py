@@ -61,7 +61,7 @@ def adapt_normal(
         Divergences are kept after ``0, log_every, 2 log_every, ..., T`` observations.
     times : array of int, optional
         Where to keep them instead.
-    samples : pair of arrays (T, *batch, K_x) and (T, *batch, K_y), optional
+    samples : pair of arrays ``(T, *batch, K_x)`` and ``(T, *batch, K_y)``, optional
         The observations, in this order, instead of draws from the transfer.
     n_jobs : int or None
         Threads over problems; None takes all cores.

@@ -345,7 +345,7 @@ class NormalSCM:
         """``E |grad f_i - E grad f_i|^2`` at this model, for observations of it and the squares of `smoothness`.
 
         The noise in the bound of stochastic proximal gradients (`optim.rates.stochastic_proximal_average`), where this
-        model is what is learnt. Residuals ``L^T x - zeta`` are standard normal, and so
+        model is what is learnt. Residuals ``L^T x - zeta`` are standard normal, and so it is ::
 
             p + q + q E |x|^2 + sum_i (i E x_i^2 + L_ii^-2) + sum_i (i E y_i^2 + [L_{Y|X}]_ii^-2),
 

@@ -48,7 +48,7 @@ def backpropagation(
 
 
 def chain_jacobian(functions: Sequence[Callable[[Any], Any]], x: Any, order: str = "optimal") -> Any:
-    """The Jacobian of ``f_t o ... o f_1`` at a vector, as the product ``J_t ... J_1`` of those of the layers.
+    """The Jacobian of a chain of layers ``f_t(...f_1(x))`` at a vector, as the product of the Jacobians of the layers.
 
     Every order gives the same matrix; they differ in multiplications, which `chain_cost` counts: ``"forward"`` starts
     at the input, ``"backward"`` at the output, ``"optimal"`` takes the cheapest of all (Godbole 1973; Griewank and
@@ -66,7 +66,7 @@ def chain_jacobian(functions: Sequence[Callable[[Any], Any]], x: Any, order: str
 
 
 def multiply_chain(matrices: Sequence[Any], order: str = "optimal") -> Any:
-    """``M_t ... M_1`` for ``matrices = [M_1, ..., M_t]``, multiplied in one of the orders of `chain_jacobian`.
+    """The product of ``matrices = [M_1, ..., M_t]``, the last one leftmost, in one of the orders of `chain_jacobian`.
 
     >>> import numpy as np
     >>> print(multiply_chain([np.ones((2, 3)), np.ones((1, 2))]))
