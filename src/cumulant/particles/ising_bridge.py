@@ -89,6 +89,11 @@ class IsingBridge(Tempered):
         """Whether no coupling is switched on, so that no weight differs from another."""
         return float(np.abs(self._arrays.couplings[self.group >= 0]).sum()) <= NO_SPREAD
 
+    @property
+    def magnitude(self) -> float:
+        """The sum of the sizes of all fields and couplings, those of the evidence too."""
+        return float(np.abs(self.model.fields).sum() + np.abs(self.model.couplings).sum())
+
     def begin(self, n: int, seed: int) -> Start:
         """Draws of the forest of group -1: independent spins where it has no edge."""
         rng, arrays = np.random.default_rng([seed, 0, 0]), self._arrays

@@ -177,7 +177,7 @@ def _certificate(runs: Runs, outcomes: Sequence[Outcome]) -> Certificate:
         ),
         kind="with probability",
         delta=runs.delta,
-        slack=rounding_slack(outcomes),
+        slack=rounding_slack(outcomes, runs.bridge),
         recipe=recipe_of(lower_bound),
         details={"estimates": float(found.size)},
     )

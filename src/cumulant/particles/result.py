@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 _LARGEST_ERROR = 0.5  # of log Z: beyond it a spread of weights says little of the weights that were not seen
 
 
-def rounding_slack(outcomes: Sequence[Outcome]) -> float:
-    """What rounding may have done to estimates of ``log Z``, from the largest number on their way."""
+def rounding_slack(outcomes: Sequence[Outcome], bridge: Bridge) -> float:
+    """What rounding may have done to estimates of ``log Z``, from the largest number on their way. Where large terms of
+    a bridge may cancel, its `magnitude` says how large they were.
+    """
     logs = np.concatenate([each.trace["log_z"] for each in outcomes])
-    size = float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
+    size = float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0)) + getattr(bridge, "magnitude", 0.0)
     return rounding(size, terms=1e3) + 1e-9 * size
 
 
@@ -151,7 +153,7 @@ class ParticleResult:
             return Interval(-math.inf, math.inf)
         # log Z-hat is about normal with mean log Z - error^2 / 2: a logarithm of a mean is too small on average.
         centre = self.log_partition("smc") + error**2 / 2
-        half = float(stdtrit(freedom, (1 + level) / 2)) * error + rounding_slack(self.outcomes)
+        half = float(stdtrit(freedom, (1 + level) / 2)) * error + rounding_slack(self.outcomes, self.bridge)
         return Interval(centre - half, centre + half, centre)
 
     @property

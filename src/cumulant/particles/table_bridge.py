@@ -36,6 +36,13 @@ class TableBridge(Tempered):
         wide = self._tables.theta[: int(self._tables.structure.table_starts[-1])]
         return float(np.abs(wide).sum()) <= NO_SPREAD
 
+    @property
+    def magnitude(self) -> float:
+        """The sum over all tables of their largest finite entry in size, whatever the evidence."""
+        size = np.abs(self.model.family.log_tables(self.model.theta))
+        size[~np.isfinite(size)] = 0.0
+        return float(np.maximum.reduceat(size, self.model.structure.table_starts[:-1]).sum()) if size.size else 0.0
+
     def begin(self, n: int, seed: int) -> Start:
         """Independent variables."""
         states, energies = np.zeros((n, self._arrays.sizes.size), np.int64), np.zeros(n)

@@ -75,6 +75,11 @@ class ConditionalMeanField:
         return float(np.abs(self.spins.couplings).sum()) <= NO_SPREAD
 
     @property
+    def magnitude(self) -> float:
+        """The sum of the sizes of all fields and couplings, those of the evidence too."""
+        return float(np.abs(self.model.fields).sum() + np.abs(self.model.couplings).sum())
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The names of the variables."""
         return self.model.shapes
