@@ -76,12 +76,14 @@ class GroundProgram:
         predicates: Mapping[str, Pattern],
         individuals: Mapping[str, tuple[str, ...]],
         is_acyclic: bool = False,
+        facts: Sequence[str] = (),
     ):
         self._index = {pattern: i for i, pattern in enumerate(nodes)}
         self._names = tuple(map(str, nodes))
         self._chances = tuple(nodes.values())
         self._predicates, self._individuals = predicates, individuals
         self._is_acyclic = is_acyclic  # known of the program, for every domain
+        self._facts = frozenset(facts)
         self._rules = tuple(rules)
         # the bodies of each atom, as numbers of nodes and truth values; None for a choice
         self.bodies: list[list[tuple[tuple[tuple[int, bool], ...], bool]] | None]
@@ -138,8 +140,7 @@ class GroundProgram:
         """Refuse a program that is not contingently acyclic, whatever predicate it is split on."""
         if self._is_acyclic:
             return
-        derived = {atom.predicate for atom, bodies in zip(self._index, self.bodies, strict=True) if bodies is not None}
-        for split_on in (None, *sorted(derived)):
+        for split_on in (None, *sorted({atom.predicate for atom in self._index})):
             found = self.is_contingently_acyclic(split_on)
             if found:
                 self._is_acyclic = True
@@ -254,7 +255,8 @@ class GroundProgram:
             raise DomainError("the evidence is impossible: no outcome of the choices makes it true")
         if any(given.get(node, value) != value for node, value in both.items()):
             return 0.0
-        return float(math.exp(self.log_probability({**(evidence or {}), **asked}, method=method) - below))
+        above = self.log_probability({**(evidence or {}), **asked}, method=method)
+        return float(math.exp(min(above - below, 0.0)))  # not above 1 by rounding
 
     def marginals(self, evidence: Mapping[str, bool] | None = None, **options: Any) -> dict[str, float]:
         """The probability of each atom given the evidence, by elimination, or by ``method="propagation"`` and the
@@ -302,6 +304,8 @@ class GroundProgram:
                 members = self._individuals[known.arguments[0]]
                 atom = Pattern(atom.predicate, tuple(sorted(atom.arguments, key=members.index)), True)
             if atom not in self._index:
+                if atom.predicate in self._facts:
+                    raise ValueError(f"{text} is given as a fact, which is known: ask for what the rules decide")
                 raise ValueError(f"{text} is false in every world: no rule is about it")
             return self._index[atom]
 
@@ -356,8 +360,8 @@ class Deduction:
         return True
 
     def choice_that_matters(self, values: Sequence[bool | None], wanted: Mapping[int, bool]) -> int | None:
-        """A choice that alone keeps a rule of an open atom from being decided; None where no atom is open."""
-        program, undecided = self._program, []
+        """A choice that keeps a rule of an open atom from being decided, if possible alone; None if no atom is open."""
+        program, undecided, others = self._program, [], None
         for atom, bodies in enumerate(program.bodies):
             if values[atom] is not None or bodies is None:
                 continue
@@ -365,8 +369,13 @@ class Deduction:
             for body, _ in bodies:
                 left = [i for i, value in body if values[i] is None]
                 false = any(values[i] is not None and values[i] != value for i, value in body)
-                if not false and all(program.bodies[i] is None for i in left):
-                    return left[0]
+                choices = [i for i in left if program.bodies[i] is None]
+                if not false and choices:
+                    if len(choices) == len(left):
+                        return left[0]
+                    others = choices[0] if others is None else others
+        if others is not None:  # atoms wait for each other, until a choice breaks the circle
+            return others
         if undecided:
             waiting = find_cycle(
                 [

@@ -117,7 +117,10 @@ class Program:
                 raise ProgramError(f"the program has no choice {name!r}{suggestion(name, self.choices)}")
             if not 0.0 <= checks.number(f"the probability of {name}", value) <= 1.0:
                 raise ValueError(f"the probability of {name} must be between 0 and 1; got {value}")
-            text = re.sub(rf"^(\s*{name}\b[^~\n]*~\s*)[^\s#]+", rf"\g<1>{float(value)!r}", text, flags=re.MULTILINE)
+            # a statement goes on after a line that ends with a comma
+            head = rf"^(\s*{name}\b[^~#\n]*(?:,[^\S\n]*(?:#[^\n]*)?\n[^~#\n]*)*~\s*)[^\s#]+"
+            text, found = re.subn(head, rf"\g<1>{float(value)!r}", text, flags=re.MULTILINE)
+            assert found == 1, name
         return Program(text)
 
     def __str__(self):
@@ -160,7 +163,7 @@ class Program:
                 for atom, _ in body:
                     nodes.setdefault(atom, None)
                 rules.append(GroundRule(head, body, has_free))
-        return GroundProgram(nodes, rules, self.predicates, individuals, self._is_acyclic_everywhere)
+        return GroundProgram(nodes, rules, self.predicates, individuals, self._is_acyclic_everywhere, self.facts)
 
     @cached_property
     def _is_acyclic_everywhere(self) -> bool:
@@ -288,8 +291,7 @@ class Program:
             if len(set(names)) < len(names):
                 raise ValueError(f"domain: the individuals of {kind} must have different names; got {names!s:.80}")
             out[kind] = names
-        used = {(a, k) for atom, k in self._individuals_named() for a in atom}
-        for name, kind in used:
+        for name, kind in dict.fromkeys((a, k) for several, k in self._individuals_named() for a in several):
             if name not in out[kind]:
                 raise ValueError(f"domain: the program names {name}, which is not among the individuals of {kind}")
         return out
@@ -301,6 +303,10 @@ class Program:
                 for term, kind in zip(atom.arguments, self._signatures()[atom.predicate][1], strict=True):
                     if not is_variable(term):
                         yield (term,), kind or self.types[0]
+            types = self._statements.types
+            for guard in rule.guards:
+                kind = types.get(guard.left) or types.get(guard.right) or self.types[0]
+                yield tuple(term for term in (guard.left, guard.right) if not is_variable(term)), kind
 
     def _facts(self, facts: Mapping[str, Sequence[Any]], individuals: dict) -> set[Pattern]:
         missing = [name for name in self.facts if name not in facts]

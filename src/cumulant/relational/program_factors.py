@@ -14,6 +14,7 @@ from cumulant.graphical import CausalFactorGraph, CausalIndependence, FactorGrap
 from cumulant.relational.ground_program import Deduction, GroundProgram
 
 _WIDEST = 14  # unknown atoms and choices in one table
+_MOST_CHOICES = 20  # that are summed out of one entry of a table
 
 Body = tuple[tuple[int, bool], ...]
 
@@ -179,6 +180,11 @@ class _Builder:
             for body in bodies:
                 none *= 1.0 - float(np.prod([self.likelihood(i, value) for i, value in body]))
             return 1.0 - none
+        if len(choices) > _MOST_CHOICES:
+            raise TooWide(
+                f"rules for one atom share {len(choices)} choices, of which 2^{len(choices)} outcomes would be summed "
+                f"over ({', '.join(map(self.program.name, choices[:3]))}, ...): give some a predicate of their own"
+            )
         total = 0.0
         for states in itertools.product((False, True), repeat=len(choices)):
             held = dict(zip(choices, states, strict=True))
