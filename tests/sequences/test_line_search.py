@@ -330,3 +330,25 @@ def test_a_start_of_1e_12_makes_no_nan(settings):
         assert dual >= before - 1e-6
     assert np.all(np.isfinite(state.hidden))
     assert np.mean(problem.block_gaps(state.mu)) < 0.5 * problem.value(np.zeros(problem.shape))
+
+
+def test_the_search_of_no_such_sequence_or_at_no_distribution_is_refused():
+    problem = tiny()
+    mu = problem.start(0.1)
+    for i in (-1, 3):
+        with pytest.raises(ValueError, match="i must be the number of a sequence or graph, from 0 to 2"):
+            block_search(problem, mu, i)
+    with pytest.raises(TypeError):
+        block_search(problem, mu, 0.5)
+    with pytest.raises(ValueError, match="mu: marginals must be positive"):
+        block_search(problem, ChainMarginals(np.eye(2)[problem.labels], mu.pairs), 0)
+
+
+def test_a_model_that_continued_another_is_saved_and_loaded(tmp_path):
+    X, y = words(np.random.default_rng(13), 20)
+    first = ChainCRF(tol=1e-3).fit(X, y)
+    crf = ChainCRF(tol=1e-5, start=first, first_step="half").fit(X, y)
+    back = ChainCRF.load(crf.save(tmp_path / "model"))
+    assert np.array_equal(back.weights_, crf.weights_)
+    assert (back.first_step, back.start) == ("half", ("mixture", 1e-3))
+    assert back.verify(X, y).upper <= crf.weights_certificate_.upper * (1 + 1e-9)

@@ -1,5 +1,6 @@
 """The line search of one update of dual ascent as functions of the step, in NumPy: for looking, not for training."""
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,7 @@ class BlockSearch:
 
 
 def block_search(problem: Regularised, mu: Any, i: int) -> BlockSearch:
-    """The line search of sequence or graph `i` at the marginals `mu`, which are positive, and their weights.
+    """The line search of sequence or graph `i` at the marginals `mu`, which must be positive, and their weights.
 
     Examples
     --------
@@ -65,6 +66,10 @@ def block_search(problem: Regularised, mu: Any, i: int) -> BlockSearch:
     """
     if problem.l1:
         raise ValueError("block_search needs l1 = 0: with an l1 penalty the dual is not quadratic in the weights")
+    i = operator.index(i)
+    if not 0 <= i < problem.n_terms:
+        raise ValueError(f"i must be the number of a sequence or graph, from 0 to {problem.n_terms - 1}; got {i}")
+    mu = problem.checked_marginals(mu, name="mu")
     w = problem.weights_of(problem.residual(mu))
     nu = problem.conjugate_marginals(w)
     cliques, separators = problem._block(mu, i)

@@ -51,7 +51,8 @@ class ChainCRF(CRF):
         ``first_step="half"`` it is the published line search.
     start : tuple, marginals or fitted estimator
         Where dual ascent starts: ``("mixture", 1e-3)``, ``("potential", 10.0)``, marginals such as `dual_`, or a fitted
-        `ChainCRF` with the same attributes and labels, whose weights are continued. See `SequenceDualAscent`.
+        `ChainCRF` with the same attributes and labels, whose weights are continued. See `SequenceDualAscent`. A clone
+        of scikit-learn's has an estimator that is not fitted: give its `weights_` for cross-validation.
     tol : float
         Stop when the duality gap is at most this share of the objective.
     max_epochs : int

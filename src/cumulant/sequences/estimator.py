@@ -323,7 +323,7 @@ class CRF(Fitted, BaseEstimator):
             raise TypeError("labels must be numbers or strings to be saved; these are Python objects")
         settings, arrays = self._own()
         settings |= {
-            "parameters": {k: v for k, v in self.get_params().items() if k not in _NOT_SAVED},
+            "parameters": {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_SAVED},
             "random_state": self.random_state if isinstance(self.random_state, int) else None,
             "certificate": None if self.weights_certificate_ is None else self.weights_certificate_.to_json(),
             "objective": self.objective_,

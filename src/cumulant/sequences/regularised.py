@@ -202,20 +202,20 @@ class Regularised(Problem):
         """The marginals of the distribution whose factors score `potential` where they agree with the labels."""
         raise NotImplementedError
 
-    def checked_marginals(self, mu: Any, dtype: Any = np.float64) -> Any:
+    def checked_marginals(self, mu: Any, dtype: Any = np.float64, name: str = "start") -> Any:
         """A copy of marginals to start from; refused where they do not agree with each other, or some are not positive.
 
-        At a marginal of zero the slope of the entropy is infinite.
+        At a marginal of zero the slope of the entropy is infinite. Errors call the marginals `name`.
         """
         arrays, kind = [np.array(part, dtype=np.float64) for part in mu], type(self.start(0.5))
         shapes, given = [part.shape for part in self.start(0.5)], [part.shape for part in arrays]
         if given != shapes:
-            raise ValueError(f"start: marginals must have shapes {shapes}; got {given}: are they those of other data?")
+            raise ValueError(f"{name}: marginals must have shapes {shapes}; got {given}: are they those of other data?")
         if not all(np.all(np.isfinite(part)) and np.all(part > 0) for part in arrays):
-            raise ValueError("start: marginals must be positive; mix them with a little of the uniform distribution")
+            raise ValueError(f"{name}: marginals must be positive; mix them with a little of the uniform distribution")
         off = self._inconsistency(kind(*arrays))
         if off > 1e-6:
-            raise ValueError(f"start: marginals must agree with each other and sum to one; they are off by {off:.1e}")
+            raise ValueError(f"{name}: marginals must agree with each other and sum to one; they are off by {off:.1e}")
         return self._as(kind(*arrays), dtype)
 
     def _inconsistency(self, mu: Any) -> float:
