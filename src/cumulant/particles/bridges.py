@@ -110,7 +110,7 @@ class Bridge(Protocol):
 
     A bridge may have a property `exact`, true where the weights of all states are the same. Without it, particles that
     weigh the same are not believed to say what others would: see `Outcome.variance`. It may have a number `magnitude`,
-    the sum of the sizes of its terms, where these can cancel and leave a small ``log Z``: the terms are what is rounded.
+    the sum of the sizes of its terms, where these can cancel and leave a small ``log Z``: rounding is theirs.
     """
 
     @property
