@@ -17,6 +17,7 @@ from cumulant._version import __version__
 if TYPE_CHECKING:
     from cumulant import (
         admixture,
+        causal,
         errors,
         experiments,
         families,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         layers,
         optim,
         particles,
+        relational,
         sampling,
         sequences,
         variational,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _PARTS = (
     "admixture",
+    "causal",
     "certificates",
     "errors",
     "experiments",
@@ -46,6 +49,7 @@ _PARTS = (
     "optim",
     "particles",
     "plotting",
+    "relational",
     "sampling",
     "sequences",
     "variational",
@@ -58,6 +62,7 @@ __all__ = [
     "Interval",
     "__version__",
     "admixture",
+    "causal",
     "errors",
     "experiments",
     "families",
@@ -67,6 +72,7 @@ __all__ = [
     "layers",
     "optim",
     "particles",
+    "relational",
     "sampling",
     "sequences",
     "variational",
