@@ -191,7 +191,8 @@ def _changed(first: causal.CategoricalSCM, second: causal.CategoricalSCM) -> int
 def _factorisation(n, rng) -> Claim:
     gamma = np.array([[0.3, 1.2, 0.7], [2.0, 0.1, 0.5]])
     logs = causal.log_dirichlet(gamma.ravel(), n, rng=rng).reshape(n, 2, 3)
-    marginal, rows = np.exp(logsumexp(logs, axis=-1)), np.exp(logs - logsumexp(logs, axis=-1, keepdims=True))
+    log_marginal = np.asarray(logsumexp(logs, axis=-1))
+    marginal, rows = np.exp(log_marginal), np.exp(logs - log_marginal[..., None])
     alpha, concentrations = causal.dirichlet_factorize(gamma)
     share, total = alpha / alpha.sum(), alpha.sum()
     expected = np.concatenate(
