@@ -190,6 +190,19 @@ def test_pooled_curves_are_means_over_groups():
         pool([runs[0], adapt_categorical(reference, reference.intervene("cause", rng=1), 20, 0.1, rng=2)], 2)
 
 
+def test_the_largest_step_overflows_nowhere():
+    reference = sample_reference(5, 20, "sparse", rng=0)
+    found = adapt_categorical(reference, reference.intervene("effect", rng=1), 1000, 1e100, rng=2)
+    assert np.all(np.isfinite(found.kl))
+    assert np.all(found.kl[..., -1] > 1e90)
+
+
+def test_no_models_cannot_adapt():
+    empty = sample_reference(3, 2, rng=0)[:0]
+    with pytest.raises(ValueError, match="reference must hold at least one model; got an empty batch"):
+        adapt_categorical(empty, empty, 5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "settings", "words"),
     [
@@ -198,6 +211,7 @@ def test_pooled_curves_are_means_over_groups():
         ((SMALL, 0), {}, "T must be a whole number of at least 1; got 0"),
         ((SMALL, 5, -1.0), {}, r"step_sizes must be positive, of shape \(n_steps,\) or \(n_steps, 1\)"),
         ((SMALL, 5, np.ones((2, 3))), {}, "step_sizes must be positive"),
+        ((SMALL, 5, [1.0, 1e308]), {}, r"step_sizes must be at most 1e\+100"),
         ((SMALL, 5), {"models": "both"}, "a model must be one of 'causal', 'anticausal', 'joint'; got 'both'"),
         ((SMALL, 5), {"times": [3, 9]}, "times must be between 0 and T = 5; got 3 to 9"),
         ((SMALL, 5), {"times": [3, 3]}, "times must be increasing"),

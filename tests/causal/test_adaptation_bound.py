@@ -9,6 +9,7 @@ from cumulant.causal import (
     Schedule,
     adapt_categorical,
     adaptation_bound,
+    certify_adaptation,
     initial_distances,
     sample_normal_reference,
     sample_reference,
@@ -74,6 +75,14 @@ def test_the_start_counts_as_an_iterate():
 
 def test_it_can_be_verified_and_not_deceived():
     certificate = adaptation_bound(SMALL, CHANGED, 100, 0.05, "anticausal")
+    for schedule, words in (
+        (("causal", 0, 0.05), "T must be a whole number of at least 1; got 0"),
+        (("causal", np.inf, 0.05), "T must be a whole number of at least 1; got inf"),
+        (("causal", 100, np.nan), "step_size must be positive and finite; got nan"),
+        (("both", 100, 0.05), "model must be one of"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            certify_adaptation((SMALL, CHANGED), Schedule(*schedule))
     subject = Subject((SMALL, CHANGED), Schedule("anticausal", 100, 0.05))
     assert certificate.verify(subject).bound == certificate.bound
     with pytest.raises(CertificateError):  # the bound of the causal model is not one of the anticausal

@@ -261,6 +261,11 @@ def test_draws_have_the_frequencies_of_the_table():
         (lambda: SMALL.intervene("cause", [0.8, 0.2], x0=1), "x0 says whose row"),
         (lambda: SMALL.intervene("single", [0.8, 0.2], x0=2), "x0 must be a value of the cause, 0 to 1; got 2"),
         (lambda: SMALL.kl(TABLE), r"other must have \(2, 2\) values"),
+        (
+            lambda: initial_distances(sample_reference(3, 2, rng=0), sample_reference(3, 3, rng=0)),
+            r"other must be one model or a batch of shape \(2,\); got a batch of shape \(3,\)",
+        ),
+        (lambda: advantage_gap(sample_reference(3, 2, rng=0), np.zeros((5, 3))), "got a batch of shape"),
         (lambda: SMALL[0], "not a batch"),
         (lambda: initial_distances(SMALL, SMALL.to_joint()), "models of one class; got CategoricalSCM and ndarray"),
         (lambda: initial_distances(SMALL, SMALL, space="natural"), "space must be one of 'logit'"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.causal import normal_changes, sample_normal_reference, sample_reference, table_changes
+from cumulant.causal import CategoricalSCM, normal_changes, sample_normal_reference, sample_reference, table_changes
 from cumulant.causal.changes import _evidence
 
 NAMES = {("none", None), ("everything", None)} | {(kind, v) for kind in ("cause", "effect", "row") for v in (0, 1)}
@@ -93,6 +93,17 @@ def test_a_change_of_the_effect_is_hardly_ever_taken_for_one_of_a_cause(K, n):
     assert wrong <= 3
 
 
+@pytest.mark.parametrize("changed", ["rows", "everything"])
+def test_other_changes_are_rarely_taken_for_one_of_a_cause(changed):
+    """New rows for every cause, or a new table: in at most one of twenty, which is what 0.95 says."""
+    wrong, n = 0, 150
+    for seed in range(n):
+        model, other = (sample_reference(3, 1, "dense" if seed % 2 else "sparse", rng=seed + k)[0] for k in (0, 5000))
+        after = CategoricalSCM(model.log_cause, other.log_effect) if changed == "rows" else other
+        wrong += cause_is_sure(table_changes(counts_of(model, 300, seed + 1), counts_of(after, 300, seed + 2)))
+    assert wrong <= 0.05 * n
+
+
 @pytest.mark.parametrize("n", [30, 300])
 def test_normal_changes_of_the_effect_are_hardly_ever_taken_for_those_of_a_cause(n):
     wrong = 0
@@ -129,6 +140,14 @@ def test_a_transfer_far_away_is_not_constant():
         (lambda: table_changes(np.ones((2, 2)), np.ones((2, 3))), "transfer must have the shape of the reference"),
         (lambda: table_changes(np.ones((2, 2)), -np.ones((2, 2))), "transfer must be a table of counts"),
         (lambda: table_changes(np.ones((2, 2)), np.ones((2, 2)), 0.0), "pseudo_count must be positive"),
+        (
+            lambda: table_changes(np.ones((2, 2)), np.ones((2, 2)), 1e16),
+            "pseudo_count must be between 1e-300 and 1e\\+09",
+        ),
+        (
+            lambda: table_changes(np.full((2, 2), 1e15), np.ones((2, 2))),
+            "reference must have at most 1e\\+09 observations",
+        ),
         (lambda: normal_changes(np.ones((9, 3)), np.ones((9, 2))), "reference must have two columns"),
         (lambda: normal_changes(LINE * [1, 0], CLOUD), "reference must have columns that are not constant"),
         (lambda: normal_changes(CLOUD, LINE), "transfer must have columns that are not linear functions"),

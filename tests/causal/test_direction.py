@@ -71,6 +71,13 @@ def test_rare_errors_and_their_standard_errors():
     assert abs(mean - 7.73e-6) < 4 * spread / np.sqrt(40)
 
 
+def test_an_error_of_one_table_is_as_uncertain_as_it_is_large():
+    """The squares of its losses are below the smallest float: the standard error is not zero for that."""
+    found = bayes_error(200, 200, rng=0)
+    assert 0 < found.error < 1e-150
+    assert found.standard_error > 0.2 * found.error
+
+
 def test_guesses_are_wrong_as_often_as_it_says():
     n = 100_000
     wrong = np.mean(direction_log_odds(sample_reference(3, n, rng=0)) < 0)
@@ -81,6 +88,14 @@ def test_guesses_are_wrong_as_often_as_it_says():
 
 def test_nothing_can_be_told_under_the_sparse_prior():
     assert bayes_error(4, 1000, rng=0, prior="sparse") == pytest.approx((0.5, 0.0), abs=1e-9)
+
+
+def test_sparse_priors_of_tables_that_are_not_square():
+    """``Dir(1 / K_y)`` against ``Dir(1 / K_x)`` over all cells."""
+    models = sample_reference((2, 4), 3, "sparse", rng=0)
+    cells = np.exp(models.log_joint).reshape(3, 8)
+    expected = [dirichlet.logpdf(p, np.full(8, 1 / 4)) - dirichlet.logpdf(p, np.full(8, 1 / 2)) for p in cells]
+    assert_allclose(direction_log_odds(models, "sparse"), expected, rtol=1e-8)
 
 
 def test_a_pair_of_numbers_is_a_prior():

@@ -150,6 +150,18 @@ def test_the_same_table_twice_says_nothing():
     assert "interval -inf to +inf" in found.summary()
 
 
+@pytest.mark.parametrize("settings", [{"budget": 1}, {"step_sizes": [1e-18]}])
+def test_a_difference_of_rounding_is_no_advantage(settings):
+    """After one observation the average is the start in both directions; with tiny steps it stays there."""
+    for seed in range(5):
+        found = AdaptationSpeed(categories=SIX, n_bootstrap=20, n_runs=2, random_state=0, **settings).fit(
+            *both(seed, "cause", n=500)
+        )
+        assert found.advantage_ == 0
+        assert found.interval_.tolist() == [0, 0]
+        assert found.faster_ is None
+
+
 @pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
 def test_few_different_rows_of_numbers(unit):
     """Half of the tables that are drawn from the rows are on one line: these are drawn again."""
@@ -294,6 +306,20 @@ def test_files(tmp_path):
         AdaptationSpeed.load(__file__)
 
 
+def test_parameters_come_back_from_a_file_as_they_were(tmp_path):
+    """Numbers of NumPy, and categories of several types."""
+    rows = np.array([[0, 1], [1, 0], [1, 1], [0, 0]] * 10)
+    given = {
+        "categories": ([0, np.int64(1), "other"], None), "n_bootstrap": np.int64(10), "n_runs": 2,
+        "step_sizes": np.ones(2), "pseudo_count": np.float64(0.5), "random_state": np.random.default_rng(0),
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match="cause here"):
+        model = AdaptationSpeed(**given).fit(rows, rows)
+    back = AdaptationSpeed.load(model.save(tmp_path / "speed")).get_params()
+    assert back["categories"] == [[0, 1, "other"], None]
+    assert (back["n_bootstrap"], back["pseudo_count"], back["step_sizes"]) == (10, 0.5, [1.0, 1.0])
+
+
 GOOD = np.random.default_rng(0).integers(0, 3, (50, 2))
 NUMBERS = np.random.default_rng(0).normal(size=(200, 2))
 
@@ -305,6 +331,8 @@ NUMBERS = np.random.default_rng(0).normal(size=(200, 2))
         ({}, pd.DataFrame(GOOD).astype("Int64").mask(GOOD == 2), GOOD, "missing values in column '0'"),
         ({}, pd.DataFrame(GOOD, columns=["a", "a"]), GOOD, "two names for its columns; both are 'a'"),
         ({}, np.zeros((50, 2), int), GOOD, "column 'X' of reference has the one value 0"),
+        ({}, GOOD + 1j, GOOD, "column 'X' of reference has values that cannot be categories"),
+        ({"pseudo_count": 1e16}, GOOD, GOOD, "pseudo_count must be between"),
         ({"budget": 0}, GOOD, GOOD, "budget must be a whole number of at least 1; got 0"),
         ({"random_state": "x"}, GOOD, GOOD, "rng must be an int"),
         ({}, GOOD[:, :1], GOOD, "reference must have two columns, the two variables; got 1"),

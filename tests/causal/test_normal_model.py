@@ -192,6 +192,24 @@ def test_interventions_change_one_mechanism(models):
     assert_allclose(models[3].kl(cause[3]), models.kl(cause)[3], rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["cause", "effect"])
+def test_one_seed_for_everything_does_not_undo_an_intervention(kind):
+    """The new cause would be the old one, were both drawn from one stream."""
+    model = sample_normal_reference(3, 20, 0)
+    changed = model.intervene(kind, rng=0)
+    assert changed.kl(model).min() > 0.1
+    assert np.array_equal(changed.shift, model.intervene(kind, rng=0).shift)
+    assert not np.array_equal(changed.theta, model.intervene(kind, rng=1).theta)
+
+
+def test_an_effect_that_is_nearly_a_function_of_the_cause():
+    """The Schur complement ``1e14 - 1e28 / (1 + 1e14)`` is rounding; the variance of the effect is one."""
+    model = NormalSCM.from_mean([0.3], [[1.0]], [[1.0]], [0.2], [[1e-14]])
+    assert_allclose(model.reverse().precision, [[1.0]], rtol=1e-12)
+    assert_allclose(model.reverse().shift, [0.5], rtol=1e-12)
+    assert_allclose(model.reverse().reverse().precision, [[1.0]], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -209,7 +227,24 @@ def test_interventions_change_one_mechanism(models):
         (lambda: sample_normal_reference(2, 3, 0).intervene("single"), "target must be one of 'cause', 'effect'"),
         (lambda: sample_normal_reference(2, 3, 0).intervene("cause", ([0.0], np.eye(2))), "mean of value must have"),
         (lambda: sample_normal_reference(2, 3, 0).kl(sample_normal_reference(3, 3, 0)), "other must have"),
+        (
+            lambda: sample_normal_reference(2, 3, 0).kl(sample_normal_reference(2, 4, 0)),
+            "got a batch of shape \\(4,\\)",
+        ),
         (lambda: sample_normal_reference(2, 3, 0)[0][0], "not a batch"),
+        (lambda: normal_kl(([0.0], [[1.0]]), ([0.0, 1.0], np.eye(2))), "the vector of second must have shape"),
+        (
+            lambda: normal_kl(([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]), ([0.0, 0.0], np.eye(2))),
+            "matrix of first must be pos",
+        ),
+        (
+            lambda: normal_kl(*[([0.0, 0.0], -np.eye(2))] * 2, "natural"),
+            "the matrix of first must be positive definite",
+        ),
+        (
+            lambda: normal_kl(([0.0], [[1.0]]), ([0.0], [[-1.0]]), "cholesky"),
+            "matrix of second must be lower triangular",
+        ),
         (lambda: sample_normal_reference(2, 3, 0).to_joint("logit"), "space must be one of"),
     ],
 )

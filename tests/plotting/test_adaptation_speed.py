@@ -1,5 +1,7 @@
 """Pictures of a fitted comparison of two directions: what is drawn are its numbers."""
 
+import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -27,6 +29,14 @@ def test_curves_and_distances(fitted):
     points = [container.lines[0] for container in right.containers]
     for j, each in enumerate(points):
         assert_allclose(each.get_xdata(), fitted.distances_[:, j])
+
+
+def test_runs_that_blew_up_have_no_place(fitted):
+    diverged = copy.copy(fitted)
+    diverged.kl_ = np.where(fitted.times_ > 40, np.inf, fitted.kl_)
+    left, _ = adaptation_speed(diverged)
+    left.figure.canvas.draw()
+    assert left.get_ylim()[1] < 10 * fitted.kl_.max()
 
 
 def test_it_must_be_fitted():

@@ -1,5 +1,7 @@
 """Pictures of adaptation: what is drawn where."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -33,6 +35,17 @@ def test_points_and_the_line_through_them(tuned):
     assert_allclose(causal_points.get_ydata(), tuned.at_budget("causal"))
     assert ax.lines[3].get_label().startswith("$r^2$ = 0.")
     assert ax.get_xscale() == ax.get_yscale() == "log"
+
+
+def test_points_without_a_logarithm_are_left_out(tuned):
+    kl = tuned.kl.copy()
+    kl[0, :3] = [[np.inf], [0.0], [1.0]]
+    distances = tuned.distances._replace(causal=np.where(np.arange(12) == 2, 0.0, tuned.distances.causal))
+    odd = dataclasses.replace(tuned, kl=kl, distances=distances)
+    ax = pictures.distance_and_speed(odd)
+    assert ax.lines[0].get_xdata().size == 9
+    assert ax.lines[3].get_label().startswith("$r^2$ = 0.")
+    pictures.adaptation(odd).figure.canvas.draw()
 
 
 def test_the_difference_changes_sign_on_the_circle(tmp_path):

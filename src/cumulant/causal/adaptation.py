@@ -13,6 +13,7 @@ from cumulant.causal.trajectories import Trajectories
 
 MODELS = ("causal", "anticausal", "joint")
 _OBSERVATIONS = 1_000_000  # drawn at a time by a thread
+_LARGEST_STEP = 1e100
 
 
 def adapt_categorical(
@@ -97,32 +98,33 @@ def _adapt(start, goal, steps, times, seed, models, out, n_jobs) -> None:
     table = goal.to_joint()
     ends = np.cumsum(table.reshape(n, -1), axis=-1)
     entropies = np.sum(xlogy(table, table), axis=(-2, -1))
-    given = [_given(start, goal, model) for model in models]
+    given = [_starts_and_targets(start, goal, model) for model in models]
     at_once = max(1, _OBSERVATIONS // max(last_time, 1))
 
     def work(first, last):
-        space = np.empty(causes * effects)
-        spaces = [
-            _spaces(arrays, 1 if model == "joint" else len(steps)) for model, arrays in zip(models, given, strict=True)
+        row = np.empty(causes * effects)
+        work_arrays = [
+            _work_arrays(arrays, 1 if model == "joint" else len(steps))
+            for model, arrays in zip(models, given, strict=True)
         ]
         for begin in range(first, last, at_once):
             here = slice(begin, min(begin + at_once, last))
             seen = np.empty((here.stop - begin, last_time), np.int32)
             draw_cells(ends[here], begin, seed, seen)
             own = np.ascontiguousarray(steps[:, here])
-            for model, arrays, states, answer in zip(models, given, spaces, out, strict=True):
+            for model, arrays, states, answer in zip(models, given, work_arrays, out, strict=True):
                 found = np.empty((len(steps), len(seen), times.size))
                 parts, common = [each[here] for each in arrays], (entropies[here], seen)
                 if model == "joint":
-                    adapt_table(*parts, *common, own, times, *states, space, found)
+                    adapt_table(*parts, *common, own, times, *states, row, found)
                 else:
-                    adapt_mechanisms(*parts, *common, model == "anticausal", own, times, *states, space, found)
+                    adapt_mechanisms(*parts, *common, model == "anticausal", own, times, *states, row, found)
                 answer[:, here] = found
 
     threads.in_parts(work, n, n_jobs)
 
 
-def _given(start: CategoricalSCM, goal: CategoricalSCM, model: str) -> tuple[np.ndarray, ...]:
+def _starts_and_targets(start: CategoricalSCM, goal: CategoricalSCM, model: str) -> tuple[np.ndarray, ...]:
     """Logits at the beginning and probabilities at the end, (n, rows, cells) of each mechanism of a model."""
     if model == "joint":
         n = start.shape[0]
@@ -133,8 +135,8 @@ def _given(start: CategoricalSCM, goal: CategoricalSCM, model: str) -> tuple[np.
     return logits.cause[:, None], np.ascontiguousarray(logits.effect), np.exp(goal.log_cause)[:, None], goal.to_joint()
 
 
-def _spaces(arrays: tuple[np.ndarray, ...], n_steps: int) -> list[tuple[np.ndarray, ...]]:
-    """Work space of each mechanism: logits, moments, weights, bases, totals, with the rows of each step size."""
+def _work_arrays(arrays: tuple[np.ndarray, ...], n_steps: int) -> list[tuple[np.ndarray, ...]]:
+    """Arrays to work in: logits, moments, weights, bases, totals of each mechanism, with the rows of each step size."""
     shapes = [(n_steps * each.shape[1], each.shape[2]) for each in arrays[: len(arrays) // 2]]
     return [(*(np.empty(shape) for _ in range(3)), np.empty(shape[0]), np.empty(shape[0])) for shape in shapes]
 
@@ -146,12 +148,14 @@ def _flat(model: CategoricalSCM, n: int) -> CategoricalSCM:
 
 
 def same_problems(reference: Any, transfer: Any) -> None:
-    """Refuse batches of models that do not belong to each other."""
+    """Refuse batches of models that do not belong to each other, and empty ones."""
     if reference.shape != transfer.shape or reference.sizes != transfer.sizes:
         raise ValueError(
             "reference and transfer must have the same shape; got "
             f"{(*reference.shape, *reference.sizes)} and {(*transfer.shape, *transfer.sizes)}"
         )
+    if 0 in reference.shape:
+        raise ValueError("reference must hold at least one model; got an empty batch")
 
 
 def checked_step_sizes(value: Any, n: int) -> np.ndarray:
@@ -159,6 +163,8 @@ def checked_step_sizes(value: Any, n: int) -> np.ndarray:
     steps = np.atleast_1d(checks.real_array("step_sizes", value))
     if steps.ndim > 2 or steps.size == 0 or not np.all(steps > 0) or (steps.ndim == 2 and steps.shape[1] != n):
         raise ValueError(f"step_sizes must be positive, of shape (n_steps,) or (n_steps, {n}); got {value!r}")
+    if np.any(steps > _LARGEST_STEP):
+        raise ValueError(f"step_sizes must be at most {_LARGEST_STEP:g}: sums of iterates overflow; got {value!r}")
     return steps
 
 

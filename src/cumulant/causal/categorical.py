@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 from cumulant import checks, randomness
 from cumulant.causal.dirichlet import log_dirichlet
+from cumulant.causal.matrices import check_batches
 from cumulant.families import Categorical
 
 _ROUNDING = 1e-12
@@ -240,6 +241,7 @@ def centred(logs: np.ndarray) -> np.ndarray:
 def _same_sizes(name: str, mine: CategoricalSCM, its: CategoricalSCM) -> None:
     if mine.sizes != its.sizes:
         raise ValueError(f"{name} must have {mine.sizes} values of cause and effect; got {its.sizes}")
+    check_batches(name, mine.shape, its.shape)
 
 
 def _log_of(name: str, value: Any, axes: int) -> np.ndarray:

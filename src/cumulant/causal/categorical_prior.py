@@ -19,8 +19,9 @@ def sample_reference(K: int | tuple[int, int], n: int, prior: Any = "dense", rng
     n : int
     prior : {"dense", "sparse"} or pair of float
         ``"dense"``: ``a = b = 1``. The cause can then be told from the effect (`direction_log_odds`). ``"sparse"``:
-        ``a = 1``, ``b = 1 / K_y``, which makes the joint table ``Dir(1 / K_y)``: symmetric in cause and effect (the
-        likelihood-equivalent prior of Buntine 1991, called BDeu). A pair is ``(a, b)``.
+        ``a = 1``, ``b = 1 / K_y``, which makes the joint table ``Dir(1 / K_y)`` over all cells: for ``K_x = K_y``
+        symmetric in cause and effect (the likelihood-equivalent prior of Buntine 1991, called BDeu). A pair is
+        ``(a, b)``.
     rng : int, numpy.random.Generator or None
 
     Examples

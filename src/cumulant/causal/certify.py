@@ -57,7 +57,7 @@ def adaptation_bound(
         distance = float(np.mean(_squared_distances(reference, transfer, model)))
         # Where nothing has changed every step is too long: the bound is then that of a tiny one.
         step_size = float(rates.sga_best_step(GRADIENT_BOUNDS[model], distance, T)) or float(np.finfo(float).eps)
-    return certify_adaptation((reference, transfer), Schedule(model, T, checks.positive("step_size", step_size)))
+    return certify_adaptation((reference, transfer), Schedule(model, T, step_size))
 
 
 @issuer
@@ -65,6 +65,9 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
     """The certificate of `adaptation_bound`, from ``(reference, transfer)`` and a `Schedule`."""
     reference, transfer = given
     model, T, step = answer
+    checks.choice("model", model, MODELS)
+    checks.whole("T", T)
+    checks.positive("step_size", step)
     B = GRADIENT_BOUNDS[model]
     distances = _squared_distances(reference, transfer, model)
     distance = float(np.mean(distances))
@@ -94,8 +97,6 @@ def _squared_distances(reference: Any, transfer: Any, model: str) -> np.ndarray:
     for name, each in (("reference", reference), ("transfer", transfer)):
         checks.instance(name, each, CategoricalSCM, "a CategoricalSCM")
     same_problems(reference, transfer)
-    if 0 in reference.shape:
-        raise ValueError("reference must hold at least one model; got an empty batch")
     with np.errstate(over="ignore"):
         found = np.asarray(getattr(initial_distances(reference, transfer), model))
     _finite(float(np.max(found)))

@@ -8,6 +8,8 @@ from scipy.special import gammaln, logsumexp
 from cumulant import checks
 
 _CONSTANT, _SAME = 1e-28, 1e-12  # variances up to this share of squares, or of another variance, are rounding
+_LARGEST = 1e9  # of counts and pseudo-counts: the logarithms of gamma functions beyond cancel to rounding
+_SMALLEST = 1e-300
 
 
 class Change(NamedTuple):
@@ -51,10 +53,12 @@ def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> l
         counts = checks.real_array(name, value, ndim=2)
         if np.any(counts < 0) or counts.sum() == 0 or min(counts.shape) < 2:
             raise ValueError(f"{name} must be a table of counts, at least 2 x 2 and not empty")
+        if counts.sum() > _LARGEST:
+            raise ValueError(f"{name} must have at most {_LARGEST:g} observations; got {counts.sum():g}")
         tables.append(counts)
     if tables[0].shape != tables[1].shape:
         raise ValueError(f"transfer must have the shape of the reference, {tables[0].shape}; got {tables[1].shape}")
-    a = float(checks.positive("pseudo_count", pseudo_count))
+    a = checked_pseudo_count(pseudo_count)
     names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
     scores = []
     before, after = tables
@@ -122,6 +126,14 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
         kept = marginal(both[:, other]) + conditional(before[:, this], before[:, other])
         scores.append(kept + marginal(after[:, this]) - 7 * price)
     return _ranked(names, np.array(scores))
+
+
+def checked_pseudo_count(value: Any) -> float:
+    """A pseudo-count with which evidence is more than rounding."""
+    a = float(checks.positive("pseudo_count", value))
+    if not _SMALLEST <= a <= _LARGEST:
+        raise ValueError(f"pseudo_count must be between {_SMALLEST:g} and {_LARGEST:g}; got {value!r}")
+    return a
 
 
 def in_units(values: np.ndarray, reference: np.ndarray) -> np.ndarray:

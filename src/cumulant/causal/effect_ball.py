@@ -6,6 +6,7 @@ import numpy as np
 
 from cumulant import checks
 from cumulant.causal.categorical import CategoricalSCM, centred
+from cumulant.causal.matrices import check_batches
 
 
 class EffectBall(NamedTuple):
@@ -60,5 +61,6 @@ def advantage_gap(reference: CategoricalSCM, effect_logits: Any) -> np.ndarray:
     logits = checks.real_array("effect_logits", effect_logits)
     if logits.ndim < 1 or logits.shape[-1] != reference.sizes[1]:
         raise ValueError(f"effect_logits must have {reference.sizes[1]} entries on the last axis; got {logits.shape}")
+    check_batches("effect_logits", reference.shape, logits.shape[:-1])
     off = np.sum((centred(logits) - ball.centre) ** 2, axis=-1)
     return (reference.sizes[0] - 1) * (off - ball.radius_squared)

@@ -38,8 +38,11 @@ class AdaptationSpeed(BaseEstimator):
     factor of at least the number of categories (Le Priol 2023, proposition 4.5.1). Where the *effect* was changed the
     anticausal direction is usually faster. So speed points to the cause only where it is the cause that changed: the
     estimator compares the explanations of each change and says where that is not clear (`caution_`, also a warning).
-    It cannot see how a table came about: rows that were selected by the values of one variable look as if this variable
-    were a cause that was changed.
+    It assumes that one mechanism was changed from outside and the other not at all. Rows that were selected by the
+    values of one variable look as if this variable were a cause that was changed. Where both mechanisms changed a
+    little, a change of one cause is often the simplest explanation: of tables with 9 cells and 1,000 rows whose cells
+    all changed, by factors of about ``exp(0.5)``, one in seven (dense prior) to one in three (sparse) looked so, for
+    the right variable as often as for the wrong one.
 
     Parameters
     ----------
@@ -82,9 +85,9 @@ class AdaptationSpeed(BaseEstimator):
     advantage_, interval_ : float, array (2,)
         ``log(KL of the second variable as the cause / KL of the first)`` at the budget, KL averaged over transfers and
         runs: positive where the first is faster; and a bootstrap interval over rows, which is the whole line where no
-        step size comes nearer to the transfers. In small tables smoothing pulls
-        the advantage towards zero, which the interval does not include: with 16 cells, intervals of level 0.9 held the
-        advantage of the true tables in 95 % of 80 simulations at 3,000 rows, and in 65 % at 300.
+        step size comes nearer to the transfers. In small tables smoothing pulls the advantage towards zero, which the
+        interval does not include: with 16 cells, intervals of level 0.9 held the advantage of the true tables in 95 %
+        of 80 simulations at 3,000 rows, in 65 % at 300 and in half at 100.
     caution_ : str or None
         Why speed may not point to the cause.
     changes_ : list of lists of Change
@@ -214,7 +217,8 @@ class AdaptationSpeed(BaseEstimator):
             )
         lines.append(f"  caution: {self.caution_ or 'none'}")
         lines.append(
-            "  assumes: something was changed from outside; rows selected by a variable look like a changed cause"
+            "  assumes: one mechanism was changed from outside, the other not at all; rows selected by a variable, or "
+            "small changes of both mechanisms, can look like a changed cause"
         )
         return "\n".join(lines)
 
@@ -230,12 +234,8 @@ class AdaptationSpeed(BaseEstimator):
     def save(self, path: str | os.PathLike) -> Path:
         """Write the fitted estimator to an `.npz` file (no pickle), which `load` reads."""
         check_is_fitted(self, "kl_")
-        parameters = self.get_params() | {"random_state": self.seed_}
-        if self.step_sizes is not None:
-            parameters["step_sizes"] = np.asarray(self.step_sizes, dtype=float).tolist()
-        if self.categories is not None:
-            lists = (None if each is None else np.asarray(list(each)).tolist() for each in self._pair("categories"))
-            parameters["categories"] = list(lists)
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name != "random_state"}
+        parameters["random_state"] = self.seed_
         fitted = {
             "names": list(self.names_),
             "models": list(self.models_),
@@ -313,3 +313,10 @@ class AdaptationSpeed(BaseEstimator):
     def _seed(self) -> int:
         state = self.random_state
         return int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else randomness.seed(state)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it: numbers of NumPy are numbers, sequences are lists."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return value.item() if isinstance(value, np.generic) else [_plain(each) for each in value]

@@ -9,7 +9,7 @@ import numpy as np
 from cumulant import checks, families
 from cumulant.causal.adaptation import adapt_categorical
 from cumulant.causal.categorical import CategoricalSCM
-from cumulant.causal.changes import Change, in_units, normal_changes, table_changes
+from cumulant.causal.changes import Change, checked_pseudo_count, in_units, normal_changes, table_changes
 from cumulant.causal.discretise import Bins
 from cumulant.causal.normal_adaptation import adapt_normal
 from cumulant.causal.normal_model import NormalSCM
@@ -37,7 +37,7 @@ class CategoricalPairs:
         cls, names, columns, transfers, n_bins, categories, strategy, outside, pseudo_count
     ) -> "CategoricalPairs":
         """Categories are those of the reference."""
-        checks.positive("pseudo_count", pseudo_count)
+        pseudo_count = checked_pseudo_count(pseudo_count)
         learnt = [learn_column(*each, strategy) for each in zip(names, columns, n_bins, categories, strict=True)]
         beyond, counts = np.zeros((len(transfers), 2)), []
         for i, table in enumerate([columns, *transfers]):
@@ -50,7 +50,7 @@ class CategoricalPairs:
             cells = codes[0] * learnt[1].size + codes[1]
             size = learnt[0].size * learnt[1].size
             counts.append(np.bincount(cells, minlength=size).reshape(learnt[0].size, learnt[1].size))
-        return cls(counts, float(pseudo_count), beyond, [column.labels() for column in learnt])
+        return cls(counts, pseudo_count, beyond, [column.labels() for column in learnt])
 
     @property
     def tables(self) -> list[np.ndarray]:

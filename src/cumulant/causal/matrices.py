@@ -13,7 +13,7 @@ def transposed(matrix: np.ndarray) -> np.ndarray:
     return np.swapaxes(matrix, -1, -2)
 
 
-def times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+def matvec(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Matrices times vectors."""
     return (matrix @ vector[..., None])[..., 0]
 
@@ -27,6 +27,14 @@ def check_trailing(name: str, value: np.ndarray, shape: tuple[int, ...]) -> None
     """Refuse an array whose last axes are not `shape`."""
     if value.ndim < len(shape) or value.shape[value.ndim - len(shape) :] != shape:
         raise ValueError(f"{name} must have shape (..., {', '.join(map(str, shape))}); got {value.shape}")
+
+
+def check_batches(name: str, mine: tuple[int, ...], its: tuple[int, ...]) -> None:
+    """Refuse a batch of models that cannot be paired with another, one by one or with a single one."""
+    try:
+        np.broadcast_shapes(mine, its)
+    except ValueError:
+        raise ValueError(f"{name} must be one model or a batch of shape {mine}; got a batch of shape {its}") from None
 
 
 def check_positive_definite(name: str, matrix: np.ndarray) -> None:

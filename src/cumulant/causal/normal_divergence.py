@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks
-from cumulant.causal.matrices import solve, times, transposed
+from cumulant.causal.matrices import (
+    check_positive_definite,
+    check_trailing,
+    check_triangular,
+    matvec,
+    solve,
+    transposed,
+)
 
 
 def normal_kl(first: Any, second: Any, space: str = "mean") -> Any:
@@ -27,17 +34,24 @@ def normal_kl(first: Any, second: Any, space: str = "mean") -> Any:
         (checks.real_array(f"the vector of {name}", pair[0]), checks.real_array(f"the matrix of {name}", pair[1]))
         for name, pair in (("first", first), ("second", second))
     )
-    size = u0.shape[-1]
+    size = u0.shape[-1] if u0.ndim else 0
+    for name, vector, matrix in (("first", u0, m0), ("second", u1, m1)):
+        check_trailing(f"the vector of {name}", vector, (size,))
+        check_trailing(f"the matrix of {name}", matrix, (size, size))
+        if space == "cholesky":
+            check_triangular(f"the matrix of {name}", matrix)
+        else:
+            check_positive_definite(f"the matrix of {name}", matrix)
     if space == "cholesky":
         ratio = np.linalg.solve(m0, m1)
-        apart = times(transposed(ratio), u0) - u1
+        apart = matvec(transposed(ratio), u0) - u1
         pivots = np.diagonal(ratio, axis1=-2, axis2=-1)
         rest = np.sum(np.tril(ratio, -1) ** 2, axis=(-2, -1)) + np.sum(_excess(pivots), axis=-1)
         return 0.5 * (np.sum(apart**2, axis=-1) + rest)
     if space == "natural":
         mean, ratio = solve(m0, u0), np.linalg.solve(m0, m1)
         far = np.sum(u1 * solve(m1, u1), axis=-1) - 2 * np.sum(u1 * mean, axis=-1)
-        far = far + np.sum(mean * times(m1, mean), axis=-1)
+        far = far + np.sum(mean * matvec(m1, mean), axis=-1)
     else:
         ratio = np.linalg.solve(m1, m0)
         far = np.sum((u1 - u0) * solve(m1, u1 - u0), axis=-1)

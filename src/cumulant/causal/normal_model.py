@@ -7,12 +7,13 @@ import numpy as np
 
 from cumulant import checks, families, randomness
 from cumulant.causal.matrices import (
+    check_batches,
     check_positive_definite,
     check_trailing,
     check_triangular,
     inverse,
+    matvec,
     solve,
-    times,
     transposed,
 )
 from cumulant.causal.normal_divergence import normal_kl
@@ -124,7 +125,7 @@ class NormalSCM:
             for name, value, size in (("mean", mean, precision), ("intercept", intercept, conditional)):
                 check_trailing(name, value, (size.shape[-1],))
             check_trailing("slope", slope, (conditional.shape[-1], precision.shape[-1]))
-        return cls(times(precision, mean), precision, conditional @ slope, times(conditional, intercept), conditional)
+        return cls(matvec(precision, mean), precision, conditional @ slope, matvec(conditional, intercept), conditional)
 
     @classmethod
     def from_cholesky(
@@ -142,10 +143,10 @@ class NormalSCM:
         check_trailing("conditional_shift", conditional_shift, conditional_factor.shape[-1:])
         check_trailing("coupling", coupling, (conditional_factor.shape[-1], factor.shape[-1]))
         return cls(
-            times(factor, shift),
+            matvec(factor, shift),
             factor @ transposed(factor),
             conditional_factor @ coupling,
-            times(conditional_factor, conditional_shift),
+            matvec(conditional_factor, conditional_shift),
             conditional_factor @ transposed(conditional_factor),
         )
 
@@ -160,8 +161,8 @@ class NormalSCM:
         precision = inverse("covariance", covariance)
         conditional, coupling = precision[..., k:, k:], -precision[..., k:, :k]
         marginal = inverse("covariance", covariance[..., :k, :k])
-        b = times(conditional, mean[..., k:]) - times(coupling, mean[..., :k])
-        return cls(times(marginal, mean[..., :k]), marginal, coupling, b, conditional)
+        b = matvec(conditional, mean[..., k:]) - matvec(coupling, mean[..., :k])
+        return cls(matvec(marginal, mean[..., :k]), marginal, coupling, b, conditional)
 
     def to_natural(self) -> NaturalCoordinates:
         """The natural coordinates, which are the fields."""
@@ -171,10 +172,10 @@ class NormalSCM:
         """Means and covariances, slope and intercept."""
         covariance, conditional = np.linalg.inv(self.precision), np.linalg.inv(self.conditional_precision)
         return MeanCoordinates(
-            times(covariance, self.shift),
+            matvec(covariance, self.shift),
             0.5 * (covariance + transposed(covariance)),
             np.linalg.solve(self.conditional_precision, self.coupling),
-            times(conditional, self.conditional_shift),
+            matvec(conditional, self.conditional_shift),
             0.5 * (conditional + transposed(conditional)),
         )
 
@@ -201,10 +202,10 @@ class NormalSCM:
             down = slope @ covariance
             below = np.concatenate([down, conditional + down @ transposed(slope)], axis=-1)
             matrix = np.concatenate([np.concatenate([covariance, transposed(down)], axis=-1), below], axis=-2)
-            return JointCoordinates(np.concatenate([mean, times(slope, mean) + intercept], axis=-1), matrix)
+            return JointCoordinates(np.concatenate([mean, matvec(slope, mean) + intercept], axis=-1), matrix)
         if space == "natural":
             carried = transposed(np.linalg.solve(self.conditional_precision, self.coupling))  # B^T S_{Y|X}
-            shift = self.shift - times(carried, self.conditional_shift)
+            shift = self.shift - matvec(carried, self.conditional_shift)
             above = np.concatenate([self.precision + carried @ self.coupling, -transposed(self.coupling)], axis=-1)
             below = np.concatenate([-self.coupling, self.conditional_precision], axis=-1)
             matrix = np.concatenate([above, below], axis=-2)
@@ -251,15 +252,21 @@ class NormalSCM:
     # Models made of this one ------------------------------------------------------------------------------------------
 
     def reverse(self) -> Self:
-        """The same joint distribution as a model of ``X`` given ``Y``; ``Y`` is its cause (appendix 4.E.2)."""
+        """The same joint distribution as a model of ``X`` given ``Y``; ``Y`` is its cause (appendix 4.E.2).
+
+        The precision of ``Y`` is ``L_{Y|X} (I + W W^T)^-1 L_{Y|X}^T`` with ``W = M L_X^-T``, Cholesky coordinates of
+        this model: the Schur complement without its difference, which is nothing but rounding where ``Y`` is nearly a
+        function of ``X``.
+        """
         vector, matrix = self.to_joint("natural")
         n = self.sizes[0]
-        b, precision = vector[..., :n], matrix[..., :n, :n]
-        coupling = transposed(self.coupling)
-        carried = transposed(np.linalg.solve(precision, coupling))
-        marginal = self.conditional_precision - carried @ coupling
+        _, factor, coupling, _, conditional = self.to_cholesky()
+        W = transposed(np.linalg.solve(factor, transposed(coupling)))
+        root = np.linalg.solve(np.linalg.cholesky(np.eye(self.sizes[1]) + W @ transposed(W)), transposed(conditional))
+        precision = transposed(root) @ root
+        mean = self.to_joint("mean").vector[..., n:]
         return type(self)(
-            self.conditional_shift + times(carried, b), 0.5 * (marginal + transposed(marginal)), coupling, b, precision
+            matvec(precision, mean), precision, transposed(self.coupling), vector[..., :n], matrix[..., :n, :n]
         )
 
     def intervene(self, target: str, value: Any = None, *, rng: Any = None) -> Self:
@@ -273,20 +280,22 @@ class NormalSCM:
         value : pair (mean, covariance), optional
             The new distribution; without it, one is drawn: precision Wishart with ``n0 = 2 K + 2`` degrees of freedom
             and scale ``I / K``, shift ``N(0, precision / n0)`` (appendix 4.F).
-        rng : int, Generator or None
-            For the draw.
+        rng : int, numpy.random.Generator or None
+            For the draw. A seed gives other numbers here than it gives `sample_normal_reference`.
         """
         checks.choice("target", target, ("cause", "effect"))
         size = self.sizes[0] if target == "cause" else self.sizes[1]
         if value is None:
-            shift, precision = sample_marginals(size, self.shape, randomness.generator(rng))
+            # With the stream of the seed itself, a new cause would be the old one of a reference of that seed.
+            stream = np.random.default_rng((randomness.seed(rng), 1))
+            shift, precision = sample_marginals(size, self.shape, stream)
         else:
             if not isinstance(value, tuple | list) or len(value) != 2:
                 raise TypeError(f"value must be a pair (mean, covariance); got {type(value).__name__}")
             mean, precision = checks.real_array("the mean of value", value[0]), inverse("the covariance", value[1])
             check_trailing("the mean of value", mean, (size,))
             check_trailing("the covariance of value", precision, (size, size))
-            shift = times(precision, mean)
+            shift = matvec(precision, mean)
         if target == "cause":
             return dataclasses.replace(self, shift=shift, precision=precision)
         return dataclasses.replace(
@@ -304,7 +313,7 @@ class NormalSCM:
         shift, factor, coupling, conditional_shift, conditional = self.to_cholesky()
         noise = generator.standard_normal((n, *self.shape, sum(self.sizes)))
         x = solve(transposed(factor), shift + noise[..., : self.sizes[0]])
-        y = solve(transposed(conditional), times(coupling, x) + conditional_shift + noise[..., self.sizes[0] :])
+        y = solve(transposed(conditional), matvec(coupling, x) + conditional_shift + noise[..., self.sizes[0] :])
         return x, y
 
     def kl(self, other: Self) -> Any:
@@ -367,6 +376,7 @@ class NormalSCM:
         checks.instance("other", other, NormalSCM, "a NormalSCM")
         if self.sizes != other.sizes:
             raise ValueError(f"other must have {self.sizes} coordinates of cause and effect; got {other.sizes}")
+        check_batches("other", self.shape, other.shape)
 
 
 def _squared(first: Any, second: Any) -> Any:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cumulant import checks, families
-from cumulant.causal.matrices import times
+from cumulant.causal.matrices import matvec
 
 
 def sample_marginals(
@@ -17,4 +17,4 @@ def sample_marginals(
     drawn = wishart.sample(wishart.natural(dof=dof, scale=scale / K * np.eye(K)), n, rng=generator)
     precision = np.asarray(drawn).reshape(*batch, K, K)
     standard = generator.standard_normal((*batch, K))
-    return times(np.linalg.cholesky(precision), standard) / np.sqrt(dof), precision
+    return matvec(np.linalg.cholesky(precision), standard) / np.sqrt(dof), precision

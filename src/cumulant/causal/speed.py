@@ -9,7 +9,7 @@ from cumulant.causal.distances import initial_distances
 from cumulant.causal.trajectories import Trajectories, tune
 
 _HORIZON = 4  # budgets
-_FAR = 1e300
+_NEAR, _FAR = 1e-12, 1e300  # divergences below are rounding
 _CELLS = 4_000_000  # of the models that are adapted at a time
 
 
@@ -86,9 +86,11 @@ def compare_speed(
 
 
 def _advantage(kl: np.ndarray) -> Any:
-    """``log(KL of the second model / KL of the first)``; a run that blew up counts as one that is very far away."""
-    first, second = np.log(np.minimum(kl[:2], _FAR))
-    return second - first
+    """``log(KL of the second model / KL of the first)``, zero where rounding is all the difference there is; a run that
+    blew up counts as one that is very far away.
+    """
+    first, second = np.log(np.clip(kl[:2], _NEAR, _FAR))
+    return np.where(np.abs(second - first) > 1e-9, second - first, 0.0)
 
 
 def _choose(together: Trajectories, budget: int) -> tuple[np.ndarray, bool]:

@@ -102,7 +102,10 @@ def learn_column(
     if n_bins is not None:
         with checks.about(f"column {name!r} of reference"):
             return Bins.learn(checks.real_array("values", values, ndim=1), n_bins, strategy)
-    kinds = np.array(sorted(set(values.tolist()), key=lambda value: (str(type(value)), value)), dtype=object)
+    try:
+        kinds = np.array(sorted(set(values.tolist()), key=lambda value: (str(type(value)), value)), dtype=object)
+    except TypeError as problem:
+        raise TypeError(f"column {name!r} of reference has values that cannot be categories: {problem}") from None
     if len(kinds) < 2:
         raise ValueError(f"column {name!r} of reference has the one value {kinds[0]!r}: it must have at least two")
     if len(kinds) > _MOST_CATEGORIES:

@@ -1,7 +1,5 @@
 """What the experiments on categorical cause-effect models share: problems, tuned runs, and their summaries."""
 
-from typing import Any
-
 import numpy as np
 
 from cumulant import causal
@@ -40,12 +38,7 @@ def lower(best: causal.Tuned, first: str = "causal", second: str = "anticausal")
     return float(np.mean(best.at_budget(first) < best.at_budget(second)))
 
 
-def errors(values: Any) -> float:
-    """The mean of paired differences in units of its standard error."""
-    values = np.asarray(values)
-    return float(values.mean() / (values.std(ddof=1) / np.sqrt(len(values))))
-
-
 def lead(best: causal.Tuned, first: str, second: str) -> float:
     """By how many standard errors the mean divergence of the first is below that of the second."""
-    return errors(best.at_budget(second) - best.at_budget(first))
+    ahead = best.at_budget(second) - best.at_budget(first)
+    return float(ahead.mean() / (ahead.std(ddof=1) / np.sqrt(len(ahead))))

@@ -40,7 +40,7 @@ def _claims(found, grown, n) -> list[Claim]:
     means = {prior: float(radius.mean()) for prior, (radius, _) in found.items()}
     spread = {prior: float(radius.std() / np.sqrt(n)) for prior, (radius, _) in found.items()}
     printed = {prior: causal.expected_squared_radius(K, prior, method="document") for prior in found}
-    mended = {prior: causal.expected_squared_radius(K, prior) for prior in found}
+    corrected = {prior: causal.expected_squared_radius(K, prior) for prior in found}
     growth = {p: np.polyfit(np.log(SIZES), 0.5 * np.log(each), 1)[0] for p, each in grown.items()}
     return [
         Claim(
@@ -65,9 +65,9 @@ def _claims(found, grown, n) -> list[Claim]:
             "the expected R^2 is K^2/(K-1) (psi_1(1/K)/K - psi_1(1)) under the sparse prior, exactly; printed is "
             "psi_1(1/K) + K psi_1(1), which takes correlated terms as independent",
             f"{printed['sparse']:.1f}",
-            f"{means['sparse']:.1f} on average, formula {mended['sparse']:.2f}",
+            f"{means['sparse']:.1f} on average, formula {corrected['sparse']:.2f}",
             verdict(
-                abs(means["sparse"] - mended["sparse"]) < 4 * spread["sparse"]
+                abs(means["sparse"] - corrected["sparse"]) < 4 * spread["sparse"]
                 and abs(means["sparse"] - printed["sparse"]) > 4 * spread["sparse"],
                 corrected=True,
             ),
@@ -78,9 +78,9 @@ def _claims(found, grown, n) -> list[Claim]:
             "the expected R^2 under the dense prior is O(1): psi_1(1) - K psi_1(K) for its first term, a lower bound; "
             "printed is psi_1(1) + K psi_1(K)",
             f"{printed['dense']:.2f}",
-            f"{means['dense']:.3f} on average, lower bound {mended['dense']:.4f}",
+            f"{means['dense']:.3f} on average, lower bound {corrected['dense']:.4f}",
             verdict(
-                mended["dense"] < means["dense"] < 1.3 * mended["dense"]
+                corrected["dense"] < means["dense"] < 1.3 * corrected["dense"]
                 and abs(means["dense"] - printed["dense"]) > 4 * spread["dense"],
                 corrected=True,
             ),

@@ -35,8 +35,10 @@ def adaptation_speed(model: Any, *, until: int | None = None, axes: Any = None) 
         left, right = axes
         for name, curves, colour in zip(model.models_, model.kl_, COLOURS, strict=False):
             flat = curves.reshape(-1, curves.shape[-1])[:, keep]
+            with np.errstate(invalid="ignore"):  # runs that blew up are infinite: their curves end
+                low, high = np.quantile(flat, (0.05, 0.95), axis=0)
             left.plot(model.times_[keep], flat.mean(axis=0), color=colour, label=labels[name])
-            band(left, model.times_[keep], *np.quantile(flat, (0.05, 0.95), axis=0), color=colour)
+            band(left, model.times_[keep], low, high, color=colour)
         left.axvline(model.budget_, color=INK, linewidth=0.8, linestyle="--")
         left.set(xlabel="observations", ylabel="KL(transfer || model)", ylim=(0, None))
         for j, name in enumerate(("causal", "anticausal")):

@@ -30,8 +30,10 @@ def adaptation(tuned: Any, *, until: int | None = None, ax: Any = None) -> Any:
             _, ax = figure()
         for model in tuned.models:
             curves = tuned.of(model)[:, keep]
+            with np.errstate(invalid="ignore"):  # runs that blew up are infinite: their curves end
+                low, high = np.quantile(curves, (0.05, 0.95), axis=0)
             ax.plot(times, curves.mean(axis=0), color=_COLOURS.get(model), label=model)
-            band(ax, times, *np.quantile(curves, (0.05, 0.95), axis=0))
+            band(ax, times, low, high)
         ax.axvline(tuned.budget, color=INK, linewidth=0.8, linestyle="--")
         ax.set(xlabel="observations", ylabel="KL(transfer || model)", ylim=(0, None))
         legend(ax)
@@ -41,7 +43,8 @@ def adaptation(tuned: Any, *, until: int | None = None, ax: Any = None) -> Any:
 def distance_and_speed(tuned: Any, *, ax: Any = None) -> Any:
     """The divergence at the budget against the squared distance at the start: one point for each problem and model.
 
-    The line is the least-squares fit of the logarithms over all points, with its share of the variance.
+    The line is the least-squares fit of the logarithms over all points, with its share of the variance. Problems where
+    nothing changed and runs that blew up have no place on logarithmic axes and are left out.
 
     Parameters
     ----------
@@ -55,10 +58,12 @@ def distance_and_speed(tuned: Any, *, ax: Any = None) -> Any:
         found = []
         for model in tuned.models:
             x, y = getattr(tuned.distances, model), tuned.at_budget(model)
+            shown = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
+            x, y = x[shown], y[shown]
             ax.plot(x, y, "o", color=_COLOURS.get(model), label=model, alpha=0.5, markeredgewidth=0)
             found.append(np.log(np.stack([x, y])))
         x, y = np.concatenate(found, axis=1)
-        if np.ptp(x) > 0 and np.ptp(y) > 0:
+        if x.size and np.ptp(x) > 0 and np.ptp(y) > 0:
             slope, height = np.polyfit(x, y, 1)
             ends = np.array([x.min(), x.max()])
             share = np.corrcoef(x, y)[0, 1] ** 2
