@@ -208,6 +208,8 @@ class AdaptationSpeed(BaseEstimator):
             f"  log ratio of divergences {self.advantage_:+.3f} (positive: {first} -> {second} is faster), "
             f"{self.level:.0%} interval {low:+.3f} to {high:+.3f}"
         )
+        if self.family == "categorical":
+            lines.append("    of smoothed tables: too narrow for the true ones below about 100 rows for each cell")
         for i, (changes, distances) in enumerate(zip(self.changes_, self.distances_, strict=True)):
             best = changes[0]
             lines.append(f"  transfer {i}: {self.describe(best)} (probability {best.probability:.2f})")
