@@ -18,6 +18,7 @@ from cumulant.graphical import (
     Potts,
     complete,
     grid,
+    mean_field,
     random_regular,
     spin_glass,
     torus,
@@ -195,6 +196,27 @@ def test_references_for_lattices_agree():
     for rows, columns, K in ((3, 3, 0.1), (4, 5, 0.44), (5, 4, 0.9), (6, 6, 0.5 * np.log(1 + np.sqrt(2)))):
         exact = Ising(torus(rows, columns), K).log_partition()
         assert_allclose(torus_log_partition(rows, columns, K), exact, rtol=1e-11)
+
+
+def test_edges_that_lie_on_each_other_in_the_plane():
+    """Each of these had an answer, and a wrong one."""
+    corners = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    twice = Ising([*EDGES, (1, 0), (2, 1)], np.linspace(-0.5, 0.7, 7))
+    assert_allclose(kac_ward(twice, corners), twice.log_partition(), rtol=1e-11)
+    for where in ([(0, 0)] * 4, [(0, 0), (1, 0), (2, 0), (3, 0)]):
+        with pytest.raises(ValueError, match="keep the edges apart"):
+            kac_ward(Ising(EDGES, 0.4), where)
+    with pytest.raises(ValueError, match="positions must be finite"):
+        kac_ward(Ising(EDGES, 0.4), np.full((4, 2), np.nan))
+    with pytest.raises(TypeError, match="an Ising model; got Potts"):
+        kac_ward(Potts(EDGES, 0.4, n_states=3), corners)
+
+
+@pytest.mark.parametrize("method", ["coordinate", "newton"])
+def test_no_variables_at_all(method):
+    model = Ising([], [], [])
+    assert model.marginals().shape == (0, 2)
+    assert -1e-300 < mean_field(model, method=method).bound <= 0.0
 
 
 @pytest.mark.parametrize(

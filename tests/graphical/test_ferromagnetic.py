@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.certificates import Subject
-from cumulant.errors import CertificateError
+from cumulant.errors import CertificateError, DomainError
 from cumulant.graphical import MCMC, Ferromagnetic, Ising, SamplingPlan, complete, fit, replay, subgraphs_mixing
 from cumulant.graphical.samplers.subgraphs import SubgraphsWorld
 
@@ -105,3 +105,6 @@ def test_what_is_refused():
         fit(x, CYCLE, method=MCMC(plan=SamplingPlan(1, 1, 1)), mixing=Ferromagnetic())
     with pytest.raises(ValueError, match="least_field"):
         Ferromagnetic(0.0)
+    for edges, least in ((3000, 0.5), (5, 1e-90)):
+        with pytest.raises(DomainError, match="no number"):
+            subgraphs_mixing(edges, least)

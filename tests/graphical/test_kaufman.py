@@ -163,6 +163,8 @@ def test_the_interval_of_a_torus_has_a_certificate_that_verifies():
 def test_refusals():
     with pytest.raises(ValueError, match="at least 3"):
         torus_log_partition(2, 5, 0.3)
+    with pytest.raises(ValueError, match="rows must be a whole number"):
+        torus_log_partition(3.7, 5, 0.3)  # was taken for 3
     with pytest.raises(ValueError, match="couplings must be"):
         torus_log_partition(4, 5, [0.1, 0.2, 0.3])
     with pytest.raises(ValueError, match="couplings must be"):

@@ -81,6 +81,26 @@ def test_couplings_beyond_the_range_of_numbers():
     assert huge.lower <= 12e150 <= huge.upper
 
 
+def test_couplings_of_one_bond_that_cancel():
+    """The rounding of their sum was in no allowance: the truth was outside of the interval."""
+    for parts in ([1e16, 3.0, -1e16], [1e9, 0.1, -1e9], [-1e16, 1e16, 1.0]):
+        found = spin_glass_log_partition(Ising([(0, 1), (1, 0), (0, 1)], parts))
+        with mpmath.workdps(60):
+            truth = mpmath.log(4 * mpmath.cosh(mpmath.fsum(map(mpmath.mpf, parts))))
+            assert mpmath.mpf(found.lower) <= truth <= mpmath.mpf(found.upper)
+
+
+def test_densities_of_huge_energies_and_temperatures_that_are_no_numbers():
+    states = density_of_states(Ising(grid(3, 3), 1e160))  # the squares of energies are beyond all numbers
+    assert states.variance() == states.specific_heat() == 0.0
+    assert_allclose(states.specific_heat(0.3e-160), density_of_states(Ising(grid(3, 3), 1.0)).specific_heat(0.3))
+    for beta in (math.nan, math.inf, 1e200):
+        with pytest.raises(ValueError, match="beta must be finite"):
+            states.log_partition(beta)
+    with pytest.raises(DomainError, match="add up to less"):
+        density_of_states(Ising(grid(3, 3), 1e308))
+
+
 def test_published_glasses_on_the_twelve_by_twelve_torus():
     random = np.random.default_rng(2024).choice([-1.0, 1.0], 288)
     published = {

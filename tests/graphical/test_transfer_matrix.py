@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cumulant.errors import TooWide
-from cumulant.graphical import Ising, complete, grid, lattice, torus, transfer_matrix, transfer_matrix_means
+from cumulant.errors import DomainError, TooWide
+from cumulant.graphical import (
+    BoltzmannMachine,
+    Ising,
+    complete,
+    grid,
+    lattice,
+    torus,
+    transfer_matrix,
+    transfer_matrix_means,
+)
 from tests.graphical.test_spin_glasses import LATTICES
 
 
@@ -45,3 +54,9 @@ def test_refusals():
         transfer_matrix(Ising(complete(6), 0.1), 2, 3)
     with pytest.raises(ValueError, match=r"2 \* 4 spins"):
         transfer_matrix(Ising(grid(2, 3), 0.1), 2, 4)
+    with pytest.raises(TypeError, match="an Ising model; got BoltzmannMachine"):  # it got the answer of spins -1 and 1
+        transfer_matrix(BoltzmannMachine(grid(2, 3), 0.1), 2, 3)
+    with pytest.raises(DomainError, match="add up to less"):  # NaN
+        transfer_matrix_means(Ising(grid(2, 3), 1e308), 2, 3)
+    with pytest.raises(ValueError, match="rows must be a whole number"):
+        transfer_matrix(Ising(grid(2, 3), 0.1), 2.0, 3)

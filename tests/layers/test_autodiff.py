@@ -67,6 +67,23 @@ def test_gradients_are_those_of_jax(seed):
     assert_allclose(ad.forward_grad(lambda x: mine(point[0], point[1], x), point[2]), gradients[2], rtol=1e-11)
 
 
+def test_powers_at_zero():
+    """``x**0`` has the slope 0 there too, which every further derivative of ``x**2`` leads to; it was NaN."""
+    for function in (lambda x: x**0, lambda x: x**1, lambda x: x**2, lambda x: 0.0**x):
+        for x in (0.0, 2.0):
+            with jax.enable_x64(True):
+                expected = jax.grad(function)(x), jax.grad(jax.grad(function))(x)
+            slope = lambda y, function=function: ad.reverse_vjp(function, y)[1]  # noqa: E731
+            if function(1.0) == 0.0 and x == 0.0:
+                continue  # 0**0 has no slope in the exponent
+            assert_allclose((slope(x), ad.forward_jvp(slope, x, 1.0)[1]), expected)
+            assert_allclose(ad.forward_grad(slope, x), expected[1])
+    third = ad.forward_grad(lambda x: ad.forward_jvp(lambda y: ad.reverse_vjp(lambda z: z**2, y)[1], x, 1.0)[1], 0.0)
+    assert third == 0.0
+    x = ad.Expression.variable("x")
+    assert ad.symbolic_grad(x**0.0, x).evaluate(x=0.0) == 0.0
+
+
 @pytest.mark.parametrize(
     ("a", "b"), [((3, 4), (4, 2)), ((3, 4), (4,)), ((4,), (4, 2)), ((4,), (4,))], ids=["mm", "mv", "vm", "vv"]
 )

@@ -195,6 +195,23 @@ def test_implicit_steps_on_the_simplex_obey_their_rate_and_are_certified():
     assert 0 <= gap <= result.certificate.upper <= np.log(3) / 60 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("constraint", ["simplex", None])
+def test_implicit_steps_too_long_to_be_solved_are_not_certified_by_their_length(constraint):
+    """Newton's method does not solve them: 1e-12 was claimed of a point off by 2e-4, 3e-15 of one that never moved."""
+    problem, x0 = optim.Quadratic(np.diag([2.0, 1.0, 0.5]), [2.0, 1.0, 1.0]), np.array([0.5, 0.2, 0.3])
+    x, radius = (np.array([4.0, 1.0, 2.0]) / 7, None) if constraint else (np.array([1.0, 1.0, 2.0]), 10.0)
+    best = problem.value(x)
+    for tau in (1.0, 1e4, 1e8, 1e12, 1e20, 1e300):
+        solver = optim.MirrorDescent(Shannon(), tau, implicit=True, constraint=constraint, radius=radius)
+        for steps in (1, 5):
+            result = optim.run(solver, problem, x0, max_steps=steps, tol=None)
+            assert result.certificate is None or problem.value(result.x) - best <= result.certificate.upper + 1e-14
+            if constraint:
+                assert abs(result.x.sum() - 1) < 1e-14
+                result.certificate.verify(result.subject)
+            assert (result.certificate is not None) or "every implicit step was solved" in result.refusal
+
+
 @pytest.mark.slow
 def test_an_implicit_step_of_a_matrix():
     problem = optim.Objective(lambda_square, np.array([[1.0, 0.2], [0.2, 3.0]]), convex=True)

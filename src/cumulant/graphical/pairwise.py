@@ -22,6 +22,7 @@ class _PairModel(DiscreteModel):
     """A field for each variable and a coupling for each edge; ``theta`` is the fields and then the couplings."""
 
     edges: np.ndarray
+    _n_states: int
     _arguments = ("couplings", "fields")  # what a user calls them
 
     def _make(
@@ -44,7 +45,7 @@ class _PairModel(DiscreteModel):
             raise ValueError(
                 f"{of_edges} must be one number, or one for each of {len(edges)} edges; got {couplings.shape}"
             )
-        self.edges = edges
+        self.edges, self._n_states = edges, n_states
         labels = Labels.of([n_states] * n, names, states, values)
         self._bind(_pair_family(n, edges, n_states, labels, single, pair), np.concatenate([fields.ravel(), couplings]))
 
@@ -59,7 +60,7 @@ class _PairModel(DiscreteModel):
         return self.theta[self.family.dim - len(self.edges) :]
 
     def _all_marginals(self, found: list[np.ndarray]) -> np.ndarray:
-        return np.array(super()._all_marginals(found)).reshape(self.n_variables, -1)
+        return np.array(super()._all_marginals(found)).reshape(self.n_variables, self._n_states)
 
     def to_factor_graph(self) -> FactorGraph:
         """The same distribution with its tables written out, states 0, 1, 2, ..., under the same names."""

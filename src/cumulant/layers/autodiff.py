@@ -84,11 +84,7 @@ class Traced:
     __pow__, __rpow__ = _operator("POWER")
     __matmul__, __rmatmul__ = _operator("MATMUL")
 
-    def __neg__(self):
-        return -1.0 * self
-
-    def __abs__(self):
-        return absolute(self)
+    __neg__, __abs__ = lambda self: -1.0 * self, lambda self: absolute(self)
 
     def is_mine(self, x: Any) -> bool:
         """Whether a number has the level of this one."""
@@ -292,8 +288,7 @@ def reverse_vjp(function: Callable, x: Any, cotangent: Any = 1.0) -> tuple[Any, 
 
 def forward_grad(function: Callable, x: Any) -> np.ndarray:
     """The gradient of a function of one array by forward mode: a pass for each entry."""
-    slopes = [plain(forward_jvp(function, x, unit)[1]) for unit in _units(x)]
-    return np.array(slopes, dtype=np.float64).reshape(shape(x))
+    return np.array([plain(forward_jvp(function, x, unit)[1]) for unit in _units(x)], np.float64).reshape(shape(x))
 
 
 def fd_grad(function: Callable, x: Any, scheme: str = "central", step: float | None = None) -> np.ndarray:
@@ -354,11 +349,16 @@ def _matmul_vjp(k, cotangent, a, b):
     return apply(_OUTER, a, cotangent) if dims[0] == 1 else apply(_TRANSPOSE, a) @ cotangent
 
 
+def _is_zero(x):  # 1 where it is, so that x**0 and 0**p have the derivative 0 at zero; formulas are simplified instead
+    return 0.0 if isinstance(x, Expression) else np.equal(plain(x), 0.0) * 1.0
+
+
 ADD = Rule("+", lambda x, y: x + y, (None, None))
 SUBTRACT = Rule("-", lambda x, y: x - y, (None, lambda out, x, y: -1.0))
 MULTIPLY = Rule("*", lambda x, y: x * y, (lambda out, x, y: y, lambda out, x, y: x))
 DIVIDE = Rule("/", lambda x, y: x / y, (lambda out, x, y: 1.0 / y, lambda out, x, y: -1.0 * (out / y)))
-POWER = Rule("**", lambda x, p: x**p, (lambda out, x, p: p * x ** (p - 1.0), lambda out, x, p: log(x) * out))
+POWER = Rule("**", lambda x, p: x**p, (lambda out, x, p: p * x ** (p - 1.0 + _is_zero(p)),
+                                       lambda out, x, p: log(x + _is_zero(x)) * out))  # fmt: skip
 EXP = Rule("exp", np.exp, (lambda out, x: out,))
 LOG = Rule("log", np.log, (lambda out, x: 1.0 / x,))
 SQRT = Rule("sqrt", np.sqrt, (lambda out, x: 0.5 / out,))

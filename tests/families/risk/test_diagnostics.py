@@ -1,5 +1,6 @@
 """The constants that analyses of stochastic mirror descent need, and what they then say about a run."""
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -271,6 +272,38 @@ def test_gaps_of_counts_are_sums_over_the_total(family, theta):
     assert abs(values.mean() - risk.gap_constant(family, theta, 2)) < 4 * error
     assert risk.gap_batch(family) == 1
     assert_allclose(1000 * risk.gap_constant(family, theta, 1000), family.dim / 2, rtol=0.01)
+
+
+def test_gaps_of_rare_counts_and_nearly_certain_classes():
+    """Sums with 400 digits; they were NaN, infinite, or too small by a part in 10^5."""
+    with mpmath.workdps(400):
+
+        def xlogx(x):
+            return x * mpmath.log(x) if x else mpmath.mpf(0)
+
+        def binomial(theta):
+            p, q = (1 / (1 + mpmath.exp(mpmath.mpf(sign * theta))) for sign in (-1, 1))
+            law = [(mpmath.binomial(14, c) * p**c * q ** (14 - c), mpmath.mpf(c) / 2) for c in range(15)]
+            return mpmath.fsum(m * (xlogx(x) + xlogx(7 - x)) for m, x in law) - xlogx(7 * p) - xlogx(7 * q)
+
+        def poisson(theta):
+            rate = mpmath.exp(mpmath.mpf(theta))
+            law = [mpmath.exp(-2 * rate) * (2 * rate) ** c / mpmath.factorial(c) for c in range(40)]
+            return mpmath.fsum(m * xlogx(mpmath.mpf(c) / 2) for c, m in enumerate(law)) - xlogx(rate)
+
+        def waiting(theta):
+            q = mpmath.exp(mpmath.mpf(theta))
+            law = [mpmath.binomial(c + 4, c) * (1 - q) ** 5 * q**c for c in range(40)]
+            mean = mpmath.mpf(5) / 2 * q / (1 - q)
+            conjugate = lambda x: xlogx(x) - xlogx(x + mpmath.mpf(5) / 2)  # noqa: E731
+            return mpmath.fsum(m * conjugate(mpmath.mpf(c) / 2) for c, m in enumerate(law)) - conjugate(mean)
+
+        cases = [(Binomial(7), binomial, (-40.0, 40.0, 300.0)), (Poisson(), poisson, (-30.0, -300.0)),
+                 (NegativeBinomial(2.5), waiting, (-40.0, -300.0))]  # fmt: skip
+        for family, exact, thetas in cases:
+            for theta in thetas:
+                assert_allclose(risk.gap_constant(family, [theta], 2), float(exact(theta)), rtol=1e-11)
+    assert risk.gap_constant(Multinomial(6, 3), [-800.0, 800.0]) == 0.0
 
 
 @pytest.mark.parametrize("shape", [0.05, 2.0, 20.0])

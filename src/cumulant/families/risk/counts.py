@@ -87,35 +87,40 @@ def poisson_window(mean: float) -> tuple[np.ndarray, np.ndarray]:
     return counts, mass / mass.sum()
 
 
-def negative_binomial_window(successes: float, p: float) -> tuple[np.ndarray, np.ndarray]:
-    """The counts that matter (of failures before as many successes) and their probabilities, by ratios.
+def negative_binomial_window(successes: float, p: float, rest: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The counts that matter (of failures before as many successes) and their probabilities, by ratios; `rest` is
+    ``1 - p``, where it is known better than by that.
 
     >>> counts, mass = negative_binomial_window(2.5, 0.4)
     >>> float((counts @ mass).round(12))                            # r (1 - p) / p
     3.75
     """
-    if p == 1:
+    rest = 1 - p if rest is None else rest
+    if rest == 0:
         return np.zeros(1), np.ones(1)
-    mean = successes * (1 - p) / p
+    mean = successes * rest / p
     reach = 40 * np.sqrt(mean / p)
     last = int(mean + reach + 60 + 40 / p)
     if last > 50_000_000:
         raise DomainError(f"a sum over {last:.3g} counts is too long: the mean of the total is {mean:.4g}")
     counts = np.arange(max(0, int(mean - reach)), last + 1, dtype=np.float64)
-    steps = np.log(counts[:-1] + successes) - np.log(counts[1:]) + np.log1p(-p)
+    steps = np.log(counts[:-1] + successes) - np.log(counts[1:]) + np.log(rest)
     logs = np.concatenate([[0.0], np.cumsum(steps)])
     mass = np.exp(logs - logs.max())
     return counts, mass / mass.sum()
 
 
-def binomial_window(n: int, p: float) -> tuple[np.ndarray, np.ndarray]:
-    """The counts that matter and their probabilities, by ratios from the first one on."""
-    if p == 1:
-        return np.array([float(n)]), np.ones(1)
+def binomial_window(n: int, p: float, rest: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The counts that matter and their probabilities, by ratios from the first one on; `rest` is ``1 - p``, where it is
+    known better than by that.
+    """
+    rest = 1 - p if rest is None else rest
+    if p == 0 or rest == 0:
+        return np.array([n if rest == 0 else 0.0]), np.ones(1)
     mode = min(int((n + 1) * p), n)
-    reach = int(40 * np.sqrt(n * p * (1 - p))) + 60
+    reach = int(40 * np.sqrt(n * p * rest)) + 60
     counts = np.arange(max(0, mode - reach), min(n, mode + reach) + 1, dtype=np.float64)
-    steps = np.log(n - counts[:-1]) - np.log(counts[1:]) + (np.log(p) - np.log1p(-p))
+    steps = np.log(n - counts[:-1]) - np.log(counts[1:]) + (np.log(p) - np.log(rest))
     logs = np.concatenate([[0.0], np.cumsum(steps)])
     mass = np.exp(logs - logs.max())
     return counts, mass / mass.sum()

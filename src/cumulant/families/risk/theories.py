@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import softmax, xlogy
 
 from cumulant.errors import CertificateError
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
@@ -46,6 +47,7 @@ from cumulant.families.statistics import ConjugatePrior
 from cumulant.precision import float64, to_numpy
 
 _BLOCK = 1 << 22  # raw observations held at once where the distribution of their mean is not known
+_NOTHING = 1e-280  # levels of counts below which their ratios overflow
 _BY_QUADRATURE = "exact risk of the posterior mode, by quadrature"
 
 
@@ -235,10 +237,11 @@ class CountTheory(Theory):
         raise NotImplementedError
 
     def gap(self, theta, k):
-        mean, total = np.asarray(self.family.to_mean(theta)), 0.0
+        total = 0.0
         for term in self.entropy_terms(theta, k):
-            at_truth = term.level(mean)
-            total += term.sign * at_truth * float(entropic((term.values - at_truth) / at_truth) @ term.mass)
+            at_truth = float(term.values @ term.mass)
+            if at_truth > _NOTHING:  # else it has underflown, and so has its part of the gap
+                total += term.sign * at_truth * float(entropic((term.values - at_truth) / at_truth) @ term.mass)
         return total
 
     def tail_index(self, n, strength):
@@ -254,10 +257,10 @@ class _MultinomialTheory(CountTheory):
         return rng.multinomial(n * self.family.trials, p / p.sum(), size=trials)[:, :-1] / n
 
     def entropy_terms(self, theta, k):
-        trials, p = self.family.trials, self._all_classes(self.family.to_mean(theta))
+        trials, p = self.family.trials, softmax(np.append(theta, 0.0))
         terms = []
         for j, each in enumerate(p):
-            counts, mass = binomial_window(k * trials, float(each))
+            counts, mass = binomial_window(k * trials, float(each), float(np.delete(p, j).sum()))
             level = (lambda mu, j=j: mu[j]) if j < p.size - 1 else (lambda mu: trials - np.sum(mu))
             terms.append(EntropyTerm(1.0, level, counts / k, mass))
         return terms
@@ -310,7 +313,7 @@ class _WaitingTheory(CountTheory):
 
     def entropy_terms(self, theta, k):  # mu log mu - (mu + r) log(mu + r), but for a linear function
         r = float(self.family.successes)
-        counts, mass = negative_binomial_window(k * r, -float(np.expm1(theta[0])))
+        counts, mass = negative_binomial_window(k * r, -float(np.expm1(theta[0])), float(np.exp(theta[0])))
         first = EntropyTerm(1.0, lambda mu: mu[0], counts / k, mass)
         return [first, EntropyTerm(-1.0, lambda mu: mu[0] + r, counts / k + r, mass)]
 
@@ -348,8 +351,9 @@ def entropic(excess):
     that of the excess is zero.
     """
     y = 1.0 + np.asarray(excess)
-    positive = np.where(y > 0, y, 1.0)
-    return np.where(y > 0, positive * excess_numpy(np.where(y > 0, -excess, 0.0) / positive), 1.0)
+    near = (y > 0) & (y < 2.0)
+    positive = np.where(near, y, 1.0)
+    return np.where(near, positive * excess_numpy(np.where(near, -excess, 0.0) / positive), xlogy(y, y) - excess)
 
 
 @theory.register(Product)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csc_array, identity
 from scipy.sparse.linalg import splu
 
+from cumulant import checks
 from cumulant.errors import DomainError, TooWide
 from cumulant.graphical.exact.square_lattice import SquareLattice
 from cumulant.graphical.exact.transfer_kernels import transfer
@@ -15,6 +16,7 @@ from cumulant.randomness import generator
 
 __all__ = ["kac_ward", "torus_log_partition", "transfer_matrix", "transfer_matrix_means"]
 
+_LARGEST = 1e300  # of all parameters together
 _LARGEST_ERROR = 1e-6  # of log Z by a determinant, in nats
 _DENSE, _PROBES = 256, 4  # rows up to which the norm of an inverse is computed, and vectors that estimate it beyond
 
@@ -57,6 +59,8 @@ def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float,
 
 
 def _transfer(model: Ising, rows: int, columns: int, with_means: bool) -> tuple[float, np.ndarray]:
+    _check(model)
+    rows, columns = checks.whole("rows", rows), checks.whole("columns", columns)
     if model.n_variables != rows * columns or model.evidence:
         raise ValueError(f"the model must have {rows} * {columns} spins and no evidence; it has {model.n_variables}")
     lattice = SquareLattice.of(model, rows, columns)
@@ -77,6 +81,13 @@ def _transfer(model: Ising, rows: int, columns: int, with_means: bool) -> tuple[
     means = np.zeros((r, c))
     value = transfer(lattice.right, lattice.down, fields, lattice.joined_down, kept, np.zeros(1 << c), means)
     return float(value), means.T.copy() if turn else means
+
+
+def _check(model: Any) -> None:
+    """That it is an Ising model (others have couplings and fields too, of other statistics), of numbers that add up."""
+    checks.instance("model", model, Ising, "an Ising model")
+    if not np.sum(np.abs(model.theta) / _LARGEST) < 1.0:
+        raise DomainError(f"couplings and fields must add up to less than {_LARGEST:g} in absolute value")
 
 
 def _transfer_bits(lattice: SquareLattice) -> int:
@@ -100,28 +111,37 @@ def kac_ward(model: Ising, positions: Any) -> float:
     model : Ising
         Without fields or evidence.
     positions : array (variables, 2)
-        Where the spins lie in the plane; the edges must be straight lines that do not cross. This is the caller's word.
+        Where the spins lie in the plane; the edges must be straight lines that do not cross. This is the caller's word:
+        only lines of no length and lines from one spin in the same direction are noticed.
 
     >>> from cumulant.graphical import grid
     >>> model = Ising(grid(3, 3), np.linspace(-1, 1, 12))
     >>> bool(np.isclose(kac_ward(model, [(i // 3, i % 3) for i in range(9)]), model.log_partition()))
     True
     """
-    where = np.asarray(positions, dtype=np.float64)
+    _check(model)
+    where = checks.real_array("positions", positions)
     if where.shape != (model.n_variables, 2):
         raise ValueError(f"positions must have shape ({model.n_variables}, 2); got {where.shape}")
     if np.any(model.fields) or model.evidence:
         raise DomainError("the determinant of Kac and Ward is for models without fields and evidence")
-    ends = np.concatenate([model.edges, model.edges[:, ::-1]])
-    weights = np.tile(np.tanh(model.couplings), 2)
+    edges, place = np.unique(np.sort(model.edges, axis=1), axis=0, return_inverse=True)
+    couplings = np.zeros(len(edges))  # those of an edge that is named twice add up
+    np.add.at(couplings, place, model.couplings)
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    weights = np.tile(np.tanh(couplings), 2)
     along = where[ends[:, 1]] - where[ends[:, 0]]
     angle = np.arctan2(along[:, 1], along[:, 0])
+    order = np.lexsort((angle, ends[:, 0]))
+    same = (np.diff(angle[order]) == 0) & (np.diff(ends[order, 0]) == 0)
+    if not along.any(axis=1).all() or same.any():
+        raise ValueError("positions must keep the edges apart: one has no length, or two leave a spin the same way")
     leaving: list[list[int]] = [[] for _ in range(model.n_variables)]
     for e, (start, _) in enumerate(ends.tolist()):
         leaving[start].append(e)
-    m = len(model.edges)
+    m = len(edges)
     pairs = [(e, f) for e in range(2 * m) for f in leaving[ends[e, 1]] if f != (e + m) % (2 * m)]
-    total = model.n_variables * np.log(2.0) + np.sum(np.logaddexp(model.couplings, -model.couplings) - np.log(2.0))
+    total = model.n_variables * np.log(2.0) + np.sum(np.logaddexp(couplings, -couplings) - np.log(2.0))
     if not pairs:
         return float(total)
     e, f = np.array(pairs).T
@@ -130,7 +150,7 @@ def kac_ward(model: Ising, positions: Any) -> float:
     logs, error = _log_determinant(csc_array(matrix), 2 * m)
     if not error <= _LARGEST_ERROR:
         raise DomainError(
-            f"couplings of up to {np.abs(model.couplings).max():.3g} with frustration leave too few digits of the "
+            f"couplings of up to {np.abs(couplings).max():.3g} with frustration leave too few digits of the "
             f"determinant (an error of {error:.1g} in log Z): ask log_partition, or bound_log_partition for an interval"
         )
     return float(total + 0.5 * logs)
@@ -165,10 +185,9 @@ def torus_log_partition(rows: int, columns: int, couplings: Any) -> float:
     >>> bool(np.isclose(torus_log_partition(3, 4, 0.4), Ising(torus(3, 4), 0.4).log_partition(method="elimination")))
     True
     """
-    if rows < 3 or columns < 3:
-        raise ValueError(f"a torus needs at least 3 rows and 3 columns; got {rows} and {columns}")
+    rows, columns = checks.whole("rows", rows, 3), checks.whole("columns", columns, 3)
     both = np.asarray(couplings, dtype=np.float64)
     if both.shape not in ((), (2,)) or not np.all(np.abs(both) < 1e300):
         raise ValueError(f"couplings must be one number, or two (across, down), below 1e300; got {couplings}")
     across, down = np.broadcast_to(both, 2).tolist()
-    return Torus(int(rows), int(columns), across, down).log_partition()[0]
+    return Torus(rows, columns, across, down).log_partition()[0]

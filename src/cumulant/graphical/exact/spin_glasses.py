@@ -22,6 +22,7 @@ __all__ = ["DensityOfStates", "density_of_states", "spin_glass_log_partition"]
 _UNIT = 2.0**-53
 _DIGITS = 60  # bits of a Boltzmann factor
 _LARGEST_LEVEL = 1 << 16  # levels of a density of states
+_LARGEST_ENERGY = 1e300
 _THEOREM = (
     "the sum over even subgraphs as Pfaffians (Kasteleyn 1963), in exact arithmetic by residues "
     "(Galluccio, Loebl, Vondrak 2000)"
@@ -157,20 +158,27 @@ class DensityOfStates:
 
     def variance(self, beta: float = 1.0) -> float:
         """``Var[E(x)] = d^2 log Z / d beta^2``."""
-        p = self._weights(beta)[1]
-        return float(p @ (self.energies - p @ self.energies) ** 2)
+        return self._variance(beta, 1.0)
 
     def specific_heat(self, beta: float = 1.0) -> float:
         """``beta^2 Var[E] / spins``: the derivative of the mean energy of a spin by the temperature ``1 / beta``."""
-        return beta**2 * self.variance(beta) / self.n_variables
+        return self._variance(beta, beta) / self.n_variables
 
     def entropy(self, beta: float = 1.0) -> float:
         """``log Z + beta E[E]`` in nats; the logarithm of the number of ground states where it is coldest."""
         log_z, p = self._weights(beta)
         return float(log_z + beta * (p @ self.energies))
 
+    def _variance(self, beta: float, scale: float) -> float:
+        """``Var[scale E(x)]``, over the energies that count: the square of another may be no number."""
+        p = self._weights(beta)[1]
+        away = scale * (self.energies - p @ self.energies)[p > 0]
+        return float(p[p > 0] @ away**2)
+
     def _weights(self, beta: float) -> tuple[float, np.ndarray]:
         beta = float(checks.number("beta", beta))
+        if not abs(beta) * float(np.abs(self.energies).max()) < _LARGEST_ENERGY or not math.isfinite(beta):
+            raise ValueError(f"beta must be finite, and energies times it below {_LARGEST_ENERGY:g}; got {beta}")
         logs = np.array([math.log(count) for count in self.counts])
         start = self.energies[0] if beta >= 0 else self.energies[-1]
         terms = logs - beta * (self.energies - start)
@@ -250,6 +258,8 @@ def _lattice(model: Any) -> SquareLattice:
         raise TypeError(f"model must be an Ising model; got {type(model).__name__}")
     if np.any(model.fields) or model.evidence:
         raise DomainError("Pfaffians are for models without fields and evidence: ask log_partition, or transfer_matrix")
+    if not math.fsum(np.abs(model.couplings) / _LARGEST_ENERGY) < 1.0:
+        raise DomainError(f"couplings must add up to less than {_LARGEST_ENERGY:g} in absolute value")
     lattice = SquareLattice.of(model)
     if lattice is None:
         raise DomainError(

@@ -1,5 +1,6 @@
 """Ising models without fields on square lattices: which sites and bonds they have, found from their edges alone."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,10 +69,16 @@ def _read(model: Any, rows: int, columns: int) -> SquareLattice | None:
     up = (gap == (rows - 1) * columns) & (first < columns) & (rows > 2)
     if not (right | down | across | up).all():
         return None
-    bonds = np.zeros((2, rows * columns))
-    np.add.at(bonds[0], first[right], model.couplings[right])
-    np.add.at(bonds[0], second[across], model.couplings[across])
-    np.add.at(bonds[1], first[down], model.couplings[down])
-    np.add.at(bonds[1], second[up], model.couplings[up])
-    lying, standing = bonds.reshape(2, rows, columns)
+    n = rows * columns
+    place = np.where(right, first, np.where(across, second, np.where(down, n + first, n + second)))
+    lying, standing = _sums(place, model.couplings, 2 * n).reshape(2, rows, columns)
     return SquareLattice(lying, standing, bool(np.any(lying[:, -1])), bool(np.any(standing[-1])))
+
+
+def _sums(place: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """The values at each place added up, with one rounding: large couplings of one bond may cancel."""
+    out = np.zeros(n)
+    out[place] = values
+    for k in np.flatnonzero(np.bincount(place, minlength=n) > 1).tolist():
+        out[k] = math.fsum(values[place == k])
+    return out

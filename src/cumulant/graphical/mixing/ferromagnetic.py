@@ -7,8 +7,11 @@ import numpy as np
 
 from cumulant import checks
 from cumulant.certificates import Assumption, by_construction, check
+from cumulant.errors import DomainError
 from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.sampling.chains import require_counts
+
+_MOST_EDGES, _LEAST = 2046, 1e-75
 
 
 def subgraphs_mixing(edges: int, least: float) -> Mixing:
@@ -31,6 +34,11 @@ def subgraphs_mixing(edges: int, least: float) -> Mixing:
     require_counts(edges=(edges, 0))
     if not 0 < least <= 1:
         raise ValueError(f"least must be above 0 and at most 1, a hyperbolic tangent of fields; got {least}")
+    if edges > _MOST_EDGES or least < _LEAST:
+        raise DomainError(
+            f"the bound on the mixing time is no number for {edges} edges and least = {least:.3g}: it is for at most "
+            f"{_MOST_EDGES} edges and tangents of at least {_LEAST:g}"
+        )
     m = max(int(edges), 1)
     return Mixing(max(0.5 * 2.0 ** (m / 2), 1.0), -(least**4) / (2.0 * m * m) * (1.0 - 2.0**-48), norm="subgraphs")
 

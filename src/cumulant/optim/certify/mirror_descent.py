@@ -135,7 +135,12 @@ def _rate(problem: Any, solver: Any, state: Any) -> Certificate:
         else assume("D(x*|x0) is at most radius", f"{radius:.6g}")
     )
     assumptions = [known, convex, check(travelled > 0, "at least one step was taken")]
-    if not solver.implicit:
+    if solver.implicit and solver.constraint == "simplex":
+        assumptions.append(check(True, "what implicit steps leave of their equations is added to D(x*|x0)"))
+    elif solver.implicit:
+        never = np.finfo(np.asarray(state.longest).dtype).max
+        assumptions.append(check(longest < never, "every implicit step was solved, to half of the digits and more"))
+    else:
         smooth = constants.smoothness
         known_as = "unknown" if smooth is None else f"{smooth:.6g}"
         assumptions.append(

@@ -28,9 +28,9 @@ class MirrorDescentState(NamedTuple):
     step: Any  # steps taken
     shrink: Any  # by how much the step size was reduced so far to stay inside the domain
     travelled: Any  # the sum of the step sizes
-    longest: Any  # the largest of them
+    longest: Any  # the largest of them; the largest number once an implicit step was not solved
     relative_strong_convexity: Any
-    radius: Any  # negative where unknown
+    radius: Any  # negative where unknown; on the simplex with what implicit steps left of their equations
     convex: Any
 
 
@@ -133,10 +133,15 @@ class MirrorDescent(Solver):
 
     def step(self, problem, state):
         """One step in the dual variable."""
-        planned = self._planned(state)
+        planned, radius, solved = self._planned(state), state.radius, True
+        simplex = self.constraint == "simplex"
         if self.implicit:
-            simplex = self.constraint == "simplex"
-            dual, taken = implicit_step(problem, self.entropy, state.dual, planned, simplex), planned
+            dual, left, solved = implicit_step(problem, self.entropy, state.dual, planned, simplex)
+            taken = planned
+            if simplex:
+                # tau (f(x) - f(y)) <= D(y|x_k) - D(y|x) - D(x|x_k) + <r, x - y>, of y = x* and of y = x_k, from where
+                # f may have risen by <r, x - y> / tau on all that was travelled.
+                radius = jnp.where(radius >= 0, radius + left * (1 + state.travelled / taken), radius)
         else:
 
             def outside(tau):
@@ -146,8 +151,8 @@ class MirrorDescent(Solver):
 
             taken = jax.lax.while_loop(outside, lambda tau: tau / 2, planned)
             dual = state.dual - taken * state.gradient
-        if self.constraint == "simplex":
-            dual = dual - jax.scipy.special.logsumexp(dual)
+        if simplex:
+            dual = jax.nn.log_softmax(dual, axis=tuple(range(dual.ndim)))
         x = self.entropy.conjugate_gradient(dual)
         value, gradient = problem.value_and_gradient(x)
         return state._replace(
@@ -158,7 +163,8 @@ class MirrorDescent(Solver):
             step=state.step + 1,
             shrink=state.shrink * (taken / planned),
             travelled=state.travelled + taken,
-            longest=jnp.maximum(state.longest, taken),
+            longest=jnp.where(solved, jnp.maximum(state.longest, taken), jnp.finfo(value.dtype).max),
+            radius=radius,
         )
 
     def measure(self, problem, state):
