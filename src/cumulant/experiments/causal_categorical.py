@@ -93,10 +93,9 @@ def _claims(runs, best, pooled) -> list[Claim]:
             "sparse prior, effect: a tie of the two directions (less than 5 per cent apart), with divergences around "
             "10 (between 5 and 20)",
             "a tie, around 10",
-            f"KL(100) {means(many)}: {apart:.1%} apart, in pairs of problems "
-            f"{lead(many, 'anticausal', 'causal'):.1f} standard errors in favour of the anticausal model; at the start "
-            f"{many.mean('causal')[0]:.3g}, {many.mean('causal')[0] / few.mean('causal')[0]:.0f} times that of the "
-            "cause",
+            f"KL(100) {means(many)}: {apart:.1%} apart, in pairs of problems {lead(many, 'anticausal', 'causal'):.1f} "
+            f"standard errors in favour of the anticausal model; at the start {many.mean('causal')[0]:.3g}, "
+            f"{many.mean('causal')[0] / few.mean('causal')[0]:.0f} times that of the cause",
             verdict(apart < 0.05 and all(5 < many.at_budget(model).mean() < 20 for model in many.models)),
             item="Figure 4.5 f; Figure 4.9, column 2",
         ),

@@ -149,8 +149,7 @@ def _not_a_bound() -> Claim:
     found = mean_field(model, n_starts=20)
     return Claim(
         "the log-normaliser of the factorised approximation, where the recursion starts, is no bound on log Z "
-        "(complete "
-        "glass of 26 spins)",
+        "(complete glass of 26 spins)",
         "the starting value",
         f"{found.log_normaliser:.2f} against log Z = {BASELINES['complete', 0]:.2f}; the variational bound is "
         f"{found.bound:.2f}",
@@ -184,8 +183,7 @@ def _counting(rng: int, trials: int) -> Claim:
         n_inner += len(graph.inner)
     return Claim(
         "counting numbers 1 - sum over regions above are 1 for factors and 1 - d_i for variables, and count every "
-        "factor "
-        "and every variable once, where any two factors share one variable at most",
+        "factor and every variable once, where any two factors share one variable at most",
         "c_R = 1 - sum c_S",
         f"as stated in {equal} of {trials} random graphs ({n_inner} inner regions), once each in {valid}",
         verdict(equal == valid == trials),
@@ -242,13 +240,11 @@ def _stationary(rng: int, trials: int) -> Claim:
         slopes.append(_slope(draw, model, _tables(model, found), list(found.marginals)))
         others.append(_slope(draw, model, model.beliefs(), model.marginals()))
     return Claim(
-        "fixed points of sum-product are stationary points of the Bethe free energy among beliefs that agree on "
-        "what they "
-        "share",
+        "fixed points of sum-product are stationary points of the Bethe free energy among beliefs that agree on what "
+        "they share",
         "derivatives of the Lagrangian",
         f"slope along random directions: at most {max(slopes):.0e} at {len(slopes)} fixed points; at the exact "
-        "marginals, "
-        f"which agree too, {np.median(others):.0e} (median)",
+        f"marginals, which agree too, {np.median(others):.0e} (median)",
         verdict(max(slopes) < 1e-5 and np.median(others) > 100 * max(slopes)),
         item="(5.26) to (5.38)",
     )
@@ -280,9 +276,8 @@ def _leaves(rng: int, trials: int) -> Claim:
                 power = np.prod(multipliers, axis=0) ** (1 / (degree - 1))
                 worst = max(worst, float(np.abs(power / power.sum() - exact).max()))  # (5.32)
     return Claim(
-        "beliefs of variables are (prod exp lambda)^(1 / (d_i - 1)) for variables of two factors and more; where "
-        "d_i = 1 "
-        "the exponent is infinite, and the product of messages (5.36) is what holds",
+        "beliefs of variables are (prod exp lambda)^(1 / (d_i - 1)) for variables of two factors and more; where d_i = "
+        "1 the exponent is infinite, and the product of messages (5.36) is what holds",
         "for all variables",
         f"both off by at most {worst:.0e} on {trials} chains; {ends} ends have the exponent 1/0",
         verdict(worst < 1e-12 and ends == 2 * trials, corrected=True),
@@ -366,12 +361,10 @@ def _convergent(rng: int, trials: int) -> Claim:
     n = len(rises)
     return Claim(
         "the convergent double loop lowers the Bethe free energy at every outer loop, ends where sum-product goes "
-        "round "
-        "in circles, and where sum-product converges ends there too",
+        "round in circles, and where sum-product converges ends there too",
         "convergent (Heskes 2006)",
-        f"complete glasses of 9 spins: sum-product (all messages at once) failed on {failed} of {n}, the double "
-        "loop ended "
-        f"on {ended}, largest rise {max(max(rises), 0.0):.0e}; of 6 weakly coupled spins both apart by "
+        f"complete glasses of 9 spins: sum-product (all messages at once) failed on {failed} of {n}, the double loop "
+        f"ended on {ended}, largest rise {max(max(rises), 0.0):.0e}; of 6 weakly coupled spins both apart by "
         f"{max(apart):.0e}",
         verdict(max(rises) < 1e-8 and ended == n and failed > 0 and max(apart) < 1e-6),
         item="section 5.2.2, Heskes (2006)",
@@ -391,9 +384,8 @@ def _pruned(rng: int, trials: int) -> Claim:
         worst = max(worst, float(np.abs(part.conditional(query, given) - p / p.sum()).max()))
         kept, asked = kept + len(part.variables), asked + 9
     return Claim(
-        "variables that are neither asked about nor given nor above these, and those that are d-separated, may be "
-        "left out "
-        "without a change to the answer",
+        "variables that are neither asked about nor given nor above these, and those that are d-separated, may be left "
+        "out without a change to the answer",
         "an advantage of the directed form",
         f"{trials} random networks: answers off by {worst:.0e} from the joint table, {kept} of {asked} variables left",
         verdict(worst < 1e-12 and kept < 0.8 * asked),
@@ -454,8 +446,7 @@ def _glasses() -> tuple[Claim, ...]:
         claims.append(
             Claim(
                 f"log Z of the {name} glass on the torus of 12 x 12 at beta = 1, 2 and 10, energy and number of its "
-                "ground "
-                "states, by Pfaffians modulo primes",
+                "ground states, by Pfaffians modulo primes",
                 f"{listed(list(values.values()), '.9f')} by elimination; {number} states of energy {ground}",
                 f"off by at most {off:.0e}; {states.n_ground_states} states of energy {states.ground_energy:.0f} in "
                 f"{seconds:.2f} s, all {len(states.counts)} counts add up to 2^144",
@@ -496,9 +487,8 @@ def _cold(quick: bool):
         f"a determinant in floating point loses all digits when it is cold, exact counting does not (grid of {side} x "
         f"{side}, beta = 0.5 to 32)",
         "exact by modular arithmetic",
-        f"the determinant is refused from beta = {min(refused, default=math.inf):g} on; intervals of whole numbers "
-        "are at "
-        f"most {max(widths.values()):.0e} wide and agree with elimination",
+        f"the determinant is refused from beta = {min(refused, default=math.inf):g} on; intervals of whole numbers are "
+        f"at most {max(widths.values()):.0e} wide and agree with elimination",
         verdict(inside and bool(refused) and max(widths.values()) < 1e-9),
         item="section 3.4.3, exactness",
     )
@@ -518,12 +508,10 @@ def _no_zero_energy(quick: bool) -> Claim:
     normal = 4 / math.sqrt(4 * math.pi * side * side)
     return Claim(
         f"glasses of {side} x {side} with an odd number of negative bonds have no state of energy zero, others as "
-        "large a "
-        "share as the one whose count is printed",
+        "large a share as the one whose count is printed",
         f"a count: {ZERO_SHARE} of all states at 20 x 20",
         f"{listed(shares, '.7f')} of all states with an even number, {listed(odd, 'g')} with an odd one; a normal "
-        "density "
-        f"has {normal:.7f}",
+        f"density has {normal:.7f}",
         verdict(max(odd) == 0 and max(abs(s / normal - 1) for s in shares) < (0.05 if quick else 2e-3)),
         item="footnote 13",
     )

@@ -48,9 +48,8 @@ def run(quick: bool, rng: int) -> Report:
         *_open(draw, trials),
     )
     notes = (
-        "Figures 5.1 to 5.9 and table 5.1 have experiments of their own. Families with A = -alpha log(-theta): alpha "
-        "= 1/2 "
-        "is the variance of a normal, 1 an exponential rate. r = mu0/mu*, phi(z) = z - 1 - log z."
+        "Figures 5.1 to 5.9 and table 5.1 have experiments of their own. Families with A = -alpha log(-theta): alpha = "
+        "1/2 is the variance of a normal, 1 an exponential rate. r = mu0/mu*, phi(z) = z - 1 - log z."
     )
     return Report(claims, lambda: _draw(), notes)
 
@@ -86,9 +85,8 @@ def _notation() -> list[Claim]:
             item="(5.4)",
         ),
         Claim(
-            "the symmetrised divergence is Breg(mu*; mu) + Breg(mu; mu*) = <theta* - theta, mu* - mu>; the second "
-            "term is "
-            "printed with the arguments of the first",
+            "the symmetrised divergence is Breg(mu*; mu) + Breg(mu; mu*) = <theta* - theta, mu* - mu>; the second term "
+            "is printed with the arguments of the first",
             "(5.42)",
             f"{S:.6f} = {right + turned:.6f}; twice the first term would be {2 * right:.6f}",
             verdict(abs(S - right - turned) < 1e-12 and abs(S - 2 * right) > 0.1, corrected=True),
@@ -115,9 +113,8 @@ def _mle() -> list[Claim]:
     ratio = exact[finite] / upper.value[finite]
     return [
         Claim(
-            "the risk of the MLE is alpha(1/(n alpha - 1) + digamma(n alpha) - log(n alpha)), infinite for n alpha "
-            "<= 1, and at "
-            "most 1/(2n) + 1/(n(n alpha - 1))",
+            "the risk of the MLE is alpha(1/(n alpha - 1) + digamma(n alpha) - log(n alpha)), infinite for n alpha <= "
+            "1, and at most 1/(2n) + 1/(n(n alpha - 1))",
             "(5.49), (5.36)",
             f"formula off by {off:.0e} of it; infinite exactly where n alpha <= 1: "
             f"{bool(np.array_equal(np.isinf(exact), ~finite))}; risk over bound {ratio.min():.3f} to {ratio.max():.6f}",
@@ -146,9 +143,8 @@ def _covariance() -> list[Claim]:
     infinite = bool(np.isinf(risk.risk_mle_covariance([2, 3], 2)).all())
     return [
         Claim(
-            "the risk of a covariance is at most p/(2n) + p(d + 2)/(n(n - d - 1)), p = d(d + 1)/2, and infinite for "
-            "n <= d + 1; "
-            "(5.70) has d + 1 + 1/(2d) in place of d + 2",
+            "the risk of a covariance is at most p/(2n) + p(d + 2)/(n(n - d - 1)), p = d(d + 1)/2, and infinite for n "
+            "<= d + 1; (5.70) has d + 1 + 1/(2d) in place of d + 2",
             "(5.53), (5.58)",
             f"largest ratio of the exact risk {worst[False]:.6f}, to (5.70) {worst[True]:.6f}: d = 1 to 29, n up to "
             "399",
@@ -208,12 +204,10 @@ def _posterior_mode() -> list[Claim]:
         ),
         Claim(
             "for strong priors it is at most alpha times (5.99) as printed, and this is the better one exactly where "
-            "n0 r > n - "
-            "1/alpha",
+            "n0 r > n - 1/alpha",
             "(5.99), without the factor alpha",
             f"alpha = 2, n = n0 = r = 1: {point[0]:.6f} against {point[1] / 2:.6f} as printed and {point[1]:.6f}; "
-            "printed form "
-            f"violated in {int(violated.sum())} of {S.size} settings, corrected in "
+            f"printed form violated in {int(violated.sum())} of {S.size} settings, corrected in "
             f"{int(np.sum(strong.value * (1 + 1e-9) < S))}",
             verdict(
                 point[0] > point[1] / 2
@@ -247,8 +241,7 @@ def _inverse() -> list[Claim]:
             "(n0 + n)/(a + n) <= E mu*/mu_n <= (n0 + n)/(a + (n - 1/alpha)_+), a = n0 r, and at most (5.83)",
             "(5.72), (5.77), (5.83)",
             f"exact over the upper bounds at most {np.max(exact / upper.value):.6f} and "
-            f"{np.max(exact / other.value):.6f}, over the "
-            f"lower at least {np.min(exact / lower.value):.6f}",
+            f"{np.max(exact / other.value):.6f}, over the lower at least {np.min(exact / lower.value):.6f}",
             verdict(
                 np.all(exact <= upper.value * (1 + 1e-9))
                 and np.all(exact <= other.value * (1 + 1e-9))
@@ -259,11 +252,9 @@ def _inverse() -> list[Claim]:
         Claim(
             "the case without a term in n is n <= 1/alpha; printed n <= alpha: the other formula is then false",
             "n <= alpha",
-            f"alpha = 0.4, n = 2, n0 = r = 1 (n > alpha, n < 1/alpha): E mu*/mu_n = {small[0]:.4f}, (n0 + n)/(a + n "
-            "- 1/alpha) = "
-            f"{small[1]:.4f}, with the positive part {3 / 1:.4f}; alpha = 0.4, n = 1: "
-            f"{float(risk.expected_inverse(1, 1, 1, 0.4)):.4f} "
-            f"against {2 / (1 + 1 - 2.5):.4f}",
+            f"alpha = 0.4, n = 2, n0 = r = 1 (n > alpha, n < 1/alpha): E mu*/mu_n = {small[0]:.4f}, (n0 + n)/(a + n - "
+            f"1/alpha) = {small[1]:.4f}, with the positive part {3 / 1:.4f}; alpha = 0.4, n = 1: "
+            f"{float(risk.expected_inverse(1, 1, 1, 0.4)):.4f} against {2 / (1 + 1 - 2.5):.4f}",
             verdict(
                 float(risk.expected_inverse(1, 1, 1, 0.4)) > 2 / (1 + 1 - 2.5) and small[0] <= 3.0 and at[0] <= at[2],
                 corrected=True,
@@ -298,12 +289,10 @@ def _mirror_descent(draw) -> list[Claim]:
     return [
         Claim(
             "the posterior mode is stochastic mirror descent with steps 1/(n0 + n): grad A(theta_n) = grad "
-            "A(theta_{n-1}) - gamma_n "
-            "g_n; (5.16) prints grad A*(theta_n)",
+            "A(theta_{n-1}) - gamma_n g_n; (5.16) prints grad A*(theta_n)",
             "grad A*(theta_n)",
-            f"off from the batch formula by {off:.0e} over 400 observations; g with theta in place of grad A(theta) "
-            "is off by "
-            f"{confused:.2f}",
+            f"off from the batch formula by {off:.0e} over 400 observations; g with theta in place of grad A(theta) is "
+            f"off by {confused:.2f}",
             verdict(off < 1e-12 and confused > 0.1, corrected=True),
             item="(5.15), (5.16)",
         ),
@@ -353,12 +342,10 @@ def _asymptotics(quick) -> list[Claim]:
     return [
         Claim(
             "the risk of MLE and posterior mode tends to d/(2n), with a remainder O(n^-3/2); not for the MLE of "
-            "classes, whose risk "
-            "is infinite",
+            "classes, whose risk is infinite",
             "O(n^-3/2)",
-            f"2n risk / d at n = 10^4: {listed(limits, '.4f')}; the remainder falls as n^-{slope:.2f} for a "
-            "variance; MLE of classes "
-            f"infinite: {bool(endless)}",
+            f"2n risk / d at n = 10^4: {listed(limits, '.4f')}; the remainder falls as n^-{slope:.2f} for a variance; "
+            f"MLE of classes infinite: {bool(endless)}",
             verdict(all(abs(value - 1) < 0.01 for value in limits.values()) and slope > 1.5 and endless, loose=True),
             item="(5.23), (5.110)",
         ),
@@ -410,9 +397,8 @@ def _quadratic(draw) -> list[Claim]:
             "where A* is L-smooth the divergence is at most L/2 |mu* - mu|^2, and where it is L-Lipschitz at most 2 "
             "L |mu* - mu|",
             "(5.27) to (5.29)",
-            "Bernoulli between 0.2 and 0.8: largest ratios "
-            f"{np.nanmax(kl / np.where(smooth > 0, smooth, np.nan)):.3f} and "
-            f"{np.nanmax(kl / np.where(steep > 0, steep, np.nan)):.3f}",
+            f"Bernoulli between 0.2 and 0.8: largest ratios {np.nanmax(kl / np.where(smooth > 0, smooth, np.nan)):.3f} "
+            f"and {np.nanmax(kl / np.where(steep > 0, steep, np.nan)):.3f}",
             verdict(np.all(kl <= smooth + 1e-15) and np.all(kl <= steep + 1e-15)),
             item="(5.27) to (5.29)",
         ),
@@ -438,15 +424,13 @@ def _concordance() -> list[Claim]:
             "factor n0, and M = 1",
             "25 d + 5 |mu* - mu0| - n0",
             f"d = 1, n0 = 10, distance 3: after {printed:.0f} as printed the norm is {norm(printed):.3f}, after "
-            f"{needed:.0f} "
-            f"{norm(needed):.3f}; with M = sqrt 2 of a variance, 25 becomes {scaled:.0f}",
+            f"{needed:.0f} {norm(needed):.3f}; with M = sqrt 2 of a variance, 25 becomes {scaled:.0f}",
             verdict(norm(printed) > 0.2 >= norm(needed) and abs(scaled - 50) <= 1, corrected=True),
             item="Proposition 5.5.1, samples",
         ),
         Claim(
             "entropies of normals, exponentials and classes are self-concordant with the standard constant; true of "
-            "the exponential, "
-            "sqrt 2 for a variance, and false for classes",
+            "the exponential, sqrt 2 for a variance, and false for classes",
             "all of them",
             f"|f'''| / (2 f''^1.5): {listed(ratios, '.4f')} (Bernoulli at 0.1)",
             verdict(
@@ -521,8 +505,7 @@ def _covariances(draw, trials) -> list[Claim]:
             "E S_{A*}(mu, E mu) = E <theta, mu> - <E theta, E mu>, a covariance",
             "(5.119), (5.120)",
             f"exponential, n = 5, n0 = 2, r = 1.5: exact {exact:.5f}, S {S.mean():.5f}, covariance {cov.mean():.5f}; "
-            "MLE, n = 10: alpha/(n "
-            f"alpha - 1) = {mle:.5f}, simulated {S_mle.mean():.5f}",
+            f"MLE, n = 10: alpha/(n alpha - 1) = {mle:.5f}, simulated {S_mle.mean():.5f}",
             verdict(
                 abs(S.mean() - exact) < 4 * error
                 and abs(cov.mean() - exact) < 6 * error
@@ -532,12 +515,10 @@ def _covariances(draw, trials) -> list[Claim]:
         ),
         Claim(
             "E S(mu_n, E mu_n) = n E S(mu_n, E_n mu_n), each being k/(n0 + n) E <theta_n, T_1 - mu*>, so that (5.31) "
-            "in expectation gives "
-            "a variance of at most n gamma_n^2 C",
+            "in expectation gives a variance of at most n gamma_n^2 C",
             "(5.122) to (5.129)",
             f"{S.mean():.5f} and n times {inner.mean():.5f} = {n * inner.mean():.5f} (by parts {by_parts:.5f}, "
-            f"{n * last:.5f}); variance "
-            f"{float(split.variance):.5f} at most {bound:.5f}",
+            f"{n * last:.5f}); variance {float(split.variance):.5f} at most {bound:.5f}",
             verdict(
                 abs(S.mean() - n * inner.mean()) < 5 * n * inner.std() / math.sqrt(trials)
                 and float(split.variance) <= bound
@@ -586,16 +567,14 @@ def _assumptions(draw, trials) -> list[Claim]:
             "the variance condition (5.31) fails for a logarithm: its constant grows without bound at the boundary "
             "of the domain",
             "fails",
-            f"at 1e-4 of the truth, step 0.1: {listed(variance, '.4g')}; infinite at the boundary for alpha <= 1, "
-            "and for alpha = 3 there "
-            f"{listed(steps, '.3g')} at steps 0.1, 0.01, 0.001",
+            f"at 1e-4 of the truth, step 0.1: {listed(variance, '.4g')}; infinite at the boundary for alpha <= 1, and "
+            f"for alpha = 3 there {listed(steps, '.3g')} at steps 0.1, 0.01, 0.001",
             verdict(variance["variance of a normal"] > 1000 and steps[2] > 1e6),
             item="(5.31)",
         ),
         Claim(
             "the condition at the optimum (5.33) fails for a logarithm: mu - 2 gamma g(theta*) leaves the domain; in "
-            "(5.34) grad g "
-            "reads g",
+            "(5.34) grad g reads g",
             "fails",
             f"at 1e-4 of the truth, step 0.1: {listed(optimum, '.4g')}; E g(theta*) = {np.mean(1 - T):.4f}, as it "
             "should be",
@@ -605,9 +584,8 @@ def _assumptions(draw, trials) -> list[Claim]:
             item="(5.33), (5.34)",
         ),
         Claim(
-            "the gap (5.35) is finite for models that put no infinite density on an observation, and for batches "
-            "that leave none: two for a "
-            "normal, a gamma, an inverse Gaussian",
+            "the gap (5.35) is finite for models that put no infinite density on an observation, and for batches that "
+            "leave none: two for a normal, a gamma, an inverse Gaussian",
             "finite; batches of d + 1",
             "; ".join(f"{name} {c:.4f}, batch {k}" for name, (c, k) in gaps.items())
             + f"; in batches of two {listed(batched, '.4f')}",
@@ -619,8 +597,7 @@ def _assumptions(draw, trials) -> list[Claim]:
         ),
         Claim(
             "under (5.31) a tail average of f converges as O(1/n); the constant: (s(s+1) D0 + 4 C n)/(n(n + 2s + 1)) "
-            "with steps 2/(k + s + 1) "
-            "and weights k + s",
+            "with steps 2/(k + s + 1) and weights k + s",
             "O(1/n), no constants",
             f"a normal mean, s = 3, n = 200: measured {average:.5f}, bound {bound:.5f}; last iterate {last[-1]:.5f}",
             verdict(0 < average <= bound < 4 * average),
@@ -657,8 +634,7 @@ def _open(draw, trials) -> list[Claim]:
         ),
         Claim(
             "open: no analysis of mirror descent gives the rate 1/n for a logarithm, where the steps 1/(n0 + n) have "
-            "it. None of the three is "
-            "enough: two fail there and the third does not vanish",
+            "it. None of the three is enough: two fail there and the third does not vanish",
             "open problem 2",
             f"n times the risk with steps 1/(1 + n) tends to {scaled[-1] / 2:.4f}; constants of the three analyses "
             f"{listed({a.name: a.constant for a in risk.smd_analyses()}, '.4g')}",
@@ -668,13 +644,11 @@ def _open(draw, trials) -> list[Claim]:
             item="Open problem 2",
         ),
         Claim(
-            "open: bounds with high probability. Quantiles of the divergence of the MLE of a variance follow those "
-            "of chi-squared / 2n from "
-            "few observations on, where the mean is infinite or dominated by its tail",
+            "open: bounds with high probability. Quantiles of the divergence of the MLE of a variance follow those of "
+            "chi-squared / 2n from few observations on, where the mean is infinite or dominated by its tail",
             "section 6.1",
             f"n times the quantiles at 1/2, 0.95, 0.99: n = {sizes[0]}: {listed(quantiles[0])}; n = {sizes[-1]}: "
-            f"{listed(quantiles[-1])}; limit "
-            f"{listed(limit)}",
+            f"{listed(quantiles[-1])}; limit {listed(limit)}",
             verdict(np.all(np.abs(quantiles[-1] / limit - 1) < 0.1)),
             item="Section 6.1",
         ),

@@ -42,9 +42,8 @@ def run(quick: bool, rng: int) -> Report:
         _cost(draw, quick),
     )
     notes = (
-        "Where a bound holds but says nothing at the printed sizes, the claim says so, and at which size it starts "
-        "to say "
-        "something. Numbers of theorems are those of the paper, and of its appendix after the stroke."
+        "Where a bound holds but says nothing at the printed sizes, the claim says so, and at which size it starts to "
+        "say something. Numbers of theorems are those of the paper, and of its appendix after the stroke."
     )
     return Report(claims, lambda: _draw(mixing), notes)
 
@@ -110,8 +109,7 @@ def _conversion() -> Claim:
         "experiment's C = log N is false: two independent spins start at a distance of 3/4 > log 2",
         "C = log(16) in section 6",
         f"C = {found.constant:.6f}, alpha = {found.rate:.6f}, -1/log(alpha) = {-1 / found.log_rate:.3f} <= 1/(1 - "
-        "alpha) = "
-        f"{1 / (1 - found.rate):.3f}; log 2 = {math.log(2):.3f} against a distance of {far:.2f}",
+        f"alpha) = {1 / (1 - found.rate):.3f}; log 2 = {math.log(2):.3f} against a distance of {far:.2f}",
         verdict(exact and slower and far > math.log(2), corrected=True),
         item="Section 2, section 6",
     )
@@ -151,9 +149,8 @@ def _smoothness(draw, starts) -> Claim:
     problem = graphical.learning_problem(np.zeros(12), graphical.Ising(edges, 0.0), mixing=BOX, l2=L2, fields=False)
     found = graphical.largest_curvature(problem, starts=starts, rng=draw)
     return Claim(
-        "the gradient is Lipschitz with 4 R^2 + lambda; R^2 + lambda is proved, as the covariance is at most R^2 (3 "
-        "x 3 "
-        "grid, couplings up to 0.2)",
+        "the gradient is Lipschitz with 4 R^2 + lambda; R^2 + lambda is proved, as the covariance is at most R^2 (3 x "
+        "3 grid, couplings up to 0.2)",
         f"{published:g}",
         f"{tight:g}; the largest curvature found in the set, by ascent from {starts + 1} points, is "
         f"{found.value:.3f}: no proof that there is none larger",
@@ -251,8 +248,7 @@ def _inexact_strong() -> list[Claim]:
         ),
         Claim(
             "errors of size r leave a distance r / lambda; printed is r L / lambda, which drops a 1/L: false for L < "
-            "1, "
-            "loose for L > 1",
+            "1, loose for L > 1",
             "r L / lambda",
             text,
             verdict(abs(x - right) < 1e-9 and x > wrong and abs(y - tight) < 1e-9 and y < loose, corrected=True),
@@ -273,14 +269,11 @@ def _concentration(draw, trials) -> list[Claim]:
     out.append(
         Claim(
             "the mean of M vectors of length at most R is within (R / sqrt M)(1 + sqrt(2 log 1/delta)) of its "
-            "expectation "
-            "with probability 1 - delta; printed is sqrt(R / 2M), which has the wrong dimension",
+            "expectation with probability 1 - delta; printed is sqrt(R / 2M), which has the wrong dimension",
             "sqrt(R / 2M) (1 + sqrt(2 log 1/delta))",
             f"+-R e_1, R = sqrt 24, M = 100, delta = 0.1: above the printed {printed:.3f} in "
-            f"{np.mean(error > printed):.1%}, "
-            f"above {right:.3f} in {np.mean(error > right):.2%}; R = 100, M = 50: above the printed "
-            f"{far_printed:.2f} in "
-            f"{np.mean(far > far_printed):.1%}",
+            f"{np.mean(error > printed):.1%}, above {right:.3f} in {np.mean(error > right):.2%}; R = 100, M = 50: "
+            f"above the printed {far_printed:.2f} in {np.mean(far > far_printed):.1%}",
             verdict(np.mean(error > printed) > DELTA and np.mean(error > right) <= DELTA, corrected=True),
             item="Theorem 15, Theorem 6/30 (noise)",
         )
@@ -343,14 +336,11 @@ def _concentration(draw, trials) -> list[Claim]:
         *out,
         Claim(
             "with probability 1 - delta the errors of K steps add up to at most K eps(delta) + 2 R K / sqrt M, and "
-            "with M >= "
-            "3 K / log(1/delta) to 2 R (K / sqrt M + log 1/delta); the law of a step depends on the last, so that "
-            "Freedman's "
-            "inequality for martingales takes the place of Bernstein's",
+            "with M >= 3 K / log(1/delta) to 2 R (K / sqrt M + log 1/delta); the law of a step depends on the last, so "
+            "that Freedman's inequality for martingales takes the place of Bernstein's",
             "theorem 23, corollary 24",
             f"K = 46, M = 1533: eps = {eps:.7f}, put back {back:.6f}; above in {np.mean(sums > eps):.1%}: with 2 R / "
-            "sqrt M in "
-            f"place of R / sqrt M the left side is negative in {np.mean(sums < 0):.0%}",
+            f"sqrt M in place of R / sqrt M the left side is negative in {np.mean(sums < 0):.0%}",
             verdict(
                 abs(back - DELTA) < 1e-9
                 and np.mean(sums > eps) <= DELTA
@@ -396,14 +386,11 @@ def _convex(mixing) -> list[Claim]:
     return [
         Claim(
             "with probability 1 - delta, f(mean) - f* <= (8 R^2 / K L)(L D / 4R + log 1/delta + K / sqrt M + K C "
-            "alpha^v)^2; K "
-            "/ 2 sqrt M is enough, and a union bound without a condition on M is better for many chains",
+            "alpha^v)^2; K / 2 sqrt M is enough, and a union bound without a condition on M is better for many chains",
             "theorem 2, and the alternative of section 4.3",
             f"plans for 1: {listed(forms[96.0][1], '.5f')} (L = 96); {listed(forms[24.0][1], '.5f')} (L = 24); with "
-            "10^7 chains "
-            f"{listed(best, '.5f')}. Any point of the set is within {trivial:.1f}: an accuracy of {biting:.1f} says "
-            "something, "
-            f"for {plan.work:.2g} updates",
+            f"10^7 chains {listed(best, '.5f')}. Any point of the set is within {trivial:.1f}: an accuracy of "
+            f"{biting:.1f} says something, for {plan.work:.2g} updates",
             verdict(
                 all(f["tight"] < f["published"] <= 1 for _, f in forms.values()) and best["union"] < best["published"],
                 loose=True,
@@ -421,8 +408,7 @@ def _convex(mixing) -> list[Claim]:
             "the schedule with betas (.66, .33, .01): work is 48.4 times the bound, log offset 5.03",
             "48.4 and 5.03",
             f"{constant:.2f} and {offset:.4f}; K, M, v = {first.real[0]:.2f}, {first.real[1]:.1f}, "
-            f"{first.real[2]:.2f}, rounded "
-            f"{first.iterations}, {first.chains}, {first.updates}",
+            f"{first.real[2]:.2f}, rounded {first.iterations}, {first.chains}, {first.updates}",
             verdict(abs(constant - 48.4) < 0.05 and abs(offset - 5.03) < 0.01 and first.iterations == 232),
             item="Theorem 4/26",
         ),
@@ -472,8 +458,7 @@ def _strong(mixing) -> list[Claim]:
     return [
         Claim(
             "|theta_K - theta*| <= (1 - lambda/L)^K D + (1/lambda)((R / sqrt M)(1 + sqrt(2 log K/delta)) + 2 R C "
-            "alpha^v); printed "
-            "with L/lambda and sqrt(R / 2M)",
+            "alpha^v); printed with L/lambda and sqrt(R / 2M)",
             "theorem 6",
             f"gradients off by the whole bias of short chains, L = 0.1, lambda = 0.05: distance {x:.6f}; printed bound "
             f"{bounds['published']:.6f}, corrected {bounds['corrected']:.6f}",
@@ -489,8 +474,7 @@ def _strong(mixing) -> list[Claim]:
         ),
         Claim(
             "K, M and v of theorem 8 with betas ((1 - 1/sqrt 2)/2, 1/sqrt 2, .) cost twice the bound, with 1/b3 = "
-            "6.828 in "
-            "the logarithms; M uses the rounded K",
+            "6.828 in the logarithms; M uses the rounded K",
             "a factor 2, 6.84",
             f"factor {1 / noise**2:.3f}, 1/b3 = {1 / b3:.3f}; for 0.25 with the proved L = 25: {eights.iterations} x "
             f"{eights.chains} x {eights.updates}",
@@ -501,12 +485,10 @@ def _strong(mixing) -> list[Claim]:
         ),
         Claim(
             "the total work of corollary 9 has a factor log(2 L R C / (b3 eps lambda)) that is left out in print; "
-            "constants "
-            "b = R / lambda and c = 2 R C / lambda",
+            "constants b = R / lambda and c = 2 R C / lambda",
             "no such factor",
-            f"the factor is {missing:.2f} at the sizes of section 6: with it the formula is {formula:.3f} of the "
-            "work after "
-            f"rounding up, without it the schedule does {formula * missing:.1f} times as much",
+            f"the factor is {missing:.2f} at the sizes of section 6: with it the formula is {formula:.3f} of the work "
+            f"after rounding up, without it the schedule does {formula * missing:.1f} times as much",
             verdict(0.9 < formula < 1.1 and formula * missing > 2, corrected=True),
             item="Corollary 9/34",
         ),
@@ -525,10 +507,8 @@ def _strong(mixing) -> list[Claim]:
             "accuracy 2 with probability 0.9 by K = 46, M = 1533 and v = 561 (695 with C = 16)",
             "a guarantee of 2",
             f"true and empty: no two points of the set are farther apart than {0.4 * R:.2f}, and none than "
-            f"{DISTANCE:.2f} from "
-            f"the start; from eps = {biting:.2f} a guarantee says something, which takes {bite.iterations} x "
-            f"{bite.chains} x "
-            f"{bite.updates} = {bite.work:.2g} updates with the proved L = 25",
+            f"{DISTANCE:.2f} from the start; from eps = {biting:.2f} a guarantee says something, which takes "
+            f"{bite.iterations} x {bite.chains} x {bite.updates} = {bite.work:.2g} updates with the proved L = 25",
             verdict(
                 (printed.iterations, printed.chains, printed.updates) == (46, 1533, 695) and 0.4 * R < 2, loose=True
             ),
@@ -561,19 +541,16 @@ def _rates(mixing) -> list[Claim]:
             "with it",
             "-3 and -2",
             f"slopes {slopes[0]:.3f} and {slopes[1]:.3f} from 1e-3 to 1e-6; per eps_f = lambda eps_theta^2 / 2 the "
-            "second is "
-            f"{slopes[1] / 2:.3f}",
+            f"second is {slopes[1] / 2:.3f}",
             verdict(abs(slopes[0] + 3) < 0.15 and abs(slopes[1] + 2) < 0.3),
             item="Section 4, rates",
         ),
         Claim(
-            "learning in the set is a fully polynomial randomised approximation scheme: work is polynomial in the "
-            "size of the "
-            "model, 1/eps and log 1/delta",
+            "learning in the set is a fully polynomial randomised approximation scheme: work is polynomial in the size "
+            "of the model, 1/eps and log 1/delta",
             "polynomial, no exponents",
-            f"on grids of {sides[1]}^2 to {sides[-1]}^2 spins the schedule of theorem 4 grows as N^{power:.2f} (R^2, "
-            "L and D^2 "
-            f"grow as N, and so does 1/(1 - alpha)), as eps^{slopes[0]:.2f}, and as (log 1/delta)^{tail:.2f}",
+            f"on grids of {sides[1]}^2 to {sides[-1]}^2 spins the schedule of theorem 4 grows as N^{power:.2f} (R^2, L "
+            f"and D^2 grow as N, and so does 1/(1 - alpha)), as eps^{slopes[0]:.2f}, and as (log 1/delta)^{tail:.2f}",
             verdict(4 < power < 6 and tail < 5),
             item="Section 1, section 7, FPRAS",
         ),
@@ -605,13 +582,11 @@ def _section_5(draw) -> list[Claim]:
             item="Section 5, lower",
         ),
         Claim(
-            "eps_f <= L eps_theta^2 / 2 holds where the gradient at the optimum is zero; where a constraint is "
-            "active |grad f*| "
-            "eps_theta must be added",
+            "eps_f <= L eps_theta^2 / 2 holds where the gradient at the optimum is zero; where a constraint is active "
+            "|grad f*| eps_theta must be added",
             "L eps_theta^2 / 2",
             f"gradient at the optimum {slope:.3f}: the gap is up to {printed:.2f} times the printed bound, and "
-            f"{upper:.3f} of the "
-            "corrected one",
+            f"{upper:.3f} of the corrected one",
             verdict(printed > 1 >= upper, corrected=True),
             item="Section 5, upper",
         ),
@@ -655,12 +630,10 @@ def _learning(draw, quick) -> list[Claim]:
         ),
         Claim(
             "chains may start anywhere, from the data too, as contrastive divergence does; chains that are kept from "
-            "step to "
-            "step are not covered",
+            "step to step are not covered",
             "sections 2 and 7",
-            f"from the data: promised {bounds['data']:.3f} as from uniform states, farthest {worst['data']:.4f}; "
-            "kept chains are "
-            f"refused a certificate: {pool.certificate is None}",
+            f"from the data: promised {bounds['data']:.3f} as from uniform states, farthest {worst['data']:.4f}; kept "
+            f"chains are refused a certificate: {pool.certificate is None}",
             verdict(worst["data"] <= bounds["data"] == bounds["uniform"] and pool.certificate is None),
             item="Section 7, starts",
             spread=f"{runs} draws of data",
@@ -717,8 +690,7 @@ def _subgraphs(draw, quick) -> list[Claim]:
         ),
         Claim(
             "the chain over subgraphs mixes in polynomial time: from the empty one after 2 m^2 t^-4 (m/2 log 2 + log "
-            "1/(2 eps)) "
-            "moves, t = min tanh h; with the eighth power of 1/t in the paper that is cited",
+            "1/(2 eps)) moves, t = min tanh h; with the eighth power of 1/t in the paper that is cited",
             "polynomial, by citation",
             "tau(0.01), the bound, and with the eighth power: "
             + "; ".join(f"h = {h}: {a}, {b}, {c:.2g}" for h, (a, b, c) in times.items())
@@ -728,8 +700,7 @@ def _subgraphs(draw, quick) -> list[Claim]:
         ),
         Claim(
             "ferromagnets of any strength are learnt with a guarantee in {theta_ij >= 0, theta_i >= h}, where Gibbs "
-            "sampling has "
-            "none",
+            "sampling has none",
             "a remark",
             f"cycle of 4, coupling 1.5: promised {promised(found):.3f}, where the start promises "
             f"{found.problem.distance_from_start():.2f}; distance {distance:.4f}; Gibbs refused: {refused}",

@@ -71,14 +71,11 @@ def _tables() -> Claim:
     ]
     return Claim(
         "against the tables, the clauses (5.1) and (5.3) hold: theta_1 none smokes, theta_3 both, theta_4 the "
-        "independent "
-        "one does not, theta_5 does; rows TT, FT, TF, FF under X and Y",
+        "independent one does not, theta_5 does; rows TT, FT, TF, FF under X and Y",
         "tables with theta_1 and theta_3, theta_4 and theta_5 exchanged; (5.2) heads two columns smokes(X), and has "
-        "rows "
-        "TT, FT, FF, FF",
+        "rows TT, FT, FF, FF",
         f"P(friends) in the four rows {listed(found)}; log p(T3) is {clauses:.6f} by the clauses and {tables:.6f} by "
-        "the "
-        "tables with the same numbers: a relabelling, but not the same model",
+        "the tables with the same numbers: a relabelling, but not the same model",
         verdict(np.allclose(found, _THETA[[3, 2, 2, 1]]) and abs(clauses - tables) > 1e-3, corrected=True),
         "(5.2), (5.5)",
     )
@@ -95,8 +92,7 @@ def _shared_choice() -> Claim:
         "the choices of a pair are phi_4(X, Y) and phi_5(X, Y)",
         "phi_4(X), phi_5(X)",
         f"one independent non-smoker, two others: P(friends of both) is {printed:.4f} with a choice that all pairs "
-        "share, "
-        f"and {correct:.4f} = theta_4^2, as (5.13) has it, with one for each pair",
+        f"share, and {correct:.4f} = theta_4^2, as (5.13) has it, with one for each pair",
         verdict(abs(printed - _THETA[4]) < 1e-12 and abs(correct - _THETA[4] ** 2) < 1e-12, corrected=True),
         "(5.3)",
     )
@@ -138,9 +134,8 @@ def _two_readings() -> Claim:
     order = [2, 0, 1]
     moved = [SmokersModel(_THETA, name).log_likelihood(T3.permuted(order)) for name in ("independent", "ordered")]
     return Claim(
-        "P(sa(X)), of friends who are independent; the reading 'or Y before X' is another model, which "
-        "depends on "
-        "how people are numbered",
+        "P(sa(X)), of friends who are independent; the reading 'or Y before X' is another model, which depends on how "
+        "people are numbered",
         "ps(X); 'ind(Y) or Y < X' in the sentence after it",
         f"log p(T3) {listed(readings, '.6f')} in the two readings; with people numbered otherwise "
         f"{listed(moved, '.6f')}",
@@ -236,8 +231,7 @@ def _evidence_is_fixed() -> Claim:
         "q over the unobserved part of vars[i], with the evidence fixed",
         "q(x_vars[i]) over observed variables too",
         f"T3: expected number of independent smokers {proper:.6f} with the habits as observed; {free:.6f} where they "
-        "are "
-        "averaged over like unobserved ones",
+        "are averaged over like unobserved ones",
         verdict(abs(proper - 1.468239) < 1e-6 and abs(proper - free) > 0.1, corrected=True),
         "(5.20)",
     )

@@ -66,11 +66,10 @@ def run(quick: bool, rng: int) -> Report:
     notes = (
         "The source describes the process in words: its constants are ours (TemporalProcess, 200 steps). Every smoking "
         "habit of the test populations is asked for; of pairs, all friends and twice as many others drawn at random, "
-        "which does not change a ROC curve. Convergent messages are learned in full and asked for every query at "
-        f"n = 20, for {_FEW} people and {_FEW} pairs of each population at n = 100 and 200; scores are rounded to "
-        "three decimals. Differences of areas have 90 per cent intervals by a paired bootstrap over queries. "
-        "Messages of some query did not settle: "
-        f"{', '.join(unsettled) or 'none'}."
+        "which does not change a ROC curve. Convergent messages are learned in full and asked for every query at n = "
+        f"20, for {_FEW} people and {_FEW} pairs of each population at n = 100 and 200; scores are rounded to three "
+        "decimals. Differences of areas have 90 per cent intervals by a paired bootstrap over queries. Messages of "
+        f"some query did not settle: {', '.join(unsettled) or 'none'}."
     )
     return Report(_judge(found, apart, degrees, check, quick), lambda: _draw(found), notes)
 

@@ -224,12 +224,9 @@ def _judge(found: dict, unrounded: list, starts: list, ridges: list, quick: bool
                 "R-C1, R-C3: what convergent messages leave over is enough for a ROC curve of its own, better or worse",
                 "convergent messages much better on one target and worse on the other (unexplained)",
                 "at the same parameters up to EM's tolerance, scores of smoking that differ from those of loopy "
-                "messages "
-                f"by at most {raw[0]:.1e} have areas {' and '.join(areas_of)}: free energies that have not settled "
-                "to the "
-                "last digit differ by which of the two values was observed. Whether this is what happened in the "
-                "source "
-                "cannot be told",
+                f"messages by at most {raw[0]:.1e} have areas {' and '.join(areas_of)}: free energies that have not "
+                "settled to the last digit differ by which of the two values was observed. Whether this is what "
+                "happened in the source cannot be told",
                 verdict(
                     any(
                         abs(auc(*a[0][:2]).value - auc(*b[0][:2]).value) > 0.1

@@ -114,10 +114,9 @@ def _program_claims() -> list[Claim]:
             "(5.13) is their distribution",
             "the program defines a distribution, (5.13)",
             f"totals less one: {', '.join(f'{name} {abs(t - 1):.0e}' for name, t in totals.items())}; log p(T3) by "
-            "worlds "
-            f"and by the compiled factor graph differ from the product formula by at most {max(gaps.values()):.0e}; "
-            "two "
-            f"people: P(friends), P(smokes), P(friends, both smoke) off by at most {errors.max():.0e}",
+            "worlds and by the compiled factor graph differ from the product formula by at most "
+            f"{max(gaps.values()):.0e}; two people: P(friends), P(smokes), P(friends, both smoke) off by at most "
+            f"{errors.max():.0e}",
             verdict(
                 max(abs(t - 1) for t in totals.values()) < 1e-12 and max(gaps.values()) < 1e-9 and errors.max() < 1e-9
             ),
@@ -125,8 +124,7 @@ def _program_claims() -> list[Claim]:
         ),
         Claim(
             "R-M2: the program is contingently acyclic given ind, with the four contexts of the figure; without the "
-            "guards "
-            "on ind it is not",
+            "guards on ind it is not",
             "acyclic in each context of ind",
             f"{accepted}; four contexts of two people: acyclic, habits to friendship, one habit by friendship to the "
             f"other, none; without guards {rejected}",
@@ -134,9 +132,8 @@ def _program_claims() -> list[Claim]:
             "Figure 5.1",
         ),
         Claim(
-            "R-M3: (5.12), P(sa(x) = 0) = (1 - theta_8)^k for k smoking friends who are independent; both readings "
-            "of who "
-            "may influence are normalised, and differ",
+            "R-M3: (5.12), P(sa(x) = 0) = (1 - theta_8)^k for k smoking friends who are independent; both readings of "
+            "who may influence are normalised, and differ",
             "(5.12)",
             f"largest error of the noisy OR of 1, 2, 5 and 200 causes {max(values):.0e}; log p(T3) "
             f"{SmokersModel(TEST_VECTOR).log_likelihood(T3, 'exact'):.6f} (independent), "
@@ -171,9 +168,8 @@ def _parents(model: SmokersModel) -> Claim:
         "(5.17)-(5.20)",
         "(5.19)-(5.20)",
         f"update of T3 off by at most {off:.0e}; derivatives of log p and of minus the Bethe free energy by "
-        "differences "
-        f"agree with a / theta - (b - a) / (1 - theta) to {worst:.0e}; pairs counted {sums[0]:.6f} of 3, people "
-        f"{sums[1]:.6f} of 3",
+        f"differences agree with a / theta - (b - a) / (1 - theta) to {worst:.0e}; pairs counted {sums[0]:.6f} of 3, "
+        f"people {sums[1]:.6f} of 3",
         verdict(off < 1e-6 and worst < 1e-4 and np.allclose(sums, (3, 3, 0), atol=1e-8)),
         "(5.17)-(5.20)",
     )
@@ -198,13 +194,11 @@ def _free_energy(model: SmokersModel) -> Claim:
     exact = [model.log_likelihood(net, "exact") for net, *_ in cases]
     off = max(abs(b - p) + abs(e - q) for b, e, (_, p, q) in zip(bethe, exact, cases, strict=True))
     return Claim(
-        "R-A2: counting numbers are 1 and 1 - d_i, and minus the Bethe free energy is exact on trees and bounds log "
-        "p on "
-        "neither side otherwise",
+        "R-A2: counting numbers are 1 and 1 - d_i, and minus the Bethe free energy is exact on trees and bounds log p "
+        "on neither side otherwise",
         "(5.22)-(5.25)",
-        f"{len(single)} counting numbers as stated; Bethe less exact {listed(np.subtract(bethe, exact), '+.4f')} "
-        "(T3, two "
-        f"people with (1, 0), with (1, 1), and not friends: a tree); values off by at most {off:.0e}",
+        f"{len(single)} counting numbers as stated; Bethe less exact {listed(np.subtract(bethe, exact), '+.4f')} (T3, "
+        f"two people with (1, 0), with (1, 1), and not friends: a tree); values off by at most {off:.0e}",
         verdict(counted and off < 1e-7 and np.ptp(np.sign(np.subtract(bethe, exact)[:3])) == 2),
         "(5.22)-(5.25)",
     )
@@ -256,8 +250,7 @@ def _convergent(energies: np.ndarray) -> Claim:
         "R-A4: the double loop lowers the Bethe free energy in every outer loop and ends where loopy messages do",
         "convergent (Heskes 2006)",
         f"free energies of T3 after outer loops 1 to 4: {listed(energies[:4], '.6f')}, off by at most {off:.0e}; "
-        "largest "
-        f"rise {max(rises, 0):.0e} in {len(energies)} loops; last {energies[-1]:.7f}, loopy 5.2313125",
+        f"largest rise {max(rises, 0):.0e} in {len(energies)} loops; last {energies[-1]:.7f}, loopy 5.2313125",
         verdict(rises < 1e-9 and off < 1e-5 and abs(energies[-1] - 5.2313125374) < 1e-6),
         "section 5.2.2",
     )
@@ -332,8 +325,7 @@ def _markov_logic(rng: int) -> Claim:
         "all non-redundant ground clauses (section 5.3.1)",
         f"gradient by differences to {off:.0e}; moving (a, c_1, c_2) along (-(n - 1), 1, 2) changes no conditional "
         f"({gauge:.0e}); the fit is certified within {gap:.0e} of the minimum; with theta_0 = 0 predictions are "
-        "theta_10 "
-        f"and theta_6 whatever is observed (to {special:.0e})",
+        f"theta_10 and theta_6 whatever is observed (to {special:.0e})",
         verdict(off < 1e-5 and gauge < 1e-12 and gap < 1e-8 and special < 1e-9, corrected=True),
         "section 5.3.1",
     )
@@ -349,9 +341,8 @@ def _directed(rng: int) -> Claim:
     part = ground.factor_graph({"ind(1)": True}, query=["smokes(1)"])
     apart = abs(whole.log_partition() - part.log_partition())
     return Claim(
-        "R-C5: the directed form has closed-form learning from complete data, local probabilities, and pruning of "
-        "what is "
-        "irrelevant",
+        "R-C5: the directed form has closed-form learning from complete data, local probabilities, and pruning of what "
+        "is irrelevant",
         "advantages of the directed form",
         f"complete data: theta = (3 + successes) / (6 + trials) to {mode:.0e}, largest error of {len(complete)} "
         "networks of "

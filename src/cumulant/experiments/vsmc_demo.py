@@ -88,10 +88,9 @@ def run(quick: bool, rng: int) -> Report:
     notes = (
         f"{n} trials of 100 particles; exact log Z = {exact:.3f}. After {STEPS} steps the bound is off by "
         f"{span(sa.bound - exact)} nats, annealing by {span(ais.smc - exact)}, with the weights of Neal (2001) by "
-        f"{span(naive.smc - exact)}. Beyond the source, 250 steps with step sizes "
-        f"(1 + k)^-0.65: bound off by {span(longer.bound - exact)} nats, one jump from there to the target "
-        f"{span(longer.jump - exact, '.2f')}, annealed in 100 further steps {span(longer.smc - exact, '.2f')}; both "
-        f"modes in {longer.both:.0%} of trials."
+        f"{span(naive.smc - exact)}. Beyond the source, 250 steps with step sizes (1 + k)^-0.65: bound off by "
+        f"{span(longer.bound - exact)} nats, one jump from there to the target {span(longer.jump - exact, '.2f')}, "
+        f"annealed in 100 further steps {span(longer.smc - exact, '.2f')}; both modes in {longer.both:.0%} of trials."
     )
     return Report(claims, lambda: _draw(ais, sa, exact), notes)
 

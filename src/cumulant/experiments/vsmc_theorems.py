@@ -369,9 +369,8 @@ def _ratio(rng: int, trials: int) -> Claim:
         "the variance of normalised importance sampling is about that of exact draws times E w^2 / n (within 25 %; "
         "what the query and the weights have in common is dropped)",
         "(3.52), approximately",
-        f"{found:.5f} ± {error:.5f}, formula {kong:.5f}; with nothing dropped {delta:.5f}. Over 1000 "
-        f"random queries the truth is {np.median(shares):.2f} ({shares.min():.2f} to {shares.max():.2f}) times "
-        "the formula",
+        f"{found:.5f} ± {error:.5f}, formula {kong:.5f}; with nothing dropped {delta:.5f}. Over 1000 random queries "
+        f"the truth is {np.median(shares):.2f} ({shares.min():.2f} to {shares.max():.2f}) times the formula",
         verdict(abs(found / kong - 1) < 0.25),
         item="(3.52)",
     )
