@@ -29,7 +29,7 @@ def direction_log_odds(P: Any, prior: Any = "dense", backward: Any = None) -> np
 
         (K - 1) [ sum_y log p(y) - sum_x log p(x) ] = K (K - 1) [ KL(u || p_X) - KL(u || p_Y) ],
 
-    ``u`` uniform: the more uniform marginal is the effect (Le Priol 2023, appendix 4.C.1). Under the sparse prior both
+    ``u`` uniform: the more uniform marginal is the effect (Le Priol 2021, appendix 4.C.1). Under the sparse prior both
     directions give each table the same density, and the answer is zero.
 
     Parameters
