@@ -1,4 +1,4 @@
-"""Learning and inference in exponential families, where every answer carries a certificate.
+"""Learning and inference in exponential families, with certificates: how far an answer can be from the exact one.
 
 Importing `cumulant` costs nothing: each part is loaded when it is first used.
 
@@ -17,6 +17,7 @@ from cumulant._version import __version__
 if TYPE_CHECKING:
     from cumulant import (
         admixture,
+        causal,
         errors,
         experiments,
         families,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         layers,
         optim,
         particles,
+        plotting,
+        relational,
+        report,
         sampling,
         sequences,
         variational,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 _PARTS = (
     "admixture",
+    "causal",
     "certificates",
     "errors",
     "experiments",
@@ -46,6 +51,8 @@ _PARTS = (
     "optim",
     "particles",
     "plotting",
+    "relational",
+    "report",
     "sampling",
     "sequences",
     "variational",
@@ -58,6 +65,7 @@ __all__ = [
     "Interval",
     "__version__",
     "admixture",
+    "causal",
     "errors",
     "experiments",
     "families",
@@ -67,6 +75,9 @@ __all__ = [
     "layers",
     "optim",
     "particles",
+    "plotting",
+    "relational",
+    "report",
     "sampling",
     "sequences",
     "variational",
