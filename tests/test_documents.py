@@ -81,6 +81,7 @@ def test_the_page_of_the_ledger_is_made_from_its_entries():
         "layers",
         "optim",
         "particles",
+        "relational",
         "sampling",
         "sequences",
         "variational",
