@@ -1,4 +1,4 @@
-"""Habits and friendships, from tables to who decides for himself: `python examples/friends.py [PEOPLE.csv TIES.csv]`.
+"""Habits and friendships, from tables to who decides independently: `python examples/friends.py [PEOPLE.csv TIES.csv]`.
 
 PEOPLE.csv has a column `id` and a column `smokes` of 0 and 1, TIES.csv the columns `source` and `target`; mutual ties
 count. Without files, twelve school classes are simulated. Prints what was learned, who seems to decide independently of

@@ -3,8 +3,11 @@
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import cumulant
 
 HEAVY = ("jax", "numba", "sklearn", "matplotlib", "scipy", "networkx", "numpy")
 
@@ -28,6 +31,12 @@ def test_the_parts_are_there_when_asked_for():
     code = "import cumulant; print(cumulant.graphical.BayesNet.__name__, cumulant.Certificate.__name__)"
     assert python(code).split() == ["BayesNet", "Certificate"]
     assert python("import cumulant; print(*dir(cumulant))").split().count("graphical") == 1
+
+
+def test_every_package_is_a_part():
+    packages = {path.parent.name for path in Path(cumulant.__file__).parent.glob("*/__init__.py")} - {"cli"}
+    assert packages <= set(cumulant.__all__)
+    assert [name for name in sorted(packages) if getattr(cumulant, name) is not sys.modules[f"cumulant.{name}"]] == []
 
 
 def test_importing_everything_changes_no_setting_of_jax_or_numpy():

@@ -55,7 +55,8 @@ def _answer(source: str, name: str, names: dict[str, Any], shown: list[Any]) -> 
         value = None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), names)
         drawn = [figure for figure in map(_figure, [*names.values(), value]) if figure is not None]
         if value is not None and _figure(value) is None:
-            print(repr(value))
+            with np.printoptions(legacy="1.25"):  # 0.5 instead of np.float64(0.5)
+                print(repr(value))
     new = []
     for figure in drawn:
         if all(figure is not other for other in shown):

@@ -1,4 +1,4 @@
-"""Learning and inference in exponential families, where every answer carries a certificate.
+"""Learning and inference in exponential families, with certificates: how far an answer can be from the exact one.
 
 Importing `cumulant` costs nothing: each part is loaded when it is first used.
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         layers,
         optim,
         particles,
+        plotting,
         relational,
+        report,
         sampling,
         sequences,
         variational,
@@ -50,6 +52,7 @@ _PARTS = (
     "particles",
     "plotting",
     "relational",
+    "report",
     "sampling",
     "sequences",
     "variational",
@@ -72,7 +75,9 @@ __all__ = [
     "layers",
     "optim",
     "particles",
+    "plotting",
     "relational",
+    "report",
     "sampling",
     "sequences",
     "variational",

@@ -6,7 +6,7 @@ import numpy as np
 def adapted(start, xs, ys, step, prox=True):
     """The average of the iterates after each observation; `start` is ``(zeta, L, M, m, Lc)``.
 
-    Le Priol (2023), section 4.6.1 and appendix 4.D.2.
+    Le Priol (2021), section 4.6.1 and appendix 4.D.2.
     """
     zeta, L, M, m, Lc = (np.array(each, dtype=float) for each in start)
     total, averages = None, []

@@ -1,4 +1,4 @@
-"""Cause-effect models, interventions, and how fast each direction adapts to a change (Le Priol 2023, chapter 4)."""
+"""Cause-effect models, interventions, and how fast each direction adapts to a change (Le Priol 2021, chapter 4)."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

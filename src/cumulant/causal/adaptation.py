@@ -72,7 +72,7 @@ def adapt_categorical(
 
     References
     ----------
-    Le Priol (2023), thesis, sections 4.4 and 4.5.4.
+    Le Priol (2021), thesis, sections 4.4 and 4.5.4.
     """
     for name, each in (("reference", reference), ("transfer", transfer)):
         checks.instance(name, each, CategoricalSCM, "a CategoricalSCM")

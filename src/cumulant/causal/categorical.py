@@ -53,7 +53,7 @@ class CategoricalSCM:
     References
     ----------
     Le Priol, Babanezhad Harikandeh, Bengio, Lacoste-Julien (2021), "An analysis of the adaptation speed of causal
-    models", AISTATS; Le Priol (2023), thesis, chapter 4.
+    models", AISTATS; Le Priol (2021), thesis, chapter 4.
     """
 
     log_cause: np.ndarray
@@ -136,7 +136,7 @@ class CategoricalSCM:
         """The same distribution as ``p(y) p(x | y)``: the cause of the answer is the effect here. Exact (Bayes' rule).
 
         In logits, ``s_{x|y} = s_x + (s_{y|x} - mean_x s_{y|x}) - (A(x) - mean_x A(x))``, ``A(x)`` the log-partition of
-        row ``x`` (Le Priol 2023, lemma 4.B.4).
+        row ``x`` (Le Priol 2021, lemma 4.B.4).
         """
         return CategoricalSCM.from_log_joint(np.swapaxes(self.log_joint, -1, -2))
 

@@ -29,7 +29,7 @@ def adaptation_bound(
 
     ``theta`` is the average of the first `T` iterates; the gradient of the log-probability of an observation has a norm
     of at most ``sqrt(2)`` for each mechanism, so that ``B = 2`` for the causal and the anticausal model and ``sqrt(2)``
-    for the joint one (Le Priol 2023, theorem 4.A.1). Of the points that give the transfer distribution, the one whose
+    for the joint one (Le Priol 2021, theorem 4.A.1). Of the points that give the transfer distribution, the one whose
     logits add up to zero is nearest to the start.
 
     Parameters
@@ -79,7 +79,7 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
     return Certificate(
         "E KL(transfer || model)" if not reference.shape else "E mean KL(transfer || model)",
         bound,
-        "Le Priol 2023, theorem 4.A.1 (averaged stochastic gradient descent, constant step)",
+        "Le Priol 2021, theorem 4.A.1 (averaged stochastic gradient descent, constant step)",
         (
             by_construction("minus the log-likelihood is convex in the logits", "exponential family"),
             by_construction("stochastic gradients are bounded", f"B = {B:.4g}"),

@@ -37,7 +37,7 @@ def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> l
 
     The evidence of each is exact: tables are drawn from ``Dirichlet(pseudo_count)`` over all cells, which makes the
     distribution of one variable and the rows of the other given it independent Dirichlet distributions, in both
-    directions (Le Priol 2023, theorem 4.C.1). What an explanation keeps is one distribution for both tables; what it
+    directions (Le Priol 2021, theorem 4.C.1). What an explanation keeps is one distribution for both tables; what it
     changes is drawn anew. Of ``"row"``, the value of the other variable is averaged over.
 
     An explanation by an ``"effect"`` is about a variable that something else now sets; one by a ``"cause"`` about a

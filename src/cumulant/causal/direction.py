@@ -28,7 +28,7 @@ def direction_log_odds(P: Any, prior: Any = "dense", backward: Any = None) -> np
 
         (K - 1) [ sum_y log p(y) - sum_x log p(x) ] = K (K - 1) [ KL(u || p_X) - KL(u || p_Y) ],
 
-    ``u`` uniform: the more uniform marginal is the effect (Le Priol 2023, appendix 4.C.1). Under the sparse prior both
+    ``u`` uniform: the more uniform marginal is the effect (Le Priol 2021, appendix 4.C.1). Under the sparse prior both
     directions give each square table the same density, and the answer is zero. The sparse priors of ``X -> Y`` and of
     ``Y -> X`` on tables that are not square are two distributions, ``Dir(1 / K_y)`` and ``Dir(1 / K_x)`` over all
     cells: there the answer depends on the table.

@@ -40,7 +40,7 @@ def dirichlet_factorize(gamma: Any) -> DirichletFactors:
     """A Dirichlet table as a Dirichlet marginal and independent Dirichlet rows.
 
     ``P ~ Dir(gamma)`` on ``K_x x K_y`` tables exactly when ``p_X ~ Dir(row sums of gamma)`` and ``p_{Y|x} ~
-    Dir(gamma_x)``, all independent (Le Priol 2023, theorem 4.C.1, which writes the sum over the other index).
+    Dir(gamma_x)``, all independent (Le Priol 2021, theorem 4.C.1, which writes the sum over the other index).
 
     >>> dirichlet_factorize([[1.0, 2.0, 3.0], [0.5, 0.5, 0.5]]).marginal
     array([6. , 1.5])

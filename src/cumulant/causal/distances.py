@@ -19,7 +19,7 @@ def initial_distances(reference: Any, transfer: Any, space: str | None = None) -
     `reference` is where each model starts and `transfer` where it has to go, two models of one class, written along the
     arrow; the anticausal distance is that of their `reverse`. After an intervention on the cause, ``anticausal =
     K_y causal + |s_Y - s_Y*|^2`` for categorical models: the causal model is nearer by a factor of at least ``K_y``
-    (Le Priol 2023, proposition 4.5.1). After one on the effect `advantage_gap` has the difference.
+    (Le Priol 2021, proposition 4.5.1). After one on the effect `advantage_gap` has the difference.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def effect_advantage_ball(reference: CategoricalSCM) -> EffectBall:
         R^2 = K_x K_y / (K_x - 1) [ Var_x A(x) + Var_y B(y) / (K_x - 1) ],
 
     ``A``, ``B`` the log-partitions of the rows ``p(. | x)`` and of ``p(. | y)``, variances with divisors ``K_x`` and
-    ``K_y``. With ``K_x = K_y`` this is proposition 4.5.2 of Le Priol (2023) in a form without differences. An
+    ``K_y``. With ``K_x = K_y`` this is proposition 4.5.2 of Le Priol (2021) in a form without differences. An
     independent reference has ``R = 0``: the anticausal model is never further.
 
     >>> model = CategoricalSCM.from_probabilities([0.5, 0.5], [[1 / 2, 1 / 2], [1 / 3, 2 / 3]])

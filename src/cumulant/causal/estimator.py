@@ -35,7 +35,7 @@ class AdaptationSpeed(BaseEstimator):
     Both factorisations, ``p(x) p(y | x)`` and ``p(y) p(x | y)``, are fitted to the reference and then adapted to each
     transfer by averaged stochastic gradients, one observation at a time, with the step size that suits each best. Where
     the *cause* was changed, the causal direction is the faster: its distance from where it has to go is smaller by a
-    factor of at least the number of categories (Le Priol 2023, proposition 4.5.1). Where the *effect* was changed the
+    factor of at least the number of categories (Le Priol 2021, proposition 4.5.1). Where the *effect* was changed the
     anticausal direction is usually faster. So speed points to the cause only where it is the cause that changed: the
     estimator compares the explanations of each change and says where that is not clear (`caution_`, also a warning).
     It assumes that one mechanism was changed from outside and the other not at all. Rows that were selected by the
@@ -106,7 +106,7 @@ class AdaptationSpeed(BaseEstimator):
 
     References
     ----------
-    Le Priol (2023), thesis, chapter 4; Bengio et al. (2020), "A meta-transfer objective for learning to disentangle
+    Le Priol (2021), thesis, chapter 4; Bengio et al. (2020), "A meta-transfer objective for learning to disentangle
     causal mechanisms".
 
     Examples

@@ -37,7 +37,7 @@ def expected_squared_radius(K: int, prior: Any = "dense", *, method: str = "corr
     prior : {"dense", "sparse"} or pair of float
         As in `sample_reference`.
     method : {"corrected", "document"}
-        ``"document"`` is the estimate ``K psi_1(K b) + psi_1(b)`` of Le Priol (2023, appendix 4.B.3), which takes the
+        ``"document"`` is the estimate ``K psi_1(K b) + psi_1(b)`` of Le Priol (2021, appendix 4.B.3), which takes the
         log-partition and the mean of the logits as independent. They are not, and it is too large: for K = 20 it gives
         2.67 where the mean is 0.69 (dense), and 434 where it is 388 (sparse).
 

@@ -81,7 +81,7 @@ def adapt_normal(
 
     References
     ----------
-    Le Priol (2023), thesis, section 4.6 and appendix 4.D.
+    Le Priol (2021), thesis, section 4.6 and appendix 4.D.
     """
     for name, each in (("reference", reference), ("transfer", transfer)):
         checks.instance(name, each, NormalSCM, "a NormalSCM")

@@ -73,7 +73,8 @@ class NormalSCM:
 
     References
     ----------
-    Le Priol (2023), *Optimization for machine learning and causality*, section 4.6 and appendix 4.E.
+    Le Priol (2021), *Optimization tools for non-asymptotic statistics in exponential families*, thesis, section 4.6
+    and appendix 4.E.
 
     Examples
     --------
@@ -327,7 +328,7 @@ class NormalSCM:
         ``|d zeta|^2 + |d L|_F^2 + |d M|_F^2 + |d m|^2 + |d L_{Y|X}|_F^2`` in ``"cholesky"`` coordinates, those in which
         models are adapted, and the same of the ``"natural"`` ones, symmetric matrices in full. After a change of the
         cause the natural distance of the reversed models is larger, by ``|P_Y - P*_Y|_F^2 + |eta_Y - eta*_Y|^2`` (Le
-        Priol 2023, 4.74). No other order holds always.
+        Priol 2021, 4.74). No other order holds always.
         """
         self._check_other(other)
         checks.choice("space", space, ("cholesky", "natural"))

@@ -127,7 +127,7 @@ def pool(parts: Sequence[Trajectories], groups: int = 20) -> Trajectories:
     """Curves averaged over groups of problems of several kinds, as many of each kind in every group.
 
     ``pool([cause, effect], 20)`` of 100 problems each gives 20 curves, each the mean of 5 interventions on the cause
-    and 5 on the effect with one step size (Le Priol 2023, appendix 4.B.4): the question is then which model adapts
+    and 5 on the effect with one step size (Le Priol 2021, appendix 4.B.4): the question is then which model adapts
     faster where it is not known which variable will be changed. `tune` chooses step sizes for the pooled curves.
     """
     groups = checks.whole("groups", groups)

@@ -41,7 +41,7 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> None:
-    """Fit an admixture and print the memberships by population, with what is known of the evidence."""
+    """Fit an admixture; print the memberships by population, and the evidence with its error or bound."""
     for path in (plot, distances, table, output):
         if path is not None and not path.parent.is_dir():  # said now, not after the work
             raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")

@@ -12,9 +12,10 @@ from cumulant.cli import admix, crf, ising, stream, vi
 from cumulant.errors import CumulantError
 
 app = typer.Typer(
-    help="Learning and inference in exponential families, where every answer carries a certificate.",
+    help="Learning and inference in exponential families, with certificates.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 app.add_typer(admix.app, name="admix")
@@ -58,7 +59,7 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
 ) -> None:
-    """Learning and inference in exponential families, where every answer carries a certificate."""
+    """Learning and inference in exponential families, with certificates."""
 
 
 @app.command()
@@ -73,7 +74,7 @@ def families() -> None:
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the page and its pictures.")] = Path("demo-output"),
 ) -> None:
-    """Fit families to real tables, with standard errors and certificates, and write a page with pictures."""
+    """Fit families, regressions, a tagger and Markov random fields, and write a page with pictures."""
     from cumulant.cli.demo import show
 
     show(output)
@@ -81,7 +82,7 @@ def demo(
 
 @app.command("warm-up")
 def warm_up() -> None:
-    """Compile what first calls need, once per installation: for images and CI. Says how long, and where it is kept."""
+    """Compile what first calls need, once per installation, for container images and CI; print where it is kept."""
     from cumulant.cli.warm_up import show
 
     show()
@@ -101,7 +102,7 @@ def reproduce(
         typer.Option(help="Where to write the ledger, instead of OUTPUT/ledger.json; a page goes beside it."),
     ] = None,
 ) -> None:
-    """Run published figures and tables again: each claim, our number, and a verdict."""
+    """Run published figures and tables again, and print each claim with the number found and a verdict."""
     from cumulant.cli.reproduce import show_list, show_runs
 
     if name is not None and everything:
@@ -118,19 +119,21 @@ def infer(
     evidence: Annotated[Path | None, typer.Option("--evidence", "-e", help="A UAI evidence file.")] = None,
     time: Annotated[float, typer.Option("--time", "-t", min=0.0, help="Seconds for the bounds on log Z.")] = 10.0,
     memory: Annotated[int, typer.Option(min=1, help="MiB that tables may take.")] = 2048,
-    marginals: Annotated[bool, typer.Option("--marginals", help="The distribution of each variable as well.")] = False,
-    sampling: Annotated[bool, typer.Option("--sampling", help="Allow bounds that hold with probability.")] = False,
-    delta: Annotated[float, typer.Option(help="The probability that such a bound fails.")] = 1e-6,
+    marginals: Annotated[bool, typer.Option("--marginals", help="Print the marginals as well.")] = False,
+    sampling: Annotated[
+        bool, typer.Option("--sampling", help="Allow a lower end that holds with probability.")
+    ] = False,
+    delta: Annotated[float, typer.Option(help="With --sampling: how likely the lower end fails.")] = 1e-6,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
     work: Annotated[
-        int | None, typer.Option(min=0, help="Replay this many pieces of work instead of watching the clock.")
+        int | None, typer.Option(min=0, help="Do this many pieces of work, for the same answer on any machine.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the estimate as a UAI result: PR, or MAR.")
+        Path | None, typer.Option("--output", "-o", help="Write a UAI result: PR (log Z), or MAR with --marginals.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> None:
-    """Bound log Z of a UAI model, exactly where that fits, with a certificate; and its marginals."""
+    """Compute log Z of a UAI model, exactly where memory allows, else as a certified interval; and its marginals."""
     from cumulant.cli.infer import show
 
     show(

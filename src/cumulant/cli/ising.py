@@ -76,12 +76,12 @@ def fit(
             help="Stay in a fast-mixing set (mcmc, exact): spectral:0.9, one:0.9, inf:0.9, box:0.2, or none.",
         ),
     ] = "none",
-    eps: Annotated[float, typer.Option(help="Of mcmc: the certified accuracy.")] = 0.25,
-    delta: Annotated[float, typer.Option(help="Of mcmc: the probability of missing it.")] = 0.1,
-    max_work: Annotated[float, typer.Option(help="Of mcmc: refuse plans of more updates than this.")] = 5e8,
+    eps: Annotated[float, typer.Option(help="For mcmc: the certified accuracy.")] = 0.25,
+    delta: Annotated[float, typer.Option(help="For mcmc: the probability that the accuracy is missed.")] = 0.1,
+    max_work: Annotated[float, typer.Option(help="For mcmc: refuse plans of more updates than this.")] = 5e8,
     fields: Annotated[bool, typer.Option(help="Learn a field for each spin beside the couplings.")] = True,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds, after which the fit ends with what it has.", show_default="none")
+        float | None, typer.Option(help="Seconds after which the fit ends with its result so far.", show_default="none")
     ] = None,
     seed: _Seed = 0,
     top: Annotated[int, typer.Option(min=0, help="How many of the largest couplings to print.")] = 10,
@@ -116,7 +116,7 @@ def sample(
     seed: _Seed = 0,
     json: _Json = False,
 ) -> None:
-    """Draw from a model, and print R-hat and effective sample sizes: symptoms, where mixing is not proved."""
+    """Draw from a model, and print R-hat and effective sample sizes, which are diagnostics and no proof of mixing."""
     from cumulant.cli import spins
 
     spins.draw(
@@ -128,17 +128,19 @@ def sample(
 @app.command()
 def bound(
     model: _Model,
-    time: Annotated[float, typer.Option("--time", "-t", min=0.0, help="Seconds.")] = 10.0,
+    time: Annotated[float, typer.Option("--time", "-t", min=0.0, help="Seconds for the bounds on log Z.")] = 10.0,
     memory: Annotated[int, typer.Option(min=1, help="MiB that tables may take.")] = 2048,
-    sampling: Annotated[bool, typer.Option("--sampling", help="Allow bounds that hold with probability.")] = False,
-    delta: Annotated[float, typer.Option(help="The probability that such a bound fails.")] = 1e-6,
+    sampling: Annotated[
+        bool, typer.Option("--sampling", help="Allow a lower end that holds with probability.")
+    ] = False,
+    delta: Annotated[float, typer.Option(help="With --sampling: how likely the lower end fails.")] = 1e-6,
     work: Annotated[
-        int | None, typer.Option(min=0, help="Replay this many pieces of work instead of watching the clock.")
+        int | None, typer.Option(min=0, help="Do this many pieces of work, for the same answer on any machine.")
     ] = None,
     seed: _Seed = 0,
     json: _Json = False,
 ) -> None:
-    """Print an interval for log Z with its certificate: exact where that fits."""
+    """Print log Z with its certificate: exactly where memory allows, else as an interval that contains it."""
     from cumulant.cli import spins
 
     spins.bound(model, seconds=time, memory=memory, sampling=sampling, delta=delta, work=work, seed=seed, as_json=json)
@@ -147,13 +149,13 @@ def bound(
 @app.command()
 def mixing(
     model: _Model,
-    eps: Annotated[float, typer.Option(help="Total variation to be reached.")] = 0.01,
+    eps: Annotated[float, typer.Option(help="Total variation distance to the model to be reached.")] = 0.01,
     norm: Annotated[
-        Norm | None, typer.Option(help="Of the dependency matrix.", show_default="the one that proves most")
+        Norm | None, typer.Option(help="Norm of the dependency matrix.", show_default="the one with the shortest time")
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Print how many updates random-scan Gibbs sampling needs, proved; or the norms that stand against a proof.
+    """Print how many updates are proved enough for random-scan Gibbs sampling, or the norms that prevent a proof.
 
     A refusal is exit code 1. It is no proof that the chain is slow.
     """

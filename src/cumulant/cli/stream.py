@@ -35,7 +35,7 @@ def spam(
             help="Lines 'label path', paths relative to this file; for an mbox a line 'label' for each message."
         ),
     ] = None,
-    threshold: Annotated[float, typer.Option(help="Flag a message from this probability of spam on.")] = 0.98,
+    threshold: Annotated[float, typer.Option(help="Flag a message as spam from this probability.")] = 0.98,
     features: Annotated[int, typer.Option(min=2, help="Columns that words are hashed to.")] = 2**20,
     l1: Annotated[float, typer.Option(help="Penalty l1 |w|_1 beside the mean loss.")] = 1e-5,
     model: Annotated[Path | None, typer.Option("--model", "-m", help="Resume from this saved filter.")] = None,

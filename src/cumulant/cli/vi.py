@@ -35,9 +35,9 @@ def fit(
         ),
     ],
     dim: Annotated[int | None, typer.Option(min=1, help="The number of coordinates of a function.")] = None,
-    family: Annotated[Family, typer.Option(help="The covariance.")] = Family.full,
-    accuracy: Annotated[float, typer.Option(help="How far from the best Gaussian, in nats.")] = 0.01,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds.", show_default="none")] = None,
+    family: Annotated[Family, typer.Option(help="Form of the covariance.")] = Family.full,
+    accuracy: Annotated[float, typer.Option(help="Aim at this divergence from the best Gaussian, in nats.")] = 0.01,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds of fitting at most.", show_default="none")] = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with annealed importance sampling.")] = False,
     page: Annotated[
         Path | None, typer.Option(help="Folder for a page with pictures (needs matplotlib).", show_default="none")

@@ -4,7 +4,7 @@ import numpy as np
 
 from cumulant import causal
 
-SOURCE = "Le Priol (2023), thesis, chapter 4"
+SOURCE = "Le Priol (2021), thesis, chapter 4"
 K, BUDGET = 20, 100  # values of each variable; step sizes are compared after K^2 / 4 observations
 STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 9.0, 30.0)
 

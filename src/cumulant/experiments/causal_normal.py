@@ -21,7 +21,7 @@ from cumulant.optim import rates
 from cumulant.plotting import COLOURS, band, figure
 
 TITLE = "Adaptation of linear-Gaussian cause-effect models, and the rate of stochastic proximal gradients"
-SOURCE = "Le Priol (2023), thesis, section 4.6 and appendices 4.D, 4.E, 4.F"
+SOURCE = "Le Priol (2021), thesis, section 4.6 and appendices 4.D, 4.E, 4.F"
 
 _K, _T, _BUDGET = 10, 400, 100
 _STEPS = (0.001, 0.003, 0.01, 0.02, 0.03, 0.1)

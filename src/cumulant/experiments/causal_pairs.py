@@ -19,7 +19,7 @@ from cumulant.experiments._causal_pairs import (
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 
 TITLE = "Adaptation speed on real pairs of cause and effect (an exploration)"
-SOURCE = "Le Priol (2023), thesis, chapter 4; pairs of Mooij et al. (2016), cells of Sachs et al. (2005)"
+SOURCE = "Le Priol (2021), thesis, chapter 4; pairs of Mooij et al. (2016), cells of Sachs et al. (2005)"
 _CELLS = (
     " The cells were observed under several interventions, but the file has all conditions in one table and does not "
     "say which cell had which: the changes that were made cannot be used, and environments are made by splitting, as "

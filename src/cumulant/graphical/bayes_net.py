@@ -43,7 +43,7 @@ class BayesNet:
     parents : mapping of name to names, optional
         The parents of each variable that has any.
     states : mapping of name to names of states, optional
-        Without it states are numbers from 0; with it numbers go on working.
+        Without it states are numbers from 0; with it numbers can still be used.
 
     Attributes
     ----------

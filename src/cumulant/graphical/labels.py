@@ -32,7 +32,7 @@ class NamedList(list):
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of variables and of their states; numbers go on working beside them.
+    """Names of variables and of their states; numbers can still be used.
 
     A variable is meant by its name or by its number, a state by its name or by its value in data: 0, 1, 2, ..., or
     what `values` says (-1 and 1 for spins).

@@ -39,14 +39,14 @@ def adaptation_speed(model: Any, *, until: int | None = None, axes: Any = None) 
                 low, high = np.quantile(flat, (0.05, 0.95), axis=0)
             left.plot(model.times_[keep], flat.mean(axis=0), color=colour, label=labels[name])
             band(left, model.times_[keep], low, high, color=colour)
-        left.axvline(model.budget_, color=INK, linewidth=0.8, linestyle="--")
-        left.set(xlabel="observations", ylabel="KL(transfer || model)", ylim=(0, None))
+        left.axvline(model.budget_, color=INK, linewidth=0.8, linestyle="--", label="budget")
+        left.set(xlabel="observations", ylabel="KL(transfer || model), in nats", ylim=(0, None))
         for j, name in enumerate(("causal", "anticausal")):
             distance, bounds = model.distances_[:, j], model.distance_intervals_[:, j]
             reach = np.maximum(np.stack([distance - bounds[:, 0], bounds[:, 1] - distance]), 0.0)
             speed = model.kl_[j, :, :, place].mean(axis=-1)
             right.errorbar(distance, speed, xerr=reach, fmt="o", color=COLOURS[j], label=labels[name])
-        right.set(xlabel="squared distance at the start", ylabel=f"KL after {model.budget_} observations")
+        right.set(xlabel="squared distance at the start", ylabel=f"KL after {model.budget_} observations, in nats")
         right.margins(0.1)
         for ax in (left, right):
             legend(ax)

@@ -34,8 +34,8 @@ def adaptation(tuned: Any, *, until: int | None = None, ax: Any = None) -> Any:
                 low, high = np.quantile(curves, (0.05, 0.95), axis=0)
             ax.plot(times, curves.mean(axis=0), color=_COLOURS.get(model), label=model)
             band(ax, times, low, high)
-        ax.axvline(tuned.budget, color=INK, linewidth=0.8, linestyle="--")
-        ax.set(xlabel="observations", ylabel="KL(transfer || model)", ylim=(0, None))
+        ax.axvline(tuned.budget, color=INK, linewidth=0.8, linestyle="--", label="budget")
+        ax.set(xlabel="observations", ylabel="KL(transfer || model), in nats", ylim=(0, None))
         legend(ax)
     return ax
 
@@ -72,7 +72,7 @@ def distance_and_speed(tuned: Any, *, ax: Any = None) -> Any:
             xscale="log",
             yscale="log",
             xlabel="squared distance at the start",
-            ylabel=f"KL after {tuned.budget} observations",
+            ylabel=f"KL after {tuned.budget} observations, in nats",
         )
         few_ticks(ax.xaxis)
         few_ticks(ax.yaxis)
@@ -130,7 +130,7 @@ def effect_ball(reference: Any, *, reach: float | None = None, ax: Any = None) -
             _, ax = figure(width=5.4, height=4.4)
         limit = 3.0 * (reference.sizes[0] - 1) * radius**2 or float(np.abs(gap).max())
         picture = ax.pcolormesh(u, v, gap, cmap="RdBu_r", vmin=-limit, vmax=limit, shading="gouraud", rasterized=True)
-        ax.figure.colorbar(picture, ax=ax, label="squared distance, causal minus anticausal")
+        ax.figure.colorbar(picture, ax=ax, label="squared distance, causal minus anticausal", extend="max")
         turn = np.linspace(0, 2 * np.pi, 200)
         ax.plot(middle[0] + radius * np.cos(turn), middle[1] + radius * np.sin(turn), color=INK, linewidth=1.2)
         for marker, (name, point) in zip("osD", points.items(), strict=True):

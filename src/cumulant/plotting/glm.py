@@ -38,7 +38,7 @@ def coefficient_path(
             f"coefficients must be finite, with a row for each of the {penalties.size} penalties; "
             f"got shape {coefficients.shape}"
         )
-    labels = [str(name) for name in (range(coefficients.shape[1]) if names is None else names)]
+    labels = [f"feature {j}" for j in range(coefficients.shape[1])] if names is None else [str(name) for name in names]
     if len(labels) != coefficients.shape[1]:
         raise ValueError(f"names must be {coefficients.shape[1]}, one for each feature; got {len(labels)}")
     order = np.argsort(-penalties)
@@ -57,7 +57,7 @@ def coefficient_path(
         ax.set(xscale="log", xlabel="penalty l1", ylabel="coefficient")
         ax.invert_xaxis()
         if len(chosen):
-            legend(ax)
+            legend(ax, bbox_to_anchor=(1.0, 0.5), loc="center left")
     return ax
 
 

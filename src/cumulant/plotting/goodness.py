@@ -46,6 +46,8 @@ def goodness_of_fit(
         quantiles = family.quantile((rank - 0.5) / n, theta)
         axes[0].plot(quantiles, values, ".", color=color, label=name)
         axes[1].plot(expected, transforms - expected, color=color, label=name)
-        for ax in axes:
-            legend(ax)
+        lowest, highest = axes[1].dataLim.intervaly
+        axes[1].set_ylim(lowest - 0.05 * (highest - lowest), highest + 0.3 * (highest - lowest))  # room for the legend
+        for ax, corner in zip(axes, ("upper left", "upper right"), strict=True):
+            legend(ax, loc=corner)
     return axes

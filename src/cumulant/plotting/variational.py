@@ -77,9 +77,10 @@ def ranks(calibration: Any, *, most: int = 6) -> Any:
     with style():
         for ax, i in zip(axes.ravel(), order, strict=False):
             shares = (calibration.ranks[:, i] + 0.5) / (calibration.draws + 1)
-            ax.axhspan(low, high, color=COLOURS[2], alpha=0.15)
+            ax.axhspan(low, high, color=COLOURS[2], alpha=0.15, linewidth=0, label="99% if calibrated")
             ax.hist(shares, bins=bins, range=(0, 1), color=COLOURS[0], alpha=0.7)
             ax.set(xlabel=f"rank of {calibration.names[i]}", ylabel="simulations")
         for ax in axes.ravel()[len(order) :]:
             ax.set_visible(False)
+        legend(axes[0, 0], loc="upper center")
     return axes

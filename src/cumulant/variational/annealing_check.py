@@ -53,8 +53,9 @@ class AnnealingCheck:
         return (
             f"annealing {'agrees with' if self.agrees else 'contradicts'} the fit: a mean moves by up to "
             f"{self.mean_shift[worst]:.2f} ± {self.mean_error[worst]:.2f} standard deviations, a scale by a factor of "
-            f"{self.scale_ratio[wide]:.2f} ± {self.scale_error[wide]:.2f}\n  log Z {self.log_evidence:.6g} ± "
-            f"{self.log_evidence_error:.2g}, {self.effective_share:.0%} of the particles count"
+            f"{self.scale_ratio[wide]:.2f} ± {self.scale_error[wide]:.2f}\n"
+            f"  log Z {self.log_evidence:.6g} ± {self.log_evidence_error:.2g}, "
+            f"{self.effective_share:.0%} of the particles count"
         )
 
 

@@ -106,7 +106,8 @@ class CoefficientTable:
         )
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
         return (
-            f"<div><table><caption>{escape(self._facts())}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}</div>"
+            f"<div><table><caption>{escape(self._facts())}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{remarks}</div>"
         )
 
     def to_frame(self) -> Any:

@@ -311,7 +311,7 @@ def nesterov_flow(
     eigenvalue ``lambda``, ``x(t) = x_0 2 J_1(sqrt(lambda) t) / (sqrt(lambda) t)``: it decays no faster than ``t^-3/2``,
     while the discrete method with a fixed step is linear in the end.
 
-    The equation is singular at zero; it is taken up at the time `start`, with ``x' = -(t / (r + 1)) grad f(x_0)``.
+    The equation is singular at zero; the solution starts at the time `start`, with ``x' = -(t / (r + 1)) grad f(x_0)``.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ class RateComparison:
         """Draw both curves on matplotlib axes."""
         axes.plot(self.steps, self.measured, label="measured")
         axes.plot(self.steps, self.bound, "--", label="bound")
-        axes.set(xlabel="steps", xscale="symlog", yscale="log")
-        axes.legend()
+        axes.set(xlabel="steps", ylabel="measured, and its bound", xscale="symlog", yscale="log")
+        axes.legend(frameon=False)
 
 
 def compare_with_rate(

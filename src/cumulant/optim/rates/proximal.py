@@ -50,7 +50,7 @@ def stochastic_proximal_average(
 
     The mean of ``x_1 .. x_T``, equally weighted; each ``f_i`` convex and ``L``-smooth, ``R`` convex, ``noise = E |grad
     f_i(x*) - grad f(x*)|^2``, ``step <= 1 / (5 L)``. Infinite at ``T = 0``. With ``noise = 0`` it has the form that Le
-    Priol (2023, (4.22) and theorem 4.D.2) states for any noise, where it is false: started at ``x*`` its right side is
+    Priol (2021, (4.22) and theorem 4.D.2) states for any noise, where it is false: started at ``x*`` its right side is
     zero, and the iterates leave.
 
     Where the gradients are *quadratically bounded* instead, `proximal_sgd_average` bounds another, weighted average.
