@@ -34,6 +34,17 @@ def _damped(old, new, damping):
 
 
 @kernel(called_by="kernels")
+def _change(old, new, no, yes):
+    """How much a message to a variable with the belief ``(no, yes)`` changes: as a distribution, or, if that is more,
+    by how much the belief of its factor differs from that of the variable, the odds of which are ``yes new / no old``.
+
+    Where messages of both extremes meet, all of them may stand still as distributions while the belief moves.
+    """
+    step = abs(new - old)
+    return max(step / ((1.0 + new) * (1.0 + old)), no * yes * step / (no * old + yes * new))
+
+
+@kernel(called_by="kernels")
 def _share_of_habit(x, habit, silent, likelihood):
     """``p(attribute | z_x = 0)``, and for each kind of friends the same with their OR false and with it true.
 
@@ -101,7 +112,7 @@ def _believe(x, log_odds, belief):
 
 @kernel(called_by="kernels")
 def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
-    """All variables in turn; the largest change of a message as a distribution, before it is damped.
+    """All variables in turn; the largest change of a message (see `_change`) before it is damped.
 
     Of damped messages the change can be as small as one likes, far from any fixed point.
     """
@@ -111,18 +122,23 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
     n, change = attribute.size, 0.0
     _refresh(layout, tables, ordered, gate, none, silent, belief)
     for x in range(n):
-        top, bottom = 0.0, 1.0  # the largest change so far is top / bottom
+        top, bottom = 0.0, 1.0  # the largest change so far is top / bottom: that of `_change` without its divisions
+        no, yes = belief[x, 0], belief[x, 1]
+        both = no * yes
         total, product = 0.0, 1.0
         for y in range(n):
             if y == x:
                 continue
             c = code[x, y]
-            no, yes = belief[y, 0] * ratios[y, x], belief[y, 1]
-            new = (pair[c, 2] * no + pair[c, 3] * yes) / (pair[c, 0] * no + pair[c, 1] * yes)
+            sent_no, sent_yes = belief[y, 0] * ratios[y, x], belief[y, 1]
+            new = (pair[c, 2] * sent_no + pair[c, 3] * sent_yes) / (pair[c, 0] * sent_no + pair[c, 1] * sent_yes)
             old = ratios[x, y]
-            scale = (1.0 + new) * (1.0 + old)
-            if abs(new - old) * bottom > top * scale:
-                top, bottom = abs(new - old), scale
+            step, scale = abs(new - old), (1.0 + new) * (1.0 + old)
+            if step * bottom > top * scale:
+                top, bottom = step, scale
+            scale = no * old + yes * new
+            if both * step * bottom > top * scale:
+                top, bottom = both * step, scale
             if damping > 0.0:
                 new = _damped(old, new, damping)
             ratios[x, y] = new
@@ -135,7 +151,7 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
         mine = habit[attribute[x]]
         _share_of_habit(x, mine, silent, likelihood)
         new, old = mine[0] / likelihood[0], own[x]
-        change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
+        change = max(change, _change(old, new, no, yes))
         own[x] = _damped(old, new, damping)
         total += np.log(own[x])
         strength, kind = sway[attribute[x]], attribute[x]
@@ -151,7 +167,7 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
             shut, opened = _swaying(other, kind, rest, mine, own, belief, likelihood)
             new = (1.0 - strength) + strength * opened / shut
             old = gate[g]
-            change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
+            change = max(change, _change(old, new, no, yes))
             gate[g] = _damped(old, new, damping)
             total += np.log(gate[g])
         log_odds[x] = offset[x] + share[x] * total
