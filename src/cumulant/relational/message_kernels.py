@@ -24,6 +24,7 @@ from cumulant.relational.or_kernels import or_to_aggregate, or_to_cause
 
 _LARGE, _SMALL = 1e100, 1e-100
 _FIRST_SHARE, _LEAST_SHARE = 0.25, 0.02
+_NEARLY = 1e3  # times the tolerance: from there on all changes are measured in full
 _ROUNDING = 1e-12  # of a free energy
 _CANCELLED = 1e-3  # a difference that is smaller than this share of what it was taken from is summed anew
 
@@ -111,8 +112,9 @@ def _believe(x, log_odds, belief):
 
 
 @kernel(called_by="kernels")
-def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
-    """All variables in turn; the largest change of a message (see `_change`) before it is damped.
+def _sweep(layout, tables, ordered, offset, share, damping, careful, state, likelihood, row):
+    """All variables in turn; the largest change of a message before it is damped: see `_change`, whose second part is
+    left out for pairs unless `careful`.
 
     Of damped messages the change can be as small as one likes, far from any fixed point.
     """
@@ -122,9 +124,10 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
     n, change = attribute.size, 0.0
     _refresh(layout, tables, ordered, gate, none, silent, belief)
     for x in range(n):
-        top, bottom = 0.0, 1.0  # the largest change so far is top / bottom: that of `_change` without its divisions
+        top, bottom = 0.0, 1.0  # the largest change so far is top / bottom
         no, yes = belief[x, 0], belief[x, 1]
-        both = no * yes
+        if careful:
+            row[:] = ratios[x]
         total, product = 0.0, 1.0
         for y in range(n):
             if y == x:
@@ -133,12 +136,9 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
             sent_no, sent_yes = belief[y, 0] * ratios[y, x], belief[y, 1]
             new = (pair[c, 2] * sent_no + pair[c, 3] * sent_yes) / (pair[c, 0] * sent_no + pair[c, 1] * sent_yes)
             old = ratios[x, y]
-            step, scale = abs(new - old), (1.0 + new) * (1.0 + old)
-            if step * bottom > top * scale:
-                top, bottom = step, scale
-            scale = no * old + yes * new
-            if both * step * bottom > top * scale:
-                top, bottom = both * step, scale
+            scale = (1.0 + new) * (1.0 + old)
+            if abs(new - old) * bottom > top * scale:
+                top, bottom = abs(new - old), scale
             if damping > 0.0:
                 new = _damped(old, new, damping)
             ratios[x, y] = new
@@ -147,6 +147,11 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
                 total += np.log(product)
                 product = 1.0
         change = max(change, top / bottom)
+        if careful:
+            for y in range(n):
+                if y != x:
+                    new = _damped(row[y], ratios[x, y], -damping / (1.0 - damping))  # before it was damped
+                    change = max(change, _change(row[y], new, no, yes))
         total += np.log(product)
         mine = habit[attribute[x]]
         _share_of_habit(x, mine, silent, likelihood)
@@ -187,13 +192,15 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
 
 @kernel(called_by="kernels")
 def _propagate(layout, tables, ordered, offset, share, damping, max_sweeps, tol, trace, state, likelihood):
-    change = np.inf
+    change, careful, row = np.inf, False, np.empty(layout[0].size)
     for sweep in range(max_sweeps):
-        change = _sweep(layout, tables, ordered, offset, share, damping, state, likelihood)
+        careful = careful or sweep == max_sweeps - 1
+        change = _sweep(layout, tables, ordered, offset, share, damping, careful, state, likelihood, row)
         if trace.size:
             trace[sweep] = change
-        if change <= tol or np.isnan(change):
+        if np.isnan(change) or (careful and change <= tol):
             return sweep + 1, change
+        careful = change <= _NEARLY * tol
     return max_sweeps, change
 
 
