@@ -119,6 +119,20 @@ def test_individuals_may_be_named():
         program.ground(["bob"])  # only a guard names her
 
 
+def test_individuals_of_two_types_may_have_one_name():
+    program = Program("""
+        var P: person
+        var T: topic
+        c(P) ~ 0.5
+        d(T) ~ 0.25
+        keen(P) <- c(P)
+        taught(T) <- d(T)
+        works <- keen(1), taught(1)
+    """)
+    assert str(program.is_contingently_acyclic("keen")) == "contingently acyclic given keen, in every domain"
+    assert_allclose(program.ground({"person": 2, "topic": 2}).probability("works"), 0.125)
+
+
 def test_probabilities_of_statements_over_several_lines():
     program = Program("""
         var X, Y: person
