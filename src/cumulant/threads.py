@@ -32,7 +32,7 @@ def side_by_side(work: Callable[[int], Any], n: int, n_jobs: int | None) -> list
     Work that asks for threads itself gets none: threads of a pool that wait for others of it would wait for ever.
     """
     threads = min(cores(n_jobs), n)
-    if _within.pool:
+    if n == 0 or _within.pool:
         return [work(i) for i in range(n)]
     return list(_pool(threads).map(work, range(n)))
 

@@ -38,6 +38,8 @@ def test_arrows_go_from_those_who_sway():
     places = {each: (i, 0.0) for i, each in enumerate("abcd")}
     ax = influence(graph(), [0.5] * 4, positions=places, sways={("a", "b"): 0.8, ("b", "a"): 0.05})
     assert [(arrow.xyann, arrow.xy) for arrow in ax.texts] == [(places["a"], places["b"])]
+    with pytest.raises(ValueError, match="sways names 'e', who is not in the graph"):
+        influence(graph(), [0.5] * 4, sways={("a", "e"): 0.8})
     assert ax.texts[0].arrow_patch.get_alpha() == 0.8
 
 

@@ -245,6 +245,7 @@ def test_graphs_are_checked(graphs, change, words):
         (lambda g: SocialInfluence("smokes", e_step="lbp").fit(g), ValueError, "e_step must be one of 'loopy'"),
         (lambda g: SocialInfluence("smokes", symmetrise="all").fit(g), ValueError, "symmetrise must be one of"),
         (lambda g: SocialInfluence("smokes", fixed={"ind": 1}).fit(g), ValueError, "a key of fixed must be one of"),
+        (lambda g: SocialInfluence("smokes", fixed=["ind"]).fit(g), TypeError, "fixed must be a mapping of rules"),
         (lambda g: SocialInfluence("smokes").fit(nx.Graph()), ValueError, "at least one person"),
     ],
 )
@@ -259,8 +260,34 @@ def test_questions_are_checked(graphs):
         model.predict_attribute(graphs[0], ["zoe"])
     with pytest.raises(ValueError, match="pairs must hold two people each; got 'person 1'"):
         model.predict_tie(graphs[0], ["person 1"])
+    with pytest.raises(ValueError, match=r"people: \['person 1'\] is not among"):
+        model.predict_attribute(graphs[0], [["person 1"]])
+    with pytest.raises(TypeError, match="pairs must be a list of pairs of people; got 3"):
+        model.predict_tie(graphs[0], 3)
     with pytest.raises(ValueError, match="two different people"):
         model.predict_tie(graphs[0], [("person 1", "person 1")])
+
+
+@pytest.mark.parametrize("e_step", ["loopy", "exact"])
+def test_a_network_of_one_person(e_step):
+    graph = nx.Graph()
+    graph.add_node("anna", smokes=1)
+    model = SocialInfluence("smokes", e_step=e_step).fit(graph)
+    assert model.predict_tie(graph).tolist() == [[0.0]]
+    assert model.sways_of(graph) == {}
+    assert_allclose(model.score(graph), np.log(model.predict_attribute(graph)[0]))
+    assert model.predict_attribute(graph, []).size == 0
+
+
+def test_the_score_of_what_was_almost_impossible():
+    """All are friends of the only one without the attribute: the probability of it rounds to 1, its complement to 0."""
+    net = Network([0, 1, 1, 1, 1], 1 - np.eye(5))
+    model = SocialInfluence(e_step="exact").fit(net)
+    model.model_ = SmokersModel([1.0, 0.5, 1e-6, 0.5, *[0.5] * 10])
+    assert model.predict_attribute(net)[0] == 1.0
+    ratio = np.log(0.5) - np.log(1e-6)
+    expected = [-np.logaddexp(0, 4 * ratio), *[-np.logaddexp(0, -2 * ratio)] * 4]
+    assert_allclose(model.score(net), np.mean(expected), rtol=1e-12)
 
 
 def test_the_program_is_the_model(nets):

@@ -81,6 +81,8 @@ def test_evaluate():
     assert_allclose(found.auc.value, roc_auc_score(y, p))
     assert found.base_error == min(y.mean(), 1 - y.mean())
     assert evaluation.evaluate([1, 1], [0.5, 0.9]).auc is None
+    assert evaluation.evaluate([1, 0], [0.0, 0.5]).log_loss == np.inf  # what happened was called impossible
+    assert_allclose(evaluation.evaluate([1, 0], [1.0, 0.0]).log_loss, 0.0)
 
 
 def test_mean_interval():
@@ -93,6 +95,7 @@ def test_mean_interval():
     ("call", "words"),
     [
         (lambda: evaluation.auc([1, 1], [0.1, 0.2]), "must hold both yes and no"),
+        (lambda: evaluation.auc_difference([0, 0], [0.1, 0.2], [0.1, 0.2]), "must hold both yes and no"),
         (lambda: evaluation.auc([0, 2], [0.1, 0.2]), "labels must be 0 or 1; got 2"),
         (lambda: evaluation.auc([0, 1], [0.1, np.nan]), "scores must be finite"),
         (lambda: evaluation.evaluate([0, 1], [0.1, 1.2]), "between 0 and 1; got 1.2"),

@@ -128,6 +128,10 @@ def test_habits_of_friends_are_learned(nets):
         (lambda nets: MarkovLogic(["triangles"]).fit(nets), "each of features must be one of 'attribute'"),
         (lambda nets: MarkovLogic(l2=0.0).fit(nets), "l2 must be positive"),
         (lambda nets: MarkovLogic().fit([]), "at least one Network"),
+        (lambda nets: MarkovLogic().fit([Network([1], [[0]])]), "every attribute and every tie is 1"),
+        (lambda nets: MarkovLogic().fit(nets).predict_tie(nets[0], [(1, 1)]), "pairs must be of two different people"),
+        (lambda nets: MarkovLogic().fit(nets).predict_tie(nets[0], [(-1, 1)]), "pairs must be people from 0 to 19"),
+        (lambda nets: MarkovLogic().fit(nets).predict_tie(nets[0], [(0.5, 1)]), "pairs must be whole numbers"),
         (lambda nets: MarkovLogic().gradient(nets, [1.0]), "weights must have one entry for each of attribute"),
     ],
 )

@@ -233,6 +233,23 @@ def test_the_double_loop_descends(linearised, influence):
         assert_allclose(found.free_energy, found.trace[-1], atol=1e-9)
 
 
+def test_messages_settle_where_both_extremes_meet():
+    """As distributions they stand still long before the beliefs that their products make do."""
+    theta = [1 - 1e-6, 1e-100, 1 - 1e-6, 1 - 2.0**-53, 0.6, 0.5, 0.9, 1e-100, 0.01, 1e-30, 1 - 1e-6, 0.8, 1 - 1e-6, 0.1]
+    model, net = SmokersModel(theta), Network([0, 0], [[0, 1], [1, 0]])
+    found = model.posterior(net, "double_loop", linearised=1.0)
+    assert found.converged
+    assert (np.diff(found.trace) <= 1e-9).all()
+    assert_allclose(found.independence, model.posterior(net, "exact").independence, atol=1e-9)
+    assert_allclose(found.log_likelihood, model.log_likelihood(net), rtol=1e-9)
+    theta = [0.01, 0.9, 0.93, 1 - 2.0**-53, 0.85, 1e-30, 0.15, 1 - 1e-6, 0.3, 0.75, 1e-12, 0.97, 1e-12, 1 - 1e-6]
+    model, net = SmokersModel(theta), Network([1, 1, 1], np.zeros((3, 3)))
+    found = model.posterior(net)
+    assert found.converged
+    more = model.posterior(net, start=found, tol=0.0, max_sweeps=2000, damping=found.damping)
+    assert_allclose(more.independence, found.independence, atol=1e-7)
+
+
 def test_a_warm_start_is_there_at_once():
     model = SmokersModel(STUDY)
     net = model.sample(30, 3)

@@ -345,14 +345,3 @@ def test_rules_have_names():
     assert [rule.name for rule in RULES] == list(model.parameters)
     assert model.replace(sway_with=0.1).theta[8] == 0.1
     assert "influence of independent friends" in str(model)
-
-
-def test_graphs_of_networkx():
-    nx = pytest.importorskip("networkx")
-    graph = nx.path_graph(3)
-    with pytest.raises(ValueError, match="every node of graph must have a value under 'smokes'; node 0 has none"):
-        Network.from_networkx(graph, "smokes")
-    nx.set_node_attributes(graph, {0: 1, 1: 0, 2: 1}, "smokes")
-    assert Network.from_networkx(graph, "smokes").edges.tolist() == [[0, 1], [1, 2]]
-    with pytest.raises(ValueError, match="graph must be undirected"):
-        Network.from_networkx(graph.to_directed(), "smokes")

@@ -170,10 +170,11 @@ def test_extreme_probabilities_give_numbers(influence):
 # Input ----------------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_asked_is_nothing_answered():
-    found = loo_scores(SmokersModel(THETA), T3, people=[], pairs=[])
+@pytest.mark.parametrize("method", ["loopy", "double_loop", "exact"])
+def test_nothing_asked_is_nothing_answered(method):
+    found = loo_scores(SmokersModel(THETA), T3, people=[], pairs=[], method=method)
     assert (found.attributes.size, found.ties.size, found.converged) == (0, 0, True)
-    assert loo_scores(SmokersModel(THETA), Network([1], [[0]])).ties.size == 0
+    assert loo_scores(SmokersModel(THETA), Network([1], [[0]]), method=method).ties.size == 0
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_the_exact_e_step_of_known_latents_is_the_mean_of_complete_counts():
         (lambda: fit_complete(SmokersModel().sample(3, 0), 0.5), ValueError, "alpha must be finite and at least 1"),
         (lambda: fit_complete(SmokersModel().sample(3, 0), influence="x"), ValueError, "influence must be one of"),
         (lambda: fit_complete(SmokersModel().sample(1, 0), 1, 1), ValueError, "was never used and has no estimate"),
+        (lambda: Network([1], [[0]], SmokersModel().sample(3, 0).latents), ValueError, r"shape \(1,\); got \(3,\)"),
         (lambda: Network([1], [[0]], latents=3), TypeError, "latents must be Latents of a simulation"),
     ],
 )  # fmt: skip

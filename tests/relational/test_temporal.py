@@ -42,7 +42,7 @@ def test_the_first_draws_are_places_and_habits():
 def test_several_times_are_of_one_population():
     process = TemporalProcess(40)
     early, late = process.run(steps=(50, 60), rng=1)
-    (alone,) = process.run(steps=(60,), rng=1)
+    (alone,) = process.run(steps=np.array([60]), rng=1)
     assert (late.ties == alone.ties).all()
     assert (early.ties & late.ties).sum() > 0.3 * early.ties.sum()
 

@@ -63,6 +63,9 @@ def influence(
         shade = checks.real_array("probabilities", probabilities, ndim=1)
     if shade.size != len(people):
         raise ValueError(f"probabilities must have one entry for each of {len(people)} people; got {shade.size}")
+    strangers = {each for pair in sways or {} for each in pair} - set(people)
+    if strangers:
+        raise ValueError(f"sways names {strangers.pop()!r}, who is not in the graph")
     at = positions or _positions(graph, rng)
     points = np.array([at[each] for each in people])
     has = np.array([bool(attribute and graph.nodes[each].get(attribute)) for each in people])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -193,8 +193,7 @@ class SocialInfluence(BaseEstimator):
         if people is not None and (isinstance(people, str) or not isinstance(people, Iterable)):
             raise TypeError(f"people must be a list of people of the network; got {people!r}")
         who = list(range(net.n_people)) if people is None else [_number(names, "people", each) for each in people]
-        nobody = np.zeros((0, 2), np.int64)
-        return self._scores(net, people=who, pairs=nobody).attributes
+        return self._scores(net, people=who, pairs=[]).attributes
 
     def predict_tie(self, network: Any, pairs: Sequence[Any] | None = None) -> np.ndarray:
         """The probability of a tie given all else: for each of `pairs`, or a symmetric matrix of all."""
@@ -204,20 +203,23 @@ class SocialInfluence(BaseEstimator):
             out = np.zeros((net.n_people, net.n_people))
             out[found.pairs[:, 0], found.pairs[:, 1]] = out[found.pairs[:, 1], found.pairs[:, 0]] = found.ties
             return out
+        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+            raise TypeError(f"pairs must be a list of pairs of people; got {pairs!r}")
         asked = []
         for each in pairs:
             if isinstance(each, str) or not isinstance(each, Sequence | np.ndarray) or len(each) != 2:
                 raise ValueError(f"pairs must hold two people each; got {each!r}")
             asked.append([_number(names, "pairs", one) for one in each])
-        return self._scores(net, people=[], pairs=np.array(asked)).ties
+        return self._scores(net, people=[], pairs=asked).ties
 
     def score(self, networks: Any, y: Any = None) -> float:
         """The mean over people of the log-probability of their attribute given all else; larger is better."""
+        check_is_fitted(self)
         parts = []
         for each in _several(networks):
             net = self._network(each)[0]
-            p = self.predict_attribute(net)
-            parts.append(np.log(np.where(net.attribute, p, 1.0 - p)))
+            odds = self._scores(net, pairs=[]).attribute_log_odds
+            parts.append(-np.logaddexp(0.0, np.where(net.attribute, -odds, odds)))
         return float(np.concatenate(parts).mean())
 
     def bound_log_likelihood(self, network: Any, **options: Any) -> Interval:
@@ -315,7 +317,7 @@ def _several(networks: Any) -> list[Any]:
 
 
 def _number(names: dict[Any, int], argument: str, person: Any) -> int:
-    if person not in names:
+    if not isinstance(person, Hashable) or person not in names:
         known = ", ".join(map(repr, list(names)[:5]))
         raise ValueError(f"{argument}: {person!r} is not among the {len(names)} people of the network ({known}, ...)")
     return names[person]

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtri, xlog1py, xlogy
 from scipy.stats import binomtest, rankdata
 from scipy.stats import t as student
-from sklearn.metrics import log_loss
 
 from cumulant import checks, randomness
 
@@ -42,7 +41,7 @@ class Evaluation:
     auc : Estimate or None
         The area under the ROC curve, see `auc`; None where all answers are the same.
     log_loss : float
-        Minus the mean log-probability of what was right, in nats.
+        Minus the mean log-probability of what was right, in nats: infinite where that had probability 0.
     """
 
     queries: int
@@ -79,7 +78,7 @@ def evaluate(labels: Any, probabilities: Any, *, level: float = _LEVEL) -> Evalu
         error=error_rate(y, p, level=level),
         base_error=float(min(y.mean(), 1 - y.mean())),
         auc=auc(y, p, level=level) if both else None,
-        log_loss=float(log_loss(y, p, labels=[0, 1])),
+        log_loss=float(-(xlogy(y, p) + xlog1py(~y, -p)).mean()),
     )
 
 
@@ -131,6 +130,7 @@ def auc_difference(
     """
     y, a = _pair(labels, first, "first")
     _, b = _pair(labels, second, "second")
+    _require_both(y)
     checks.fraction("level", level)
     checks.whole("draws", draws)
     scores = np.stack([a, b])
@@ -174,8 +174,7 @@ def _areas(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def _delong(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Areas and their covariance: the variances of how each yes does against all no, and each no against all yes."""
-    if not 0 < y.sum() < y.size:
-        raise ValueError("labels must hold both yes and no: there is no ROC curve of one of them alone")
+    _require_both(y)
     positives, negatives = int(y.sum()), int(y.size - y.sum())
     ranks = rankdata(scores, axis=1)
     above = (ranks[:, y] - rankdata(scores[:, y], axis=1)) / negatives
@@ -185,6 +184,11 @@ def _delong(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         for part, size in ((above, positives), (below, negatives))
     )
     return above.mean(axis=1), np.asarray(covariance)
+
+
+def _require_both(y: np.ndarray) -> None:
+    if not 0 < y.sum() < y.size:
+        raise ValueError("labels must hold both yes and no: there is no ROC curve of one of them alone")
 
 
 def _pair(labels: Any, values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from cumulant.relational.program_acyclicity import Acyclicity, Dependency, depen
 from cumulant.relational.program_syntax import Pattern, ProgramError, read_atom, suggestion
 
 _LARGEST_ENUMERATED = 1_000_000
+_IMPOSSIBLE = "the evidence is impossible: no outcome of the choices makes it true"
 
 
 @dataclass(frozen=True)
@@ -252,20 +253,22 @@ class GroundProgram:
         given = self._numbered("evidence", evidence)
         below = self.log_probability(evidence or {}, method=method)
         if below == -math.inf:
-            raise DomainError("the evidence is impossible: no outcome of the choices makes it true")
+            raise DomainError(_IMPOSSIBLE)
         if any(given.get(node, value) != value for node, value in both.items()):
             return 0.0
         above = self.log_probability({**(evidence or {}), **asked}, method=method)
         return float(math.exp(min(above - below, 0.0)))  # not above 1 by rounding
 
     def marginals(self, evidence: Mapping[str, bool] | None = None, **options: Any) -> dict[str, float]:
-        """The probability of each atom given the evidence, by elimination, or by ``method="propagation"`` and the
-        other methods of `graphical` (see `DiscreteModel.marginals`).
+        """The probability of each atom given the evidence, by elimination, or by ``method="loopy"`` and the other
+        methods of `graphical` (see `DiscreteModel.marginals`).
         """
         from cumulant.relational.program_factors import compile_graph
 
         model, known = compile_graph(self, self._numbered("evidence", evidence), None)
         found = {self._names[i]: float(value) for i, value in known.items()}
+        if not model.n_variables and model.log_partition() == -math.inf:
+            raise DomainError(_IMPOSSIBLE)
         if model.n_variables:
             chances = model.marginals(**options)
             found |= {name: float(chances[i][1]) for i, name in enumerate(model.labels.names)}
@@ -280,7 +283,9 @@ class GroundProgram:
         for text, value in (values or {}).items():
             if not isinstance(value, bool | np.bool_) and value not in (0, 1):
                 raise TypeError(f"{argument}: {text} must be true or false; got {value!r}")
-            out[self._node(argument, text)] = bool(value)
+            node = self._node(argument, text)
+            if out.setdefault(node, bool(value)) != bool(value):
+                raise ValueError(f"{argument}: {self._names[node]} is said to be true and to be false")
         return out
 
     def _queried(self, query: Sequence[str] | None) -> list[int] | None:

@@ -311,6 +311,8 @@ def _random_start(first: np.ndarray, generator: np.random.Generator) -> np.ndarr
 
 def _fixed(fixed: Mapping[Any, float] | None) -> dict[int, float]:
     out: dict[int, float] = {}
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise TypeError(f"fixed must be a mapping of rules to probabilities; got {type(fixed).__name__}")
     names = [rule.name for rule in RULES]
     for key, value in (fixed or {}).items():
         if isinstance(key, str):

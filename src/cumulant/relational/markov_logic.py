@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from cumulant import checks
 from cumulant.certificates import Certificate
 from cumulant.glm import GLM
-from cumulant.relational.network import Network, networks_of
+from cumulant.relational.network import Network, networks_of, pairs_of
 
 #: The features, and what each counts.
 FEATURES = {
@@ -93,6 +93,8 @@ class MarkovLogic(BaseEstimator):
     def fit(self, nets: Any, y: Any = None) -> Self:
         """Learn from one network or several."""
         rows = self.rows(nets)
+        if rows.y.min() == rows.y.max():
+            raise ValueError(f"nets: every attribute and every tie is {rows.y[0]:g}, from which nothing can be learned")
         model = self._solver(rows).fit(rows.X, rows.y, sample_weight=rows.weight)
         self.weights_ = dict(zip(self._features(), model.coef_.ravel().tolist(), strict=True))
         self.certificate_, self.status_ = model.certificate_, model.status_
@@ -118,7 +120,7 @@ class MarkovLogic(BaseEstimator):
         check_is_fitted(self)
         checks.instance("net", net, Network, "a Network")
         if pairs is not None:
-            x, y = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+            x, y = pairs_of("pairs", pairs, net.n_people).T
             return expit(tie_rows(net, self._features(), x, y) @ self._vector())
         x, y = np.triu_indices(net.n_people, 1)
         out = np.zeros((net.n_people, net.n_people))

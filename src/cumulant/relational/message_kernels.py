@@ -24,6 +24,7 @@ from cumulant.relational.or_kernels import or_to_aggregate, or_to_cause
 
 _LARGE, _SMALL = 1e100, 1e-100
 _FIRST_SHARE, _LEAST_SHARE = 0.25, 0.02
+_NEARLY = 1e3  # times the tolerance: from there on all changes are measured in full
 _ROUNDING = 1e-12  # of a free energy
 _CANCELLED = 1e-3  # a difference that is smaller than this share of what it was taken from is summed anew
 
@@ -31,6 +32,17 @@ _CANCELLED = 1e-3  # a difference that is smaller than this share of what it was
 @kernel(called_by="kernels")
 def _damped(old, new, damping):
     return new if damping == 0.0 else old * (new / old) ** (1.0 - damping)
+
+
+@kernel(called_by="kernels")
+def _change(old, new, no, yes):
+    """How much a message to a variable with the belief ``(no, yes)`` changes: as a distribution, or, if that is more,
+    by how much the belief of its factor differs from that of the variable, the odds of which are ``yes new / no old``.
+
+    Where messages of both extremes meet, all of them may stand still as distributions while the belief moves.
+    """
+    step = abs(new - old)
+    return max(step / ((1.0 + new) * (1.0 + old)), no * yes * step / (no * old + yes * new))
 
 
 @kernel(called_by="kernels")
@@ -100,8 +112,9 @@ def _believe(x, log_odds, belief):
 
 
 @kernel(called_by="kernels")
-def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
-    """All variables in turn; the largest change of a message as a distribution, before it is damped.
+def _sweep(layout, tables, ordered, offset, share, damping, careful, state, likelihood, row):
+    """All variables in turn; the largest change of a message before it is damped: see `_change`, whose second part is
+    left out for pairs unless `careful`.
 
     Of damped messages the change can be as small as one likes, far from any fixed point.
     """
@@ -112,13 +125,16 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
     _refresh(layout, tables, ordered, gate, none, silent, belief)
     for x in range(n):
         top, bottom = 0.0, 1.0  # the largest change so far is top / bottom
+        no, yes = belief[x, 0], belief[x, 1]
+        if careful:
+            row[:] = ratios[x]
         total, product = 0.0, 1.0
         for y in range(n):
             if y == x:
                 continue
             c = code[x, y]
-            no, yes = belief[y, 0] * ratios[y, x], belief[y, 1]
-            new = (pair[c, 2] * no + pair[c, 3] * yes) / (pair[c, 0] * no + pair[c, 1] * yes)
+            sent_no, sent_yes = belief[y, 0] * ratios[y, x], belief[y, 1]
+            new = (pair[c, 2] * sent_no + pair[c, 3] * sent_yes) / (pair[c, 0] * sent_no + pair[c, 1] * sent_yes)
             old = ratios[x, y]
             scale = (1.0 + new) * (1.0 + old)
             if abs(new - old) * bottom > top * scale:
@@ -131,11 +147,16 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
                 total += np.log(product)
                 product = 1.0
         change = max(change, top / bottom)
+        if careful:
+            for y in range(n):
+                if y != x:
+                    new = _damped(row[y], ratios[x, y], -damping / (1.0 - damping))  # before it was damped
+                    change = max(change, _change(row[y], new, no, yes))
         total += np.log(product)
         mine = habit[attribute[x]]
         _share_of_habit(x, mine, silent, likelihood)
         new, old = mine[0] / likelihood[0], own[x]
-        change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
+        change = max(change, _change(old, new, no, yes))
         own[x] = _damped(old, new, damping)
         total += np.log(own[x])
         strength, kind = sway[attribute[x]], attribute[x]
@@ -151,7 +172,7 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
             shut, opened = _swaying(other, kind, rest, mine, own, belief, likelihood)
             new = (1.0 - strength) + strength * opened / shut
             old = gate[g]
-            change = max(change, abs(new - old) / ((1.0 + new) * (1.0 + old)))
+            change = max(change, _change(old, new, no, yes))
             gate[g] = _damped(old, new, damping)
             total += np.log(gate[g])
         log_odds[x] = offset[x] + share[x] * total
@@ -171,13 +192,15 @@ def _sweep(layout, tables, ordered, offset, share, damping, state, likelihood):
 
 @kernel(called_by="kernels")
 def _propagate(layout, tables, ordered, offset, share, damping, max_sweeps, tol, trace, state, likelihood):
-    change = np.inf
+    change, careful, row = np.inf, False, np.empty(layout[0].size)
     for sweep in range(max_sweeps):
-        change = _sweep(layout, tables, ordered, offset, share, damping, state, likelihood)
+        careful = careful or sweep == max_sweeps - 1
+        change = _sweep(layout, tables, ordered, offset, share, damping, careful, state, likelihood, row)
         if trace.size:
             trace[sweep] = change
-        if change <= tol or np.isnan(change):
+        if np.isnan(change) or (careful and change <= tol):
             return sweep + 1, change
+        careful = change <= _NEARLY * tol
     return max_sweeps, change
 
 

@@ -61,7 +61,8 @@ def loopy(
         In [0, 1): the weight of the logarithm of the old message in the new one. None: none, and where messages do not
         settle they begin anew with 1/2, and then with 0.9.
     max_sweeps, tol : int, float
-        The end of each run: no message, as a distribution, changes by more than `tol` in a sweep, before damping.
+        The end of each run: in a sweep no message, as a distribution, changes by more than `tol` before damping, and
+        no factor's belief of a person differs by more from that person's.
     start : Posterior, optional
         A result for the same network whose messages to start from.
     pairs : bool
@@ -115,7 +116,7 @@ def double_loop(
         Outer loops end when no belief moves by more than `tol` and the inner loop became consistent; only then has the
         run converged.
     inner_sweeps, inner_tol : int, float
-        Inner loops end, and are consistent, when no message changes by more than `inner_tol`.
+        Inner loops end, and are consistent, when no message changes by more than `inner_tol`, as for `loopy`.
     start, pairs
         As for `loopy`.
     trace : bool

@@ -94,6 +94,11 @@ class Network:
             raise ValueError(f"ties must be symmetric; ties[{x}, {y}] is {int(ties[x, y])} and ties[{y}, {x}] is not")
         if self.latents is not None:
             checks.instance("latents", self.latents, Latents, "Latents of a simulation")
+            for name in ("independent", "sways", "encouraged", "discouraged"):
+                shape = (n, n) if name == "sways" else (n,)
+                if np.shape(getattr(self.latents, name)) != shape:
+                    found = np.shape(getattr(self.latents, name))
+                    raise ValueError(f"latents.{name} must be of shape {shape}; got {found}")
         object.__setattr__(self, "attribute", attribute)
         object.__setattr__(self, "ties", ties)
 
@@ -112,30 +117,6 @@ class Network:
         ties = np.zeros((n, n), bool)
         ties[pairs[:, 0], pairs[:, 1]] = ties[pairs[:, 1], pairs[:, 0]] = True
         return cls(attribute, ties)
-
-    @classmethod
-    def from_networkx(cls, graph: Any, attribute: str) -> Network:
-        """From an undirected graph of networkx whose nodes have a 0/1 value under the name `attribute`.
-
-        People are numbered in the order of the nodes.
-
-        >>> import networkx
-        >>> graph = networkx.path_graph(3)
-        >>> networkx.set_node_attributes(graph, {0: 1, 1: 0, 2: 0}, "smokes")
-        >>> Network.from_networkx(graph, "smokes")
-        Network(3 people, 1 with the attribute, 2 ties)
-        """
-        if graph.is_directed():
-            raise ValueError("graph must be undirected: ties are symmetric; use graph.to_undirected(reciprocal=True)")
-        nodes = list(graph)
-        values = [graph.nodes[node].get(attribute) for node in nodes]
-        if None in values:
-            raise ValueError(
-                f"every node of graph must have a value under {attribute!r}; "
-                f"node {nodes[values.index(None)]!r} has none"
-            )
-        number = {node: i for i, node in enumerate(nodes)}
-        return cls.from_edges(values, [(number[a], number[b]) for a, b in graph.edges])
 
     def __repr__(self):
         return f"Network({self.n_people} people, {int(self.attribute.sum())} with the attribute, {self.n_ties} ties)"
@@ -221,6 +202,31 @@ def networks_of(nets: Any) -> list[Network]:
     for net in found:
         checks.instance("each of nets", net, Network, "a Network")
     return found
+
+
+def people_of(name: str, value: Any, n: int) -> np.ndarray:
+    """Numbers of people from 0 to ``n - 1``, (people,); there may be none."""
+    return _numbers(name, value, (), n)
+
+
+def pairs_of(name: str, value: Any, n: int) -> np.ndarray:
+    """Pairs of different people, (pairs, 2); there may be none."""
+    found = _numbers(name, value, (2,), n)
+    if (found[:, 0] == found[:, 1]).any():
+        raise ValueError(f"{name} must be of two different people")
+    return found
+
+
+def _numbers(name: str, value: Any, of_each: tuple[int, ...], n: int) -> np.ndarray:
+    found = checks.array(name, value)
+    if found.size == 0:
+        return np.zeros((0, *of_each), np.int64)
+    if found.dtype.kind not in "iu" or found.ndim == 0 or found.shape[1:] != of_each:
+        shape = "(pairs, 2)" if of_each else "(people,)"
+        raise ValueError(f"{name} must be whole numbers of shape {shape}; got {found.dtype}, shape {found.shape}")
+    if not (found.min() >= 0 and found.max() < n):
+        raise ValueError(f"{name} must be people from 0 to {n - 1}; got {int(found.min())} to {int(found.max())}")
+    return found.astype(np.int64)
 
 
 def _binary(name: str, value: Any, ndim: int) -> np.ndarray:

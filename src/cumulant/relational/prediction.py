@@ -12,7 +12,7 @@ from cumulant import checks
 from cumulant.relational.elimination import log_joint_table, log_total
 from cumulant.relational.message_kernels import free_energy
 from cumulant.relational.messages import DAMPINGS, double_loop, loopy, require_finite, warn_unsettled
-from cumulant.relational.network import Network
+from cumulant.relational.network import Network, pairs_of, people_of
 from cumulant.relational.parameters import tables_of
 from cumulant.relational.prediction_kernels import changed_free_energies
 from cumulant.threads import in_parts, side_by_side
@@ -30,12 +30,12 @@ class LeaveOneOut:
     method : str
     people : array (people,)
         Whose attributes were asked for.
-    attributes : array (people,)
-        The probability that the person has the attribute.
+    attribute_log_odds : array (people,)
+        The log-odds that the person has the attribute.
     pairs : array (pairs, 2)
         The pairs that were asked for.
-    ties : array (pairs,)
-        The probability of a tie.
+    tie_log_odds : array (pairs,)
+        The log-odds of a tie.
     attributes_converged, ties_converged : arrays of bool
         Whether the messages of both values settled; where they did not, the number is not to be relied on.
 
@@ -52,11 +52,21 @@ class LeaveOneOut:
     network: Network = field(repr=False)
     method: str
     people: np.ndarray
-    attributes: np.ndarray
+    attribute_log_odds: np.ndarray
     pairs: np.ndarray
-    ties: np.ndarray
+    tie_log_odds: np.ndarray
     attributes_converged: np.ndarray
     ties_converged: np.ndarray
+
+    @property
+    def attributes(self) -> np.ndarray:
+        """The probability that each of `people` has the attribute."""
+        return expit(self.attribute_log_odds)
+
+    @property
+    def ties(self) -> np.ndarray:
+        """The probability of a tie of each of `pairs`."""
+        return expit(self.tie_log_odds)
 
     @property
     def converged(self) -> bool:
@@ -109,10 +119,8 @@ def loo_scores(
     checks.instance("net", net, Network, "a Network")
     checks.choice("method", method, _METHODS)
     n = net.n_people
-    who = np.arange(n) if people is None else _numbers("people", people, 1, n)
-    which = net.pairs if pairs is None else _numbers("pairs", pairs, 2, n)
-    if (which[:, 0] == which[:, 1]).any():
-        raise ValueError("pairs must be of two different people")
+    who = np.arange(n) if people is None else people_of("people", people, n)
+    which = net.pairs if pairs is None else pairs_of("pairs", pairs, n)
     queries = np.concatenate([np.stack([who, np.full(who.size, -1)], axis=1), which]).astype(np.int64)
     if method == "exact":
         gain, settled = _exact(model, net, queries, n_jobs)
@@ -123,9 +131,9 @@ def loo_scores(
         limit = (1e-7 if method == "double_loop" else 1e-9) if tol is None else checks.not_negative("tol", tol)
         gain, settled = _by_messages(model, net, queries, method, damping, loops, float(limit), n_jobs)
     observed = np.concatenate([net.attribute[who], net.ties[which[:, 0], which[:, 1]]])
-    scores = expit(np.where(observed, -gain, gain))
+    odds = np.where(observed, -gain, gain)
     return LeaveOneOut(
-        net, method, who, scores[: who.size], which, scores[who.size :], settled[: who.size], settled[who.size :]
+        net, method, who, odds[: who.size], which, odds[who.size :], settled[: who.size], settled[who.size :]
     )
 
 
@@ -134,7 +142,7 @@ def predict_attribute(model: Any, net: Network, x: int, **options: Any) -> float
 
     What `net` says of that attribute does not matter. A `ConvergenceWarning` says where messages did not settle.
     """
-    found = loo_scores(model, net, people=[x], pairs=np.zeros((0, 2), np.int64), **options)
+    found = loo_scores(model, net, people=[x], pairs=[], **options)
     if not found.converged:
         warn_unsettled("the probability is")
     return float(found.attributes[0])
@@ -191,15 +199,3 @@ def _by_messages(
     observed = free_energy(layout, tables, model.ordered, state)
     require_finite(energies)
     return observed - energies, (changes <= tol) & bool(base.converged)
-
-
-def _numbers(name: str, value: Any, ndim: int, n: int) -> np.ndarray:
-    found = checks.array(name, value)
-    if found.size == 0:
-        return np.zeros((0,) if ndim == 1 else (0, 2), np.int64)
-    if found.dtype.kind not in "iu" or found.ndim != ndim or (ndim == 2 and found.shape[1] != 2):
-        shape = "(people,)" if ndim == 1 else "(pairs, 2)"
-        raise ValueError(f"{name} must be whole numbers of shape {shape}; got {found.dtype}, shape {found.shape}")
-    if not (found.min() >= 0 and found.max() < n):
-        raise ValueError(f"{name} must be people from 0 to {n - 1}; got {int(found.min())} to {int(found.max())}")
-    return found.astype(np.int64)

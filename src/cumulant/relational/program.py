@@ -97,7 +97,10 @@ class Program:
     @cached_property
     def predicates(self) -> dict[str, Pattern]:
         """Each predicate with the types of its arguments, ``friends{person, person}``."""
-        return {name: Pattern(name, types, atom.is_unordered) for name, (atom, types) in self._signatures().items()}
+        return {
+            name: Pattern(name, tuple(kind or self.types[0] for kind in types), atom.is_unordered)
+            for name, (atom, types) in self._signatures().items()
+        }
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -117,11 +120,17 @@ class Program:
                 raise ProgramError(f"the program has no choice {name!r}{suggestion(name, self.choices)}")
             if not 0.0 <= checks.number(f"the probability of {name}", value) <= 1.0:
                 raise ValueError(f"the probability of {name} must be between 0 and 1; got {value}")
-            # a statement goes on after a line that ends with a comma
-            head = rf"^(\s*{name}\b[^~#\n]*(?:,[^\S\n]*(?:#[^\n]*)?\n[^~#\n]*)*~\s*)[^\s#]+"
-            text, found = re.subn(head, rf"\g<1>{float(value)!r}", text, flags=re.MULTILINE)
-            assert found == 1, name
+            text = self._with_probability(text, name, float(value))
         return Program(text)
+
+    def _with_probability(self, text: str, name: str, value: float) -> str:
+        """The text with another number after the ``~`` of a choice, which may be lines below its name."""
+        at = next(choice.line for choice in self._statements.choices if choice.atom.predicate == name) - 1
+        lines = text.splitlines(keepends=True)
+        while "~" not in lines[at].split("#", 1)[0]:
+            at += 1
+        lines[at] = re.sub(r"~(\s*)[^\s#]+", rf"~\g<1>{value!r}", lines[at], count=1)
+        return "".join(lines)
 
     def __str__(self):
         return self.text
@@ -220,7 +229,12 @@ class Program:
     # Helpers --------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        self._signatures()
+        for atom, kinds in self._signatures().values():
+            if "" in kinds and len(self.types) != 1:  # with one type there is no doubt
+                raise ProgramError(
+                    f"the type of {atom.arguments[kinds.index('')]} in {atom} is not known: use {atom.predicate} "
+                    "with a variable in its place somewhere"
+                )
         heads = {rule.head.predicate for rule in self.rules}
         chosen: set[str] = set()
         for choice in self._statements.choices:
@@ -243,6 +257,8 @@ class Program:
                 kinds = {self._statements.types[term] for term in (guard.left, guard.right) if is_variable(term)}
                 if len(kinds) > 1:
                     raise ProgramError(f"line {rule.line}: {guard} compares individuals of different types")
+                if not kinds and len(self.types) != 1:
+                    raise ProgramError(f"line {rule.line}: {guard} compares individuals whose type is not known")
             for literal in rule.body:
                 name = literal.atom.predicate
                 if name not in defined:
@@ -291,22 +307,26 @@ class Program:
             if len(set(names)) < len(names):
                 raise ValueError(f"domain: the individuals of {kind} must have different names; got {names!s:.80}")
             out[kind] = names
-        for name, kind in dict.fromkeys((a, k) for several, k in self._individuals_named() for a in several):
+        for name, kind in dict.fromkeys(self._individuals_named()):
             if name not in out[kind]:
                 raise ValueError(f"domain: the program names {name}, which is not among the individuals of {kind}")
         return out
 
     def _individuals_named(self):
-        """Individuals that the rules name, with their types."""
-        for rule in self.rules:
-            for atom in (rule.head, *(part.atom for part in rule.body)):
-                for term, kind in zip(atom.arguments, self._signatures()[atom.predicate][1], strict=True):
-                    if not is_variable(term):
-                        yield (term,), kind or self.types[0]
-            types = self._statements.types
-            for guard in rule.guards:
-                kind = types.get(guard.left) or types.get(guard.right) or self.types[0]
-                yield tuple(term for term in (guard.left, guard.right) if not is_variable(term)), kind
+        """Individuals that the rules and facts name, with their types."""
+        atoms = [atom for rule in self.rules for atom in (rule.head, *(part.atom for part in rule.body))]
+        pairs = [
+            pair
+            for atom in (*atoms, *self._statements.facts)
+            for pair in zip(atom.arguments, self.predicates[atom.predicate].arguments, strict=True)
+        ]
+        guards = [guard for rule in self.rules for guard in rule.guards]
+        pairs += [(term, self._type_of(guard)) for guard in guards for term in (guard.left, guard.right)]
+        return [(term, kind) for term, kind in pairs if not is_variable(term)]
+
+    def _type_of(self, guard: Guard) -> str:
+        types = self._statements.types
+        return types.get(guard.left) or types.get(guard.right) or self.types[0]
 
     def _facts(self, facts: Mapping[str, Sequence[Any]], individuals: dict) -> set[Pattern]:
         missing = [name for name in self.facts if name not in facts]
@@ -318,12 +338,14 @@ class Program:
                 raise ValueError(f"facts: {name!r} is not declared as a fact{suggestion(name, self.facts)}")
             signature = self.predicates[name]
             for each in tuples:
-                row = tuple(map(str, each if isinstance(each, Sequence) and not isinstance(each, str) else (each,)))
+                row = tuple(map(str, (each,) if isinstance(each, str) or not hasattr(each, "__iter__") else each))
                 if len(row) != len(signature.arguments):
                     raise ValueError(f"facts: {name} takes {len(signature.arguments)} individuals; got {each!r}")
                 for term, kind in zip(row, signature.arguments, strict=True):
                     if term not in individuals[kind]:
                         raise ValueError(f"facts: {name} names {term!r}, which is not among the individuals of {kind}")
+                if signature.is_unordered and row[0] == row[1]:
+                    raise ValueError(f"facts: {name} holds of two different individuals; got {each!r}")
                 out.add(self._sorted(Pattern(name, row, signature.is_unordered), individuals))
         return out
 
@@ -345,8 +367,7 @@ class Program:
     def _allows(self, guard: Guard, left: str, right: str, individuals: dict) -> bool:
         if guard.relation == "!=":
             return left != right
-        types = self._statements.types
-        members = individuals[types.get(guard.left) or types.get(guard.right) or self.types[0]]
+        members = individuals[self._type_of(guard)]
         return members.index(left) < members.index(right)
 
     def _instance(self, atom: Pattern, binding: dict[str, str], individuals: dict) -> Pattern:

@@ -125,10 +125,10 @@ def check_every_domain(program: Any, split_on: str | None) -> bool:
         return atom.predicate, tuple(sorted(shown) if atom.is_unordered else shown)
 
     for rule in program.rules:
-        types = {}
-        for atom in (rule.head, *(literal.atom for literal in rule.body)):
-            types |= dict(zip(atom.arguments, signatures[atom.predicate], strict=True))
-        split = [term for term, of in types.items() if of == kind] if unary else []
+        atoms = (rule.head, *(literal.atom for literal in rule.body))
+        # individuals of several types may have one name
+        terms = [each for atom in atoms for each in zip(atom.arguments, signatures[atom.predicate], strict=True)]
+        split = list(dict.fromkeys(term for term, of in terms if of == kind)) if unary else []
         for row in itertools.product((False, True), repeat=len(split)):
             values = dict(zip(split, row, strict=True))
             told = [each for each in rule.body if unary and each.atom.predicate == split_on]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -144,7 +145,7 @@ class _Builder:
         return self.number[key]
 
     def table(self, atom: int, bodies: list[Body], variable: int | None = None, shared: set[int] | None = None) -> None:
-        """``p(true | scope)``, that a body is true for each state of the scope; own choices are summed out."""
+        """``p(no body is true | scope)`` and ``p(some body is true | scope)``; own choices are summed out."""
         shared = shared or set()
         scope = self.scope(bodies, atom, shared)
         if len(scope) > _WIDEST:
@@ -152,7 +153,7 @@ class _Builder:
                 f"a rule for {self.program.name(atom)} depends on {len(scope)} open atoms at once, which needs a table "
                 f"of 2^{len(scope)} entries: split its body by a predicate of its own"
             )
-        chance = np.zeros((2,) * len(scope))
+        chances = np.zeros((2,) * len(scope) + (2,))
         for states in itertools.product((False, True), repeat=len(scope)):
             held = dict(zip(scope, states, strict=True))
             active = [
@@ -160,37 +161,44 @@ class _Builder:
                 for body in bodies
                 if all(held.get(i, value) == value for i, value in body)
             ]
-            chance[tuple(map(int, states))] = self.any_true(active)
+            chances[tuple(map(int, states))] = self.chances(active)
         numbers = tuple(self.variable(i) for i in scope)
         given = self.evidence.get(atom) if variable is None else None
         if given is not None:
-            table = chance if given else 1.0 - chance
-            self.factors.append((numbers, table))
+            self.factors.append((numbers, chances[..., int(given)]))
         else:
             own = self.variable(atom) if variable is None else variable
-            self.factors.append(((*numbers, own), np.stack([1.0 - chance, chance], axis=-1)))
+            self.factors.append(((*numbers, own), chances))
 
-    def any_true(self, bodies: list[list[tuple[int, bool]]]) -> float:
-        """The probability that the choices make one of the bodies true."""
+    def chances(self, bodies: list[list[tuple[int, bool]]]) -> tuple[float, float]:
+        """The probabilities that the choices make none of the bodies true, and that they make one true.
+
+        Both are sums of products, so that what is impossible is 0 and what is rare keeps its digits.
+        """
         if any(not body for body in bodies):
-            return 1.0
+            return 0.0, 1.0
         choices = list(dict.fromkeys(i for body in bodies for i, _ in body))
         if len(choices) == sum(map(len, bodies)):  # no choice is in two bodies
-            none = 1.0
+            none, some = 1.0, 0.0
             for body in bodies:
-                none *= 1.0 - float(np.prod([self.likelihood(i, value) for i, value in body]))
-            return 1.0 - none
+                true, false = 1.0, 0.0
+                for i, value in body:
+                    false += true * self.likelihood(i, not value)
+                    true *= self.likelihood(i, value)
+                some += none * true
+                none *= false
+            return none, some
         if len(choices) > _MOST_CHOICES:
             raise TooWide(
                 f"rules for one atom share {len(choices)} choices, of which 2^{len(choices)} outcomes would be summed "
                 f"over ({', '.join(map(self.program.name, choices[:3]))}, ...): give some a predicate of their own"
             )
-        total = 0.0
+        totals = [0.0, 0.0]
         for states in itertools.product((False, True), repeat=len(choices)):
             held = dict(zip(choices, states, strict=True))
-            if any(all(held[i] == value for i, value in body) for body in bodies):
-                total += float(np.prod([self.likelihood(i, value) for i, value in held.items()]))
-        return total
+            is_true = any(all(held[i] == value for i, value in body) for body in bodies)
+            totals[is_true] += math.prod(self.likelihood(i, value) for i, value in held.items())
+        return totals[0], totals[1]
 
     def likelihood(self, choice: int, value: bool) -> float:
         """The probability of one outcome of a choice."""

@@ -66,8 +66,9 @@ class TemporalProcess:
 
     def run(self, steps: Sequence[int] = (200,), rng: Any = None) -> list[Network]:
         """The population after each of the numbers of steps, which increase."""
-        if list(steps) != sorted({checks.whole("a number of steps", each) for each in steps}) or not steps:
-            raise ValueError(f"steps must increase; got {list(steps)}")
+        steps = [checks.whole("a number of steps", each) for each in steps]
+        if steps != sorted(set(steps)) or not steps:
+            raise ValueError(f"steps must increase; got {steps}")
         generator, n = randomness.generator(rng), self.n_people
         places = generator.random((n, 2))
         habits = generator.random(n) < self.start
