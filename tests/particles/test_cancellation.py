@@ -50,3 +50,15 @@ def test_rounding_of_terms_that_cancel_is_allowed_for(make, truth, method, setti
     assert truth in result.interval(0.95)
     assert result.certificate.lower < truth
     assert result.certificate.verify(result.subject).lower < truth
+
+
+def test_rounding_of_particles_in_jax_is_allowed_for():
+    bond = 1e-3  # so that weights are not all the same, and a spread is seen
+    model = frustrated_spins()
+    edges, couplings = [*model.edges.tolist(), (0, 1)], [*model.couplings, bond]
+    joined = graphical.Ising(edges, couplings, np.zeros(N + 3)).given(model.evidence)
+    truth = SPINS + np.log(np.cosh(bond) + np.sinh(bond) * np.tanh(SMALL) ** 2)
+    result = particles.anneal(joined, 1000, 1, sampler=graphical.ColouredGibbs(), rng=0)
+    assert result.log_partition_error < 1e-4
+    assert result.log_partition() - truth > 5e-4
+    assert truth in result.interval(0.95)
