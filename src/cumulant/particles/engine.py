@@ -84,7 +84,8 @@ class Outcome:
     @property
     def independent(self) -> np.ndarray:
         """Logarithms of independent unbiased estimates of ``Z``: of each particle where none was ever resampled and
-        none could be, else the one of the population.
+        none could be, else the one of the population. How many there are does not depend on what they are: leaving out
+        some that are zero would bias the rest.
         """
         if self.alone:
             return self.population.log_weights + (self.log_z + math.log(self.population.size))
@@ -106,6 +107,8 @@ def run_population(
     if seed in getattr(bridge, "designed_by", ()):
         raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
     start = bridge.begin(n, seed)
+    if not start.log_z < math.inf:  # or NaN
+        raise FloatingPointError(f"log Z of the first distribution must be a number; got {start.log_z}")
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
     length, spread = settings.chain_length, ChainVariance()
     lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []
@@ -162,7 +165,7 @@ def run_population(
         variance,
         freedom,
         bridge.kinds(population) if status == "converged" and population.log_z > -math.inf else {},
-        settings.ess_threshold == 0 and length == 1 and population.log_z > -math.inf,
+        settings.ess_threshold == 0 and length == 1,
         np.array(ancestors) if settings.ancestry else None,
     )
 
@@ -175,6 +178,11 @@ def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, 
     before = population.log_weights
     step = bridge.advance(population)
     increments = np.asarray(step.log_increments, dtype=np.float64)
+    if increments.shape != before.shape:
+        raise ValueError(
+            f"log_increments of {type(bridge).__name__} must be a number for each of the {before.size} particles; got "
+            f"shape {increments.shape}"
+        )
     logs = before + increments
     if np.isnan(logs).any() or np.isposinf(logs).any():
         raise FloatingPointError(

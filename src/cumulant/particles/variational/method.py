@@ -52,7 +52,7 @@ class VariationalResult(ParticleResult):
         of ``Z``; of bounds their mean, which is a lower bound again.
         """
         if (kind or self.default_kind) == "bound" and self.status == "converged":
-            return float(np.mean([each.kinds["bound"] for each in self.outcomes]))
+            return float(np.mean([self._kind(each, "bound") for each in self.outcomes]))
         return super().log_partition(kind)
 
     def interval(self, level: float = 0.95) -> Interval:
@@ -70,8 +70,10 @@ class VariationalResult(ParticleResult):
         small, and so is the estimate then.
         """
         self._require_end()
-        target = [each.log_z if self.default_kind == "smc" else each.kinds["jump"] for each in self.outcomes]
-        return np.array(target) - np.array([each.kinds["bound"] for each in self.outcomes])
+        if any(each.log_z == -np.inf for each in self.outcomes):
+            raise CumulantError("every particle of an island has weight zero: the estimate of its Z is 0")
+        target = [self._kind(each, "smc" if self.default_kind == "smc" else "jump") for each in self.outcomes]
+        return np.array(target) - np.array([self._kind(each, "bound") for each in self.outcomes])
 
     @property
     def jump_ess(self) -> np.ndarray:
