@@ -134,8 +134,8 @@ class Corpus:
         `n_alleles` is the number of alleles of each locus; by default one more than the largest that is seen.
         """
         array = checks.real_array("genotypes", genotypes, ndim=3)
-        if (array < MISSING).any() or (array != np.round(array)).any():
-            raise ValueError("genotypes must be allele numbers 0, 1, 2, ..., or -1 for a missing call")
+        if (array < MISSING).any() or (array >= 2**31).any() or (array != np.round(array)).any():
+            raise ValueError("genotypes must be allele numbers 0, 1, 2, ... below 2**31, or -1 for a missing call")
         array = array.astype(np.int64)
         largest = array.max(axis=(0, 2), initial=0) + 1
         sizes = np.maximum(largest, 1) if n_alleles is None else np.asarray(n_alleles, dtype=np.int64)

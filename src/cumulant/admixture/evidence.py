@@ -32,6 +32,16 @@ class EvidenceBridge:
         checks.whole("n_temperatures", self.n_temperatures)
         checks.whole("n_sweeps", self.n_sweeps)
 
+    @property
+    def exact(self) -> bool:
+        """Whether all particles weigh the same: those of a single component."""
+        return self.model.n_components == 1
+
+    @property
+    def magnitude(self) -> float:
+        """Of the log-gammas whose differences are weights."""
+        return self.model.magnitude
+
     def theta(self, step: int) -> Parameters:
         """The distribution of a step."""
         return Parameters(self.model.allele_prior, step / self.n_temperatures, 0.0)

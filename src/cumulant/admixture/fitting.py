@@ -134,9 +134,7 @@ def _variational(
 ) -> Fitted:
     checks.whole("finish", options["finish"])  # without it the particles are not those of the posterior
     result = variational_evidence(model, rng=seed, n_jobs=n_jobs, progress=progress, **options)
-    found = _of_particles(model, result, lambda x: x[0], seed, n_jobs)
-    assert found.evidence is not None
-    return dataclasses.replace(found, evidence=found.evidence - model.log_constant)
+    return _of_particles(model, result, lambda x: x[0], seed, n_jobs)
 
 
 def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int, n_jobs: int | None) -> Fitted:

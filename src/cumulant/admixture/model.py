@@ -31,6 +31,8 @@ from cumulant.admixture.data import Corpus, Counts, start_components
 from cumulant.admixture.two_stage_kernels import assign_population, draw_population, sweep_population
 from cumulant.threads import cores, in_parts, side_by_side
 
+_LEAST_PRIOR, _LARGEST_PRIOR = 1e-100, 1e8  # beyond them, differences of log-gammas overflow or have no digits left
+
 
 class Parameters(NamedTuple):
     """A member of the family: ``eta (K, W)``, or one number for all of it, ``phi`` and ``gamma``."""
@@ -76,8 +78,10 @@ class AdmixtureModel:
     def __post_init__(self):
         checks.instance("corpus", self.corpus, Corpus, "a Corpus")
         checks.whole("n_components", self.n_components)
-        checks.positive("membership_prior", self.membership_prior)
-        checks.positive("allele_prior", self.allele_prior)
+        for name in ("membership_prior", "allele_prior"):
+            value = checks.positive(name, getattr(self, name))
+            if not _LEAST_PRIOR <= value <= _LARGEST_PRIOR:
+                raise ValueError(f"{name} must be between {_LEAST_PRIOR:g} and {_LARGEST_PRIOR:g}; got {value:g}")
         if self.corpus.n_tokens == 0:
             raise ValueError("corpus has no tokens: there is nothing to learn from")
 
@@ -108,6 +112,16 @@ class AdmixtureModel:
             return logs.sum(axis=(-1, -2)) - gammaln(totals).sum(axis=(-1, -2))
         shapes = self.shapes_of(words, theta)
         return gammaln(shapes).sum(axis=(-1, -2)) - gammaln(self._by_locus(shapes)).sum(axis=(-1, -2))
+
+    @property
+    def magnitude(self) -> float:
+        """At least the sum of the sizes of the log-gammas in `log_marginal` at the posterior, whatever the counts. They
+        cancel where the prior is large.
+        """
+        sizes = np.diff(self.corpus.locus_starts)
+        ends = [(self.allele_prior, self.totals), (self.allele_prior * sizes, self._by_locus(self.totals))]
+        each = [np.maximum(np.abs(gammaln(prior)), np.abs(gammaln(prior + most))).sum() for prior, most in ends]
+        return float(self.n_components * sum(each))
 
     def log_document_part(self, documents: np.ndarray) -> np.ndarray:
         """``sum_d log B(nu* + n_d)`` for counts ``(..., D, K)``: the same for all members of the family."""

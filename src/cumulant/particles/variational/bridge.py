@@ -66,6 +66,11 @@ class VariationalBridge:
         return "smc" if self.finish else "bound"
 
     @property
+    def exact(self) -> bool:
+        """Whether all states have the same weights."""
+        return self.family.exact
+
+    @property
     def total(self) -> int:
         """The number of steps."""
         return self.n_steps + self.finish
