@@ -117,6 +117,7 @@ def variational_smc(
     finish: int | None = None,
     pilot: bool = False,
     penalty: float = 0.0,
+    resampling: str = "stratified",
     ess_threshold: float = 0.5,
     n_islands: int = 1,
     delta: float = 0.05,
@@ -124,6 +125,7 @@ def variational_smc(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Particles that design their own path to a target: variational sequential Monte Carlo.
 
@@ -169,7 +171,7 @@ def variational_smc(
         Run a population of `n_particles` for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
-    ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`; `delta` is for the certificate of a `pilot`.
 
     References
@@ -209,6 +211,7 @@ def variational_smc(
         bridge,
         n_particles,
         n_islands=n_islands,
+        resampling=resampling,
         ess_threshold=ess_threshold,
         pilot=pilot,
         delta=delta,
@@ -218,6 +221,7 @@ def variational_smc(
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
+        client=client,
     )
     if pilot:
         return found
