@@ -138,3 +138,12 @@ def test_a_bridge_of_ones_own_that_is_wrong_is_refused(change, error, words):
     changed = type("Changed", (Narrowing,), change)()
     with pytest.raises(error, match=words):
         particles.run(changed, 50, rng=0).mean()
+
+
+@pytest.mark.parametrize("settings", [{"ess_threshold": 0.0}, {"chain_length": 2}])
+def test_a_few_particles_with_all_the_weight_give_a_wide_interval(settings):
+    """Of 200 particles 2 are possible on average. The error is known where 4 are, so that Z seems too large."""
+    found = [particles.run(Interval(share=0.01), 200, rng=seed, **settings).interval(0.95) for seed in range(300)]
+    known = [each for each in found if np.isfinite(each.width)]
+    assert len(known) > 10
+    assert sum(0.0 not in each for each in known) <= binom.ppf(0.999, len(known), 0.05)

@@ -58,13 +58,16 @@ class Outcome:
     it is that of a mean of independent weights. Else the first particles are put into groups of neighbours. Descendants
     stay in the group of their ancestor, and resampling keeps their order, so that a group is nearly an independent
     population: the product of the mean weights of its members over the stretches between resamplings is an estimate of
-    ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates, with
-    `freedom` degrees of freedom, is that of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to
-    follow ancestors, for groups of them, and valid for every method of resampling). There are 48, 24, 12 or 6 groups,
-    the most of which each kept five members at least. Where not even 6 do, the variance is infinite: so few first
-    ancestors are left that they say nothing, and only separate islands do. It is infinite too where all values agree to
-    rounding, as those of particles in one frozen state do, unless the bridge is `exact`: weights of other states may
-    differ, and no particle says by how much.
+    ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates is that
+    of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to follow ancestors, for groups of them,
+    and valid for every method of resampling). There are 48, 24, 12 or 6 groups, the most of which each kept five
+    members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they say
+    nothing, and only separate islands do. It is infinite too where all values agree to rounding, as those of particles
+    in one frozen state do, unless the bridge is `exact`: weights of other states may differ, and no particle says by
+    how much.
+
+    `freedom`, the degrees of freedom of the variance, is one less than the effective number of values (weights or
+    estimates of groups): a few that hold most of the sum tell no more of its spread than their number.
     """
 
     population: Population
@@ -252,4 +255,5 @@ def _relative_variance(weights: np.ndarray, lineages: list[Lineages]) -> tuple[f
         values = next((each.estimates(weights) for each in lineages if each.fewest >= _MEMBERS), np.zeros(0))
     if values.size < 2 or values.mean() == 0:
         return math.inf, 1
-    return float(values.var(ddof=1) / values.size / values.mean() ** 2), values.size - 1
+    counted = float(values.sum() ** 2 / np.sum(values**2))
+    return float(values.var(ddof=1) / values.size / values.mean() ** 2), max(1, int(counted) - 1)
