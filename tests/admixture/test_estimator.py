@@ -88,6 +88,15 @@ def test_files_keep_what_was_fitted(method, tmp_path):
         Admixture.load(path)
 
 
+def test_a_pilot_of_variational_particles_gives_a_certificate_that_can_be_verified(tmp_path):
+    options = {"n_particles": 20, "n_steps": 5, "finish": 10, "pilot": True, "n_islands": 2, "safeguard": "line-search"}
+    model = Admixture(2, method="variational_smc", options=options, random_state=3).fit(DATA)
+    loaded = Admixture.load(model.save(tmp_path / "model"))
+    assert loaded.verify(DATA).lower == model.certificate_.lower < model.evidence_
+    with pytest.raises(CertificateError, match="estimates are those of these seeds"):
+        loaded.verify(DATA[::-1])
+
+
 def test_new_individuals_belong_to_the_group_of_their_alleles():
     model = fitted("gibbs")
     new = model.transform(np.concatenate([FIRST[:2], SECOND[:2]]))
@@ -171,8 +180,11 @@ def _with(change):
         ({}, _with(lambda x: x[:, 2].fill(np.nan)), "locus 2 has no data"),
         ({}, DATA - 3, r"from 0 on, below 2\*\*53, or -1 or NaN"),
         ({}, 1e300 * DATA, r"below 2\*\*53.*; got \de\+300"),
-        ({"allele_prior": 1e15}, DATA, r"allele_prior must be between 1e-100 and 1e\+08; got 1e\+15"),
-        ({"membership_prior": 1e-310}, DATA, "membership_prior must be between"),
+        ({"allele_prior": 1e15}, DATA, r"allele_prior must be a number between 1e-100 and 1e\+08; got"),
+        ({"membership_prior": 1e-310}, DATA, "membership_prior must be a number between"),
+        ({"options": {"draws": 0}}, DATA, "draws must be a whole number of at least 1; got 0"),
+        ({"method": "ais", "options": {"exchange": 1}}, DATA, "exchange must be True or False"),
+        ({"method": "variational_smc", "options": {"pilot": 1}}, DATA, "pilot must be True or False"),
         ({}, DATA + 0.5, "whole numbers"),
         ({}, np.array([[1, 0], [0, 0]]), "document 1 has no data"),
         ({}, np.array([[1.5, 0], [0, 1]]), "X: counts must be whole numbers"),

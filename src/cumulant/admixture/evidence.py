@@ -31,6 +31,7 @@ class EvidenceBridge:
     def __post_init__(self):
         checks.whole("n_temperatures", self.n_temperatures)
         checks.whole("n_sweeps", self.n_sweeps)
+        checks.instance("exchange", self.exchange, bool, "True or False")
 
     @property
     def exact(self) -> bool:

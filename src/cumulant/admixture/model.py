@@ -27,11 +27,9 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from cumulant import checks
-from cumulant.admixture.data import Corpus, Counts, start_components
+from cumulant.admixture.data import Corpus, Counts, require_prior, start_components
 from cumulant.admixture.two_stage_kernels import assign_population, draw_population, sweep_population
 from cumulant.threads import cores, in_parts, side_by_side
-
-_LEAST_PRIOR, _LARGEST_PRIOR = 1e-100, 1e8  # beyond them, differences of log-gammas overflow or have no digits left
 
 
 class Parameters(NamedTuple):
@@ -79,9 +77,7 @@ class AdmixtureModel:
         checks.instance("corpus", self.corpus, Corpus, "a Corpus")
         checks.whole("n_components", self.n_components)
         for name in ("membership_prior", "allele_prior"):
-            value = checks.positive(name, getattr(self, name))
-            if not _LEAST_PRIOR <= value <= _LARGEST_PRIOR:
-                raise ValueError(f"{name} must be between {_LEAST_PRIOR:g} and {_LARGEST_PRIOR:g}; got {value:g}")
+            require_prior(name, checks.number(name, getattr(self, name)))
         if self.corpus.n_tokens == 0:
             raise ValueError("corpus has no tokens: there is nothing to learn from")
 

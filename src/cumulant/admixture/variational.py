@@ -29,7 +29,7 @@ class AdmixtureFamily(TwoBlockFamily):
 
     def __init__(self, model: AdmixtureModel, exchange: bool = True, n_jobs: int | None = None):
         self.model = checks.instance("model", model, AdmixtureModel, "an AdmixtureModel")
-        self.exchange, self.n_jobs = exchange, n_jobs
+        self.exchange, self.n_jobs = checks.instance("exchange", exchange, bool, "True or False"), n_jobs
         self.exact, self.magnitude = model.n_components == 1, model.magnitude
         size = model.n_components * model.corpus.n_words
         self.target = np.concatenate([np.full(size, float(model.allele_prior)), [1.0, 0.0]])

@@ -95,7 +95,6 @@ def conditional_mean_field(
     checks.instance("free_edges", free_edges, bool, "True or False")
     checks.choice("start", start, ("mean_field", "uniform"))
     checks.choice("backward", backward, ("mixture", "reversal"))
-    checks.instance("pilot", pilot, bool, "True or False")
     spins = IsingArrays.of(model)
     if not spins.n:
         raise ValueError("model must have a spin that is not given as evidence")
