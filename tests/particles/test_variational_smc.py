@@ -215,6 +215,9 @@ def test_refusals_and_a_warning():
     model = Ising(torus(4, 4), 0.3)
     with pytest.warns(UserWarning, match=r"\(1 \+ k\)\^-0.4 break the condition sum a_k\^2 < inf"):
         variational_smc(model, 10, 2, step_size=0.4, rng=0)
+    for length in (np.nan, -1.0):
+        with pytest.raises(ValueError, match=r"step_size\(0\) must be positive and finite"):
+            variational_smc(model, 10, 2, step_size=lambda k, length=length: length, rng=0)
     with pytest.raises(ValueError, match="gradient must be one of"):
         variational_smc(model, 10, 2, gradient="exact")
     with pytest.raises(ValueError, match="curvature must be one of"):

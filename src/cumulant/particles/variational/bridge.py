@@ -125,7 +125,7 @@ class VariationalBridge:
         """A gradient, a direction, and how far to go."""
         family, theta, weights = self.family, memory.theta, population.weights
         x_A, x_B = population.x
-        cap = float(self.schedule(population.step - 1))
+        cap = float(checks.positive(f"step_size({population.step - 1})", self.schedule(population.step - 1)))
         t = family.statistics(x_A, x_B)
         if self.gradient == "rb":
             gradient = kl_gradient(weights, x_A, x_B, theta, family, rao_blackwell=True)
