@@ -115,8 +115,9 @@ def test_one_component_and_no_tokens():
     ("arguments", "words"),
     [
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
-        ({"document_prior": 0.0}, "document_prior must be a positive number, or 2 of them"),
-        ({"document_prior": [0.1, 0.2, 0.3]}, "document_prior must be a positive number, or 2 of them"),
+        ({"document_prior": 0.0}, r"document_prior must be a number between 1e-100 and 1e\+08, or 2 of them; got 0"),
+        ({"document_prior": [0.1, 0.2, 0.3]}, "or 2 of them; got"),
+        ({"word_prior": 1e308}, "word_prior must be a number between"),  # variances would be NaN
         ({"word_prior": [0.1, np.nan, 0.1]}, "word_prior must be finite"),
         ({"corpus": Corpus.from_counts(np.zeros((2, 0)))}, "vocabulary is empty"),
     ],

@@ -88,6 +88,15 @@ def test_files_keep_what_was_fitted(method, tmp_path):
         Admixture.load(path)
 
 
+def test_a_pilot_of_variational_particles_gives_a_certificate_that_can_be_verified(tmp_path):
+    options = {"n_particles": 20, "n_steps": 5, "finish": 10, "pilot": True, "n_islands": 2, "safeguard": "line-search"}
+    model = Admixture(2, method="variational_smc", options=options, random_state=3).fit(DATA)
+    loaded = Admixture.load(model.save(tmp_path / "model"))
+    assert loaded.verify(DATA).lower == model.certificate_.lower < model.evidence_
+    with pytest.raises(CertificateError, match="estimates are those of these seeds"):
+        loaded.verify(DATA[::-1])
+
+
 def test_new_individuals_belong_to_the_group_of_their_alleles():
     model = fitted("gibbs")
     new = model.transform(np.concatenate([FIRST[:2], SECOND[:2]]))
@@ -133,10 +142,20 @@ def test_data_may_be_counts_sparse_counts_a_corpus_or_genotypes_with_missing_cal
     np.testing.assert_array_equal(found[0].memberships_, found[2].memberships_)  # lengths of fragments are only names
 
 
-def test_one_component_is_allowed():
-    model = Admixture(1, method="gibbs", options=CHAINS, random_state=0).fit(DATA)
+@pytest.mark.parametrize("method", METHODS)
+def test_one_component_is_allowed_and_its_evidence_is_exact(method):
+    options = {"n_particles": 4, "n_temperatures": 3} if method == "ais" else METHODS[method]
+    options = {"n_particles": 4, "n_steps": 2, "finish": 2} if method == "variational_smc" else options
+    model = Admixture(1, method=method, options=options, random_state=0).fit(DATA)
     np.testing.assert_allclose(model.memberships_, 1.0)
     np.testing.assert_array_equal(model.level_, 0.0)
+    target = AdmixtureModel(Genotypes(DATA).corpus(), 1)
+    exact = float(target.log_joint(np.zeros(target.corpus.n_tokens, int)))
+    if model.evidence_ is not None:
+        assert model.evidence_ == pytest.approx(exact, abs=1e-8)
+        assert model.evidence_error_ < 1e-8
+    if model.elbo_ is not None:
+        assert exact - 1e-8 < model.elbo_ < exact
 
 
 def _with(change):
@@ -159,7 +178,13 @@ def _with(change):
         ({}, np.zeros((0, 3, 2)), "must have individuals"),
         ({}, _with(lambda x: x[3].fill(-1)), "individual 3 has no data"),
         ({}, _with(lambda x: x[:, 2].fill(np.nan)), "locus 2 has no data"),
-        ({}, DATA - 3, "from 0 on, or -1 or NaN"),
+        ({}, DATA - 3, r"from 0 on, below 2\*\*53, or -1 or NaN"),
+        ({}, 1e300 * DATA, r"below 2\*\*53.*; got \de\+300"),
+        ({"allele_prior": 1e15}, DATA, r"allele_prior must be a number between 1e-100 and 1e\+08; got"),
+        ({"membership_prior": 1e-310}, DATA, "membership_prior must be a number between"),
+        ({"options": {"draws": 0}}, DATA, "draws must be a whole number of at least 1; got 0"),
+        ({"method": "ais", "options": {"exchange": 1}}, DATA, "exchange must be True or False"),
+        ({"method": "variational_smc", "options": {"pilot": 1}}, DATA, "pilot must be True or False"),
         ({}, DATA + 0.5, "whole numbers"),
         ({}, np.array([[1, 0], [0, 0]]), "document 1 has no data"),
         ({}, np.array([[1.5, 0], [0, 1]]), "X: counts must be whole numbers"),

@@ -185,7 +185,7 @@ def test_bad_counts_are_refused(X, words):
         ({"method": "online"}, "method must be one of 'collapsed_gibbs'"),
         ({"n_components": 0}, "n_components must be a whole number"),
         ({"n_sweeps": 5}, "n_sweeps must be at least thin, 10"),
-        ({"document_prior": -1.0}, "document_prior must be a positive number"),
+        ({"document_prior": -1.0}, "document_prior must be a number between 1e-100"),
         ({"n_chains": 0}, "n_chains"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cumulant import admixture, sampling
-from tests.admixture.tiny import CORPUS, LOG_EVIDENCE, MODEL, SAME
+from tests.admixture.tiny import ASSIGNMENTS, CORPUS, LOG_EVIDENCE, MODEL, SAME
 
 
 def same_component(draws, i, j):
@@ -82,8 +82,6 @@ def test_the_evidence_is_unbiased_also_from_few_particles():
 def test_annealed_particles_have_the_posterior():
     result = admixture.annealed_evidence(MODEL, 4000, 50, n_sweeps=2, rng=4)
     counts = result.draws.values[0]  # tokens of the documents: how often all of the first are of one component
-    from tests.admixture.tiny import ASSIGNMENTS
-
     weights = np.exp(MODEL.log_joint(ASSIGNMENTS) - LOG_EVIDENCE)
     exact = weights @ (ASSIGNMENTS[:, :3].sum(axis=1) % 3 == 0)
     found = result.expect(lambda x: np.isin(x[:, 0, 0], (0, 3)).astype(float))
@@ -111,3 +109,13 @@ def test_the_evidence_chooses_the_number_of_components():
     # of one component the evidence is a closed form: nothing is left to sum over
     one = admixture.AdmixtureModel(admixture.Corpus.from_counts(counts), 1)
     assert choice.log_evidence[0] == pytest.approx(float(one.log_joint(np.zeros(240, int))), abs=1e-8)
+
+
+def test_rounding_of_log_gammas_of_a_large_prior_is_allowed_for():
+    """They are 1e9, and the evidence is their difference; the truth is a sum in 200 digits."""
+    result = admixture.annealed_evidence(admixture.AdmixtureModel(CORPUS, 2, 0.7, 1e8), 4000, 5, rng=0)
+    truth = -6.591673742008658
+    assert result.log_partition_error < 1e-7
+    assert abs(result.log_partition() - truth) > 2e-7  # or the claims were true by luck
+    assert truth in result.interval(0.95)
+    assert result.certificate.verify(result.subject).lower < truth

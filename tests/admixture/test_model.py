@@ -172,8 +172,8 @@ def test_exact_draws_have_the_distribution_of_their_member():
     ("change", "words"),
     [
         ({"n_components": 0}, "n_components must be a whole number of at least 1; got 0"),
-        ({"membership_prior": 0.0}, "membership_prior must be positive"),
-        ({"allele_prior": -1.0}, "allele_prior must be positive"),
+        ({"membership_prior": 0.0}, "membership_prior must be a number between 1e-100"),
+        ({"allele_prior": -1.0}, "allele_prior must be a number between 1e-100"),
     ],
 )
 def test_settings_are_refused_by_name(change, words):

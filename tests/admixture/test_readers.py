@@ -115,6 +115,7 @@ def test_tables(tmp_path):
     ("name", "text", "words"),
     [
         ("a.str", "", "it is empty"),
+        ("a.str", "mic1 mic2\n", "names of loci and no individual"),
         ("a.str", "x 1 2\ny 1\n", "different lengths"),
         ("a.str", "x 1 2 3\ny 1 2 3\n", "not 2 copies"),
         ("a.str", "x 1 2\nx 1 two\n", "cannot be read as genotypes"),

@@ -28,9 +28,8 @@ def test_the_parts_of_the_family_belong_together():
 @pytest.mark.parametrize("safeguard", ["joint-quadratic", "exact"])
 def test_the_bound_and_the_finish_find_the_evidence(safeguard):
     result = variational_evidence(MODEL, 2000, 100, finish=20, safeguard=safeguard, rng=0)
-    bound = result.log_partition("bound") - MODEL.log_constant
-    assert bound == pytest.approx(LOG_EVIDENCE, abs=0.03)
-    assert result.log_partition() - MODEL.log_constant == pytest.approx(LOG_EVIDENCE, abs=0.03)
+    assert result.log_partition("bound") == pytest.approx(LOG_EVIDENCE, abs=0.03)
+    assert result.log_partition() == pytest.approx(LOG_EVIDENCE, abs=0.03)
     assert (np.array(result.path[0]) >= 0).all()
     phi, gamma = result.theta[0, -2:]
     assert phi - gamma == pytest.approx(1.0, abs=0.05)

@@ -5,6 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import binom
 from tests.reference import annealing as reference
 
@@ -14,6 +15,7 @@ from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.particles import annealing_kernels as kernels
 from cumulant.particles.ising_bridge import IsingBridge, Spins
 from cumulant.particles.temperatures import Temperatures
+from cumulant.pytrees import pytree
 
 TORUS = graphical.Ising(graphical.torus(4, 4), 0.45)
 GLASS = graphical.spin_glass(graphical.grid(3, 4), couplings=0.9, fields=0.4, rng=1)
@@ -316,6 +318,28 @@ def test_constrained_targets_are_given_in_their_own_space():
     assert (result.draws.values > 0).all()
     assert 0.0 in result.interval(0.999)
     np.testing.assert_allclose(result.mean(), 1.0, atol=0.2)
+
+
+def _half_defined(x):
+    return jnp.where(x[0] > 1.0, jnp.nan, -jnp.sum(x**2) / 2)
+
+
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Broken(sampling.RandomWalk):
+    """A kernel that leads to NaN."""
+
+    def step(self, target, state):
+        return state._replace(x=jnp.where(state.x > 0.5, jnp.nan, state.x))
+
+
+def test_densities_that_are_nan_count_as_zero_and_kernels_that_are_nan_are_refused():
+    target = sampling.Target(_half_defined, 1)
+    result = particles.anneal(target, 1000, 10, sampler=sampling.RandomWalk(1.0), rng=0)
+    assert np.log(np.sqrt(2 * np.pi) * ndtr(1.0)) in result.interval(0.999)
+    assert result.trace["undefined"][1] == pytest.approx(1000 * ndtr(-1.0), rel=0.3)
+    with pytest.raises(FloatingPointError, match="steps of Broken made particles NaN"):
+        particles.anneal(NORMAL, 1000, 10, sampler=Broken(1.0), rng=0)
 
 
 # Refusals -------------------------------------------------------------------------------------------------------------

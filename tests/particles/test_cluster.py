@@ -58,9 +58,17 @@ def mortal(deadly):
 
 
 @pytest.mark.slow
-def test_the_cluster_gives_the_same_answer_as_threads(client):
-    here = particles.anneal(MODEL, 100, 10, n_islands=3, rng=0)
-    there = particles.anneal(MODEL, 100, 10, n_islands=3, rng=0, client=client)
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        (particles.anneal, {"temperatures": 10}),
+        (particles.conditional_mean_field, {"temperatures": 3, "pilot": True}),
+        (particles.variational_smc, {"n_steps": 5, "finish": 5, "pilot": True, "resampling": "systematic"}),
+    ],
+)
+def test_the_cluster_gives_the_same_answer_as_threads(client, method, settings):
+    here = method(MODEL, 100, n_islands=3, rng=0, **settings)
+    there = method(MODEL, 100, n_islands=3, rng=0, client=client, **settings)
     assert there.lost == 0
     assert [each.log_z for each in here.outcomes] == [each.log_z for each in there.outcomes]
     assert (here.draws.values == there.draws.values).all()

@@ -4,8 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from cumulant import particles
+from cumulant.errors import CumulantError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,3 +81,69 @@ def test_the_trace_has_the_variance_of_each_step():
     many = particles.run(Narrowing(steps=20), 2000, rng=0).trace["weight_variance"]
     assert many.shape == (21,)
     assert many.sum() < 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval(Narrowing):
+    """Uniform numbers, of which those below `share` are possible: ``Z = 1``."""
+
+    share: float = 0.45
+
+    def begin(self, n, seed):
+        return particles.Start(np.random.default_rng([seed, 0, 0]).random((n, 1)), 0.0)
+
+    def advance(self, population):
+        possible = population.x[:, 0] < self.share
+        return particles.Step(population.x, np.where(possible, -np.log(self.share), -np.inf), True)
+
+
+def test_islands_without_a_possible_particle_count_with_all_their_particles():
+    """Were each a single zero, the others would be too large a share of the estimates, and the bound above 0."""
+    settings = {"n_islands": 620, "ess_threshold": 0.0, "n_jobs": 1}
+    found = [particles.run(Interval(), 2, rng=seed, **settings).certificate for seed in range(5)]
+    assert all(each.details["estimates"] == 2 * 620 for each in found)
+    assert sum(each.lower > 0 for each in found) <= binom.ppf(0.999, 5, 0.05)
+
+
+def test_islands_without_a_possible_particle_are_no_chains():
+    pytest.importorskip("arviz")
+    result = particles.run(Interval(share=0.1), 8, n_islands=4, rng=0)
+    dead = sum(each.log_z == -np.inf for each in result.outcomes)
+    assert 0 < dead < 4
+    assert np.asarray(result.to_arviz()["posterior"]["x"]).shape[:2] == (4 - dead, 8)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"begin": lambda self, n, seed: particles.Start(np.zeros((n, 1)), np.nan)}, FloatingPointError, "got nan"),
+        (
+            {"advance": lambda self, population: particles.Step(population.x, population.x, True)},
+            ValueError,
+            r"log_increments of Changed must be a number for each of the 50 particles; got shape \(50, 1\)",
+        ),
+        (
+            {"advance": lambda self, population: particles.Step(population.x, np.full(50, np.nan), True)},
+            FloatingPointError,
+            "the weights of step 1 have 50 NaN",
+        ),
+        (
+            {"draws": lambda self, x: x + np.nan},
+            CumulantError,
+            "particles of Changed are NaN: its draws or moves made them so",
+        ),
+    ],
+)
+def test_a_bridge_of_ones_own_that_is_wrong_is_refused(change, error, words):
+    changed = type("Changed", (Narrowing,), change)()
+    with pytest.raises(error, match=words):
+        particles.run(changed, 50, rng=0).mean()
+
+
+@pytest.mark.parametrize("settings", [{"ess_threshold": 0.0}, {"chain_length": 2}])
+def test_a_few_particles_with_all_the_weight_give_a_wide_interval(settings):
+    """Of 200 particles 2 are possible on average. The error is known where 4 are, so that Z seems too large."""
+    found = [particles.run(Interval(share=0.01), 200, rng=seed, **settings).interval(0.95) for seed in range(300)]
+    known = [each for each in found if np.isfinite(each.width)]
+    assert len(known) > 10
+    assert sum(0.0 not in each for each in known) <= binom.ppf(0.999, len(known), 0.05)

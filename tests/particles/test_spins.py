@@ -38,6 +38,8 @@ def test_refusals():
         up_share([[0, 1]])
     with pytest.raises(ValueError, match="at least two particles"):
         overlap_distribution([[1, 1]])
+    with pytest.raises(ValueError, match="one has all of it"):
+        overlap_distribution([[1, 1], [-1, 1]], [1.0, 0.0])
     with pytest.raises(ValueError, match="weights must be 2 numbers"):
         up_share([[1], [-1]], weights=[1.0])
     with pytest.raises(ValueError, match="temperature must be positive"):

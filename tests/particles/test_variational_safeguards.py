@@ -94,3 +94,25 @@ def test_refusals():
         Safeguard("quadratic")
     with pytest.raises(ValueError, match="variance must be strictly between 0 and 1"):
         Safeguard(variance=1.5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "projections", "cap", "words"),
+    [
+        ([0.5, np.nan], [1.0, 2.0], 1.0, "weights must be finite"),
+        ([5.0, 5.0], [1.0, 2.0], 1.0, "that sum to one; their sum is 10"),
+        ([1.5, -0.5], [1.0, 2.0], 1.0, "none negative"),
+        ([0.5, 0.5], [1.0, 2.0, 3.0], 1.0, "projections must be a number for each of the 2 weights; got 3"),
+        ([0.5, 0.5], [1.0, np.inf], 1.0, "projections must be finite"),
+        ([0.5, 0.5], [1.0, 2.0], -1.0, "cap must be positive"),
+    ],
+)
+def test_what_no_rule_can_judge_is_refused(weights, projections, cap, words):
+    """A step is never allowed because a comparison with NaN is false."""
+    with pytest.raises(ValueError, match=words):
+        particles.safeguarded_step(weights, projections, cap)
+
+
+def test_sizes_at_which_nothing_is_resampled_are_refused():
+    with pytest.raises(ValueError, match="threshold must be an effective size between 0 and n = 100; got 200"):
+        particles.least_steps_between_resamplings(100, 200)

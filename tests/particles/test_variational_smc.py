@@ -150,6 +150,41 @@ def test_the_path_of_a_pilot_has_a_certificate_that_says_whose_word_it_rests_on(
         variational_smc(Levels(), 100, 20, pilot=True)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"block_means": lambda self, a, theta: np.full((len(a), 2), np.nan)}, "block_means of Changed is NaN"),
+        (
+            {"block_values": lambda self, a, theta: np.zeros(len(a)) + (np.nan if theta[0] == 2.0 else 0.0)},
+            r"log_block of Changed is NaN at theta = array\(\[2. , 0.4\]\)",
+        ),
+    ],
+)
+def test_a_model_of_ones_own_that_is_not_a_number_is_refused(change, words):
+    with pytest.raises(FloatingPointError, match=words):
+        variational_smc(type("Changed", (Levels,), change)(), 20, 3, rng=0)
+
+
+def test_an_island_that_becomes_impossible_has_the_estimate_zero():
+    def values(self, a, theta):  # nothing is possible after the first step
+        return np.full(len(a), -np.inf) if np.any(theta > self.start) and len(a) > 2 else np.zeros(len(a))
+
+    result = variational_smc(type("Closed", (Levels,), {"block_values": values})(), 20, 3, n_islands=2, rng=0)
+    assert result.log_partition() == result.log_partition("smc") == -np.inf
+    with pytest.raises(CumulantError, match="every particle of an island has weight zero"):
+        _ = result.kl
+    with pytest.raises(CumulantError, match="both estimates of Z are zero"):
+        result.bayes_factor(result, "smc")
+
+
+def test_a_bound_is_not_compared_with_an_estimate():
+    model = Ising(torus(4, 4), 0.3)
+    bound, annealed = variational_smc(model, 20, 3, rng=0), particles.anneal(model, 20, 3, rng=0)
+    with pytest.raises(ValueError, match="different kinds, 'bound' and 'smc'"):
+        bound.bayes_factor(annealed)
+    assert np.isfinite(bound.bayes_factor(annealed, "smc")[0])
+
+
 def test_islands_and_threads_change_nothing():
     model = Ising(torus(4, 4), 1.0)
     many, few = (variational_smc(model, 50, 20, n_islands=k, n_jobs=j, rng=5) for k, j in ((4, 2), (2, 1)))
@@ -180,6 +215,9 @@ def test_refusals_and_a_warning():
     model = Ising(torus(4, 4), 0.3)
     with pytest.warns(UserWarning, match=r"\(1 \+ k\)\^-0.4 break the condition sum a_k\^2 < inf"):
         variational_smc(model, 10, 2, step_size=0.4, rng=0)
+    for length in (np.nan, -1.0):
+        with pytest.raises(ValueError, match=r"step_size\(0\) must be positive and finite"):
+            variational_smc(model, 10, 2, step_size=lambda k, length=length: length, rng=0)
     with pytest.raises(ValueError, match="gradient must be one of"):
         variational_smc(model, 10, 2, gradient="exact")
     with pytest.raises(ValueError, match="curvature must be one of"):

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from cumulant import checks
 from cumulant.admixture.collapsed_kernels import log_rising
-from cumulant.admixture.data import Corpus, start_components, token_components
+from cumulant.admixture.data import Corpus, require_prior, start_components, token_components
 
 
 class TokenOrder(NamedTuple):
@@ -66,7 +66,7 @@ class CollapsedPosterior:
         if self.corpus.n_words == 0:
             raise ValueError("corpus has no words: its vocabulary is empty")
         for name, size in (("document_prior", self.n_components), ("word_prior", self.corpus.n_words)):
-            object.__setattr__(self, name, _prior(name, getattr(self, name), size))
+            object.__setattr__(self, name, require_prior(name, getattr(self, name), size))
 
     @functools.cached_property
     def locus_prior(self) -> np.ndarray:
@@ -121,10 +121,3 @@ class CollapsedPosterior:
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """The components of all tokens at the start of each chain: drawn uniformly where `start` is None."""
         return start_components(self.corpus, self.n_components, chains, start, seed)
-
-
-def _prior(name: str, value: Any, size: int) -> np.ndarray:
-    prior = checks.real_array(name, value)
-    if prior.shape not in ((), (size,)) or not (prior > 0).all():
-        raise ValueError(f"{name} must be a positive number, or {size} of them; got {value!s:.80}")
-    return np.array(np.broadcast_to(prior, (size,)))

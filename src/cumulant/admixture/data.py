@@ -15,6 +15,7 @@ from cumulant import checks
 from cumulant.admixture.two_stage_kernels import count_tokens
 
 MISSING = -1  # a call that was not made
+_LEAST_PRIOR, _LARGEST_PRIOR = 1e-100, 1e8  # beyond them, differences of log-gammas overflow or have no digits left
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,8 +135,8 @@ class Corpus:
         `n_alleles` is the number of alleles of each locus; by default one more than the largest that is seen.
         """
         array = checks.real_array("genotypes", genotypes, ndim=3)
-        if (array < MISSING).any() or (array != np.round(array)).any():
-            raise ValueError("genotypes must be allele numbers 0, 1, 2, ..., or -1 for a missing call")
+        if (array < MISSING).any() or (array >= 2**31).any() or (array != np.round(array)).any():
+            raise ValueError("genotypes must be allele numbers 0, 1, 2, ... below 2**31, or -1 for a missing call")
         array = array.astype(np.int64)
         largest = array.max(axis=(0, 2), initial=0) + 1
         sizes = np.maximum(largest, 1) if n_alleles is None else np.asarray(n_alleles, dtype=np.int64)
@@ -200,6 +201,17 @@ def token_components(name: str, value: Any, corpus: Corpus, n_components: int) -
     if array.size and not (array.min() >= 0 and array.max() < n_components):
         raise ValueError(f"{name} must be components from 0 to {n_components - 1}; got {array.min()} to {array.max()}")
     return array
+
+
+def require_prior(name: str, value: Any, size: int = 1) -> np.ndarray:
+    """Parameters ``(size,)`` of a Dirichlet distribution from a number for all of them, or one for each."""
+    prior = checks.real_array(name, value)
+    if prior.shape not in ((), (size,)) or not ((prior >= _LEAST_PRIOR) & (prior <= _LARGEST_PRIOR)).all():
+        many = f", or {size} of them" if size > 1 else ""
+        raise ValueError(
+            f"{name} must be a number between {_LEAST_PRIOR:g} and {_LARGEST_PRIOR:g}{many}; got {value!s:.80}"
+        )
+    return np.array(np.broadcast_to(prior, (size,)))
 
 
 def _whole_numbers(name: str, value: Any, kind: Any) -> np.ndarray:

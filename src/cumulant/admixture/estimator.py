@@ -41,11 +41,12 @@ class Admixture(TransformerMixin, BaseEstimator):
         certified lower bound) or ``"variational_smc"`` (particles that choose their own path, and
         then are annealed to the posterior).
     membership_prior, allele_prior : float
-        The parameters of the symmetric Dirichlet distributions of memberships and frequencies.
+        Between 1e-100 and 1e8: the parameters of the symmetric Dirichlet distributions of memberships and frequencies.
     options : mapping, optional
-        Settings of the method: ``draws, chains, burn_in, thin`` of Markov chains, ``n_starts, max_sweeps, tol`` of mean
-        field, ``n_particles, n_temperatures, n_sweeps, exchange, n_islands`` of annealing, ``n_particles, n_steps,
-        finish, safeguard, n_islands`` of variational SMC.
+        Settings of the method: ``draws, chains, burn_in, thin`` of Markov chains, with ``exchange`` for ``"gibbs"``;
+        ``n_starts, max_sweeps, tol, draws`` of mean field; those of `annealed_evidence`, ``n_particles, n_temperatures,
+        n_sweeps, exchange, n_islands``, and of `variational_evidence`, ``n_particles, n_steps, finish, safeguard,
+        exchange, pilot, n_islands``.
     random_state : int, Generator or None
     n_jobs : int, optional
         Threads; answers do not depend on it.
@@ -68,7 +69,8 @@ class Admixture(TransformerMixin, BaseEstimator):
     elbo_ : float or None
         A lower bound on ``log p(w)``, by mean field.
     certificate_ : Certificate or None
-        Of the lower bound on ``log p(w)``, by mean field and annealing; ``verify(X)`` issues it again from the data.
+        Of the lower bound on ``log p(w)``, by mean field, annealing, and variational SMC with a ``pilot``;
+        ``verify(X)`` issues it again from the data.
     result_ : object
         What the method returned: chains, draws, particles or a fit; None after `load`. That of ``"collapsed_gibbs"``
         has ``result_.r_hat`` of the chains, and ``result_.status`` says whether Ctrl-C ended them early.

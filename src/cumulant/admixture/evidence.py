@@ -31,6 +31,17 @@ class EvidenceBridge:
     def __post_init__(self):
         checks.whole("n_temperatures", self.n_temperatures)
         checks.whole("n_sweeps", self.n_sweeps)
+        checks.instance("exchange", self.exchange, bool, "True or False")
+
+    @property
+    def exact(self) -> bool:
+        """Whether all particles weigh the same: those of a single component."""
+        return self.model.n_components == 1
+
+    @property
+    def magnitude(self) -> float:
+        """Of the log-gammas whose differences are weights."""
+        return self.model.magnitude
 
     def theta(self, step: int) -> Parameters:
         """The distribution of a step."""

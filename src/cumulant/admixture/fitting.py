@@ -32,6 +32,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "n_particles": 100,
         "n_steps": 100,
         "finish": 100,
+        "safeguard": "exact",
         "exchange": True,
         "pilot": False,
         "n_islands": 1,
@@ -65,12 +66,15 @@ def subject_of(
     """What the certificate of a method speaks of."""
     if method == "mean_field":
         return Subject(model, answer)
+    if method == "variational_smc":  # the pilot runs again for its path
+        return Subject(variational_evidence(model, rng=seed, **options).runs, answer[0])
     bridge = EvidenceBridge(model, options["n_temperatures"], options["n_sweeps"], options["exchange"])
     seeds = island_seeds(seed, options["n_islands"])
     return Subject(Runs(bridge, Settings(options["n_particles"]), seeds, 0.05), answer[0])
 
 
 def _two_stage(model: AdmixtureModel, options: dict[str, Any], seed: int, n_jobs: int | None, progress: Any) -> Fitted:
+    checks.whole("draws", options["draws"])
     draws = sampling.sample(
         TwoStageGibbs(options["exchange"], n_jobs), model, options["draws"], rng=seed, **_of_chains(options)
     )
@@ -134,9 +138,7 @@ def _variational(
 ) -> Fitted:
     checks.whole("finish", options["finish"])  # without it the particles are not those of the posterior
     result = variational_evidence(model, rng=seed, n_jobs=n_jobs, progress=progress, **options)
-    found = _of_particles(model, result, lambda x: x[0], seed, n_jobs)
-    assert found.evidence is not None
-    return dataclasses.replace(found, evidence=found.evidence - model.log_constant)
+    return _of_particles(model, result, lambda x: x[0], seed, n_jobs)
 
 
 def _of_particles(model: AdmixtureModel, result: Any, counts_of: Any, seed: int, n_jobs: int | None) -> Fitted:

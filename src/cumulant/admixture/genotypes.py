@@ -12,6 +12,8 @@ import scipy.sparse
 from cumulant import checks
 from cumulant.admixture.data import MISSING, Corpus
 
+_LARGEST = 2.0**53 - 1  # above it, numbers of float64 are not apart by one
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Genotypes:
@@ -103,9 +105,12 @@ def _alleles(name: str, data: Any) -> np.ndarray:
     if 0 in array.shape:
         raise ValueError(f"{name} must have individuals, loci and copies; got shape {array.shape}")
     array = np.where(np.isnan(array), MISSING, array)
-    if not np.isfinite(array).all() or (array < MISSING).any() or (array != np.round(array)).any():
-        bad = array[~np.isfinite(array) | (array < MISSING) | (array != np.round(array))][0]
-        raise ValueError(f"{name} must be whole numbers from 0 on, or -1 or NaN for a missing call; got {bad:g}")
+    wrong = (array < MISSING) | (array > _LARGEST) | (array != np.round(array))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be whole numbers from 0 on, below 2**53, or -1 or NaN for a missing call; got "
+            f"{array[wrong][0]:g}"
+        )
     return array.astype(np.int64)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant import checks, randomness
-from cumulant.admixture.data import Corpus
+from cumulant.admixture.data import Corpus, require_prior
 from cumulant.admixture.fold_in_kernels import fold_in, left_to_right
 from cumulant.sampling import log_mean_exp
 from cumulant.threads import in_parts
@@ -143,8 +143,6 @@ def _given(
     sums = np.add.reduceat(table, corpus.locus_starts[:-1], axis=1)
     if not len(table) or table.min() < 0 or np.abs(sums - 1.0).max() > 1e-6:
         raise ValueError("frequencies must have rows, none negative, that sum to one over the words of each locus")
-    prior = checks.real_array("document_prior", document_prior)
-    if prior.shape not in ((), (len(table),)) or not (prior > 0).all():
-        raise ValueError(f"document_prior must be positive, a number or one of each of the {len(table)} components")
+    prior = require_prior("document_prior", document_prior, len(table))
     starts = np.concatenate([[0], np.cumsum(corpus.lengths)]).astype(np.int64)
-    return starts, corpus.word, np.ascontiguousarray(table.T), np.array(np.broadcast_to(prior, (len(table),)))
+    return starts, corpus.word, np.ascontiguousarray(table.T), prior

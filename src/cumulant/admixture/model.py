@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from cumulant import checks
-from cumulant.admixture.data import Corpus, Counts, start_components
+from cumulant.admixture.data import Corpus, Counts, require_prior, start_components
 from cumulant.admixture.two_stage_kernels import assign_population, draw_population, sweep_population
 from cumulant.threads import cores, in_parts, side_by_side
 
@@ -76,8 +76,8 @@ class AdmixtureModel:
     def __post_init__(self):
         checks.instance("corpus", self.corpus, Corpus, "a Corpus")
         checks.whole("n_components", self.n_components)
-        checks.positive("membership_prior", self.membership_prior)
-        checks.positive("allele_prior", self.allele_prior)
+        for name in ("membership_prior", "allele_prior"):
+            require_prior(name, checks.number(name, getattr(self, name)))
         if self.corpus.n_tokens == 0:
             raise ValueError("corpus has no tokens: there is nothing to learn from")
 
@@ -108,6 +108,16 @@ class AdmixtureModel:
             return logs.sum(axis=(-1, -2)) - gammaln(totals).sum(axis=(-1, -2))
         shapes = self.shapes_of(words, theta)
         return gammaln(shapes).sum(axis=(-1, -2)) - gammaln(self._by_locus(shapes)).sum(axis=(-1, -2))
+
+    @property
+    def magnitude(self) -> float:
+        """At least the sum of the sizes of the log-gammas in `log_marginal` at the posterior, whatever the counts. They
+        cancel where the prior is large.
+        """
+        sizes = np.diff(self.corpus.locus_starts)
+        ends = [(self.allele_prior, self.totals), (self.allele_prior * sizes, self._by_locus(self.totals))]
+        each = [np.maximum(np.abs(gammaln(prior)), np.abs(gammaln(prior + most))).sum() for prior, most in ends]
+        return float(self.n_components * sum(each))
 
     def log_document_part(self, documents: np.ndarray) -> np.ndarray:
         """``sum_d log B(nu* + n_d)`` for counts ``(..., D, K)``: the same for all members of the family."""

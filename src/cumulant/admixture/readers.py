@@ -58,6 +58,8 @@ def read_structure(
             raise FileFormatError("it is empty")
         before = int(labels) + int(populations)
         names, rows = _header(lines, before)
+        if not rows:
+            raise FileFormatError("it has the names of loci and no individual")
         widths = {len(row) for row in rows}
         if len(widths) != 1:
             raise FileFormatError(f"its rows have different lengths, from {min(widths)} to {max(widths)} columns")

@@ -111,7 +111,8 @@ def agreement_report(runs: Sequence[Any]) -> AgreementReport:
     sizes = {np.shape(each[0]) for each in pairs}
     if len(sizes) > 1:
         raise ValueError(f"runs must be about the same documents; their distances have shapes {sorted(sizes)}")
-    distances, levels = (np.array([pair[i] for pair in pairs], dtype=np.float64) for i in (0, 1))
+    distances = checks.real_array("distances of runs", [pair[0] for pair in pairs])
+    levels = checks.real_array("levels of runs", [pair[1] for pair in pairs])
     apart = np.abs(levels[:, None] - levels[None]).sum(axis=2)
     first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
     return AgreementReport(

@@ -42,7 +42,7 @@ def trials(method: str, model: admixture.AdmixtureModel, count: int, events: int
             members = np.exp(outcome.population.x[1].memberships)
             frequencies = np.exp(outcome.population.x[1].frequencies)
             draws = admixture.MembershipDraws(members, frequencies, outcome.population.weights)
-            evidence.append(result.log_partition() - model.log_constant)
+            evidence.append(result.log_partition())
             last.append(result.theta[0, -2:])
         runs.append((draws.distance, draws.level))
     return {

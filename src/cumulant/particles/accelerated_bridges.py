@@ -27,7 +27,7 @@ from cumulant.graphical.samplers.gibbs_jax import (
     draw_class,
     neighbour_sums,
 )
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.precision import float64
 
@@ -139,6 +139,11 @@ class ColouredBridge(Tempered):
     def fixed(self) -> bool:
         """Never: see the head of this module."""
         return False
+
+    @property
+    def magnitude(self) -> float:
+        """Of the terms of the model."""
+        return magnitude_of(self.model)
 
     def begin(self, n: int, seed: int) -> Start:
         """Independent spins."""

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from cumulant.certificates import Assumption, assume
+from cumulant.graphical.discrete_model import DiscreteModel
 
 
 class Start(NamedTuple):
@@ -137,6 +138,15 @@ class Bridge(Protocol):
     def draws(self, x: Any) -> np.ndarray:
         """Particles as users see them."""
         ...
+
+
+def magnitude_of(model: DiscreteModel) -> float:
+    """The sum over the tables of a model of their largest finite entry in size, those of the evidence too: for an Ising
+    model ``sum_i |h_i| + sum_e |J_e|``.
+    """
+    sizes = np.abs(model.family.log_tables(model.theta))
+    sizes[~np.isfinite(sizes)] = 0.0
+    return float(np.maximum.reduceat(sizes, model.structure.table_starts[:-1]).sum()) if sizes.size else 0.0
 
 
 def on_the_word_of(part: Any, claim: str) -> tuple[Assumption, ...]:

@@ -59,7 +59,8 @@ class ChainVariance:
         off = means * means.size - 1.0
         for lag, before in enumerate([off / off.size, *self.carried]):
             self.sums[lag] += np.mean(off * (before - before.mean()))
-        self.squares += np.mean(off**2) ** 2 / off.size**3
+        effective = 1.0 / np.sum(means**2)  # of the chains: a few with most of the weight say little of the variance
+        self.squares += np.mean(off**2) ** 2 / off.size**2 / max(1.0, effective - 1.0)
         self.carried = [off / off.size, *self.carried][:LAGS]
 
     def resampled(self, ancestors: np.ndarray, length: int) -> None:

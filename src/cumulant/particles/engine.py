@@ -58,13 +58,16 @@ class Outcome:
     it is that of a mean of independent weights. Else the first particles are put into groups of neighbours. Descendants
     stay in the group of their ancestor, and resampling keeps their order, so that a group is nearly an independent
     population: the product of the mean weights of its members over the stretches between resamplings is an estimate of
-    ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates, with
-    `freedom` degrees of freedom, is that of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to
-    follow ancestors, for groups of them, and valid for every method of resampling). There are 48, 24, 12 or 6 groups,
-    the most of which each kept five members at least. Where not even 6 do, the variance is infinite: so few first
-    ancestors are left that they say nothing, and only separate islands do. It is infinite too where all values agree to
-    rounding, as those of particles in one frozen state do, unless the bridge is `exact`: weights of other states may
-    differ, and no particle says by how much.
+    ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates is that
+    of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to follow ancestors, for groups of them,
+    and valid for every method of resampling). There are 48, 24, 12 or 6 groups, the most of which each kept five
+    members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they say
+    nothing, and only separate islands do. It is infinite too where all values agree to rounding, as those of particles
+    in one frozen state do, unless the bridge is `exact`: weights of other states may differ, and no particle says by
+    how much.
+
+    `freedom`, the degrees of freedom of the variance, is one less than the effective number of values (weights or
+    estimates of groups): a few that hold most of the sum tell no more of its spread than their number.
     """
 
     population: Population
@@ -84,7 +87,8 @@ class Outcome:
     @property
     def independent(self) -> np.ndarray:
         """Logarithms of independent unbiased estimates of ``Z``: of each particle where none was ever resampled and
-        none could be, else the one of the population.
+        none could be, else the one of the population. How many there are does not depend on what they are: leaving out
+        some that are zero would bias the rest.
         """
         if self.alone:
             return self.population.log_weights + (self.log_z + math.log(self.population.size))
@@ -106,6 +110,8 @@ def run_population(
     if seed in getattr(bridge, "designed_by", ()):
         raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
     start = bridge.begin(n, seed)
+    if not start.log_z < math.inf:  # or NaN
+        raise FloatingPointError(f"log Z of the first distribution must be a number; got {start.log_z}")
     population = Population(start.x, np.full(n, -math.log(n)), float(start.log_z), 0, seed, start.memory)
     length, spread = settings.chain_length, ChainVariance()
     lineages, ancestors = [Lineages.of(n, count) for count in _GROUPS], []
@@ -162,7 +168,7 @@ def run_population(
         variance,
         freedom,
         bridge.kinds(population) if status == "converged" and population.log_z > -math.inf else {},
-        settings.ess_threshold == 0 and length == 1 and population.log_z > -math.inf,
+        settings.ess_threshold == 0 and length == 1,
         np.array(ancestors) if settings.ancestry else None,
     )
 
@@ -175,6 +181,11 @@ def _advance(bridge: Bridge, population: Population) -> tuple[Population, bool, 
     before = population.log_weights
     step = bridge.advance(population)
     increments = np.asarray(step.log_increments, dtype=np.float64)
+    if increments.shape != before.shape:
+        raise ValueError(
+            f"log_increments of {type(bridge).__name__} must be a number for each of the {before.size} particles; got "
+            f"shape {increments.shape}"
+        )
     logs = before + increments
     if np.isnan(logs).any() or np.isposinf(logs).any():
         raise FloatingPointError(
@@ -244,4 +255,5 @@ def _relative_variance(weights: np.ndarray, lineages: list[Lineages]) -> tuple[f
         values = next((each.estimates(weights) for each in lineages if each.fewest >= _MEMBERS), np.zeros(0))
     if values.size < 2 or values.mean() == 0:
         return math.inf, 1
-    return float(values.var(ddof=1) / values.size / values.mean() ** 2), values.size - 1
+    counted = float(values.sum() ** 2 / np.sum(values**2))
+    return float(values.var(ddof=1) / values.size / values.mean() ** 2), max(1, int(counted) - 1)

@@ -13,7 +13,7 @@ from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.colouring import Neighbours, colouring
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.annealing_kernels import MOST_NEIGHBOURS, WORDS, add_energies, draw_spins, draw_words
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.engine import NO_SPREAD
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
@@ -91,8 +91,8 @@ class IsingBridge(Tempered):
 
     @property
     def magnitude(self) -> float:
-        """The sum of the sizes of all fields and couplings, those of the evidence too."""
-        return float(np.abs(self.model.fields).sum() + np.abs(self.model.couplings).sum())
+        """Of the terms of the model."""
+        return magnitude_of(self.model)
 
     def begin(self, n: int, seed: int) -> Start:
         """Draws of the forest of group -1: independent spins where it has no edge."""

@@ -84,6 +84,7 @@ def run(
     settings = Settings(n_particles, resampling, ess_threshold, ancestry, chain_length)
     checks.whole("n_islands", n_islands)
     checks.fraction("delta", delta)
+    checks.instance("pilot", pilot, bool, "True or False")
     if time_limit is not None:
         checks.positive("time_limit", time_limit)
     seed = randomness.seed(rng)

@@ -77,9 +77,7 @@ class ParticleResult:
         one that the method recommends.
         """
         self._require_end()
-        values = [
-            each.log_z if (kind or self.default_kind) == "smc" else self._kind(each, kind) for each in self.outcomes
-        ]
+        values = [self._kind(each, kind) for each in self.outcomes]
         if max(values) == -math.inf:
             return -math.inf
         return log_mean_exp(values)[0]
@@ -92,10 +90,15 @@ class ParticleResult:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of estimates of ``log Z`` there are."""
-        return ("smc", *self.outcomes[0].kinds)
+        found = max((each.kinds for each in self.outcomes), key=len)  # an island whose weights are all zero has none
+        return tuple(dict.fromkeys(("smc", self.default_kind, *found)))
 
     def _kind(self, outcome: Outcome, kind: str | None) -> float:
-        return outcome.kinds[checks.choice("kind", kind or self.default_kind, self.kinds)]
+        """That of an island; zero is the estimate of ``Z`` where none of its particles was possible."""
+        name = checks.choice("kind", kind or self.default_kind, self.kinds)
+        if name == "smc":
+            return outcome.log_z
+        return outcome.kinds[name] if outcome.log_z > -math.inf else -math.inf
 
     @property
     def log_partition_error(self) -> float:
@@ -162,6 +165,8 @@ class ParticleResult:
         self._require_weights()
         logs = np.stack([each.population.log_weights + each.log_z for each in self.outcomes])
         values = np.stack([self.bridge.draws(each.population.x) for each in self.outcomes])
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise CumulantError(f"particles of {type(self.bridge).__name__} are NaN: its draws or moves made them so")
         kept = [each.ancestors for each in self.outcomes if each.ancestors is not None]
         settings = {"seed": self.seed, "n_particles": self.settings.n_particles, "n_islands": len(self.outcomes)}
         return Draws(
@@ -210,12 +215,19 @@ class ParticleResult:
     def bayes_factor(self, other: "ParticleResult", kind: str | None = None) -> tuple[float, float]:
         """``log Z - log Z'`` against another result, and its standard error.
 
-        For kinds other than ``"smc"`` the error is that of the spread of the islands; of a bound it does not hold what
-        the bound is low by.
+        Both must be of one kind. For kinds other than ``"smc"`` the error is that of the spread of the islands; of a
+        bound it does not hold what the bound is low by.
         """
         checks.instance("other", other, ParticleResult, "a ParticleResult")
-        difference = self.log_partition(kind) - other.log_partition(kind)
-        return difference, math.hypot(self._kind_error(kind), other._kind_error(kind))
+        if kind is None and self.default_kind != other.default_kind:
+            raise ValueError(
+                f"the estimates are of different kinds, {self.default_kind!r} and {other.default_kind!r}, which differ "
+                "by what a bound is low by: give kind, or a finish to the method with a bound"
+            )
+        one, two = self.log_partition(kind), other.log_partition(kind)
+        if max(one, two) == -math.inf:
+            raise CumulantError("both estimates of Z are zero: they have no ratio")
+        return one - two, math.hypot(self._kind_error(kind), other._kind_error(kind))
 
     def _kind_error(self, kind: str | None) -> float:
         if (kind or self.default_kind) == "smc":
@@ -225,11 +237,16 @@ class ParticleResult:
     def to_arviz(self, name: str = "x", *, rng: Any = 0) -> Any:
         """The particles for ArviZ, resampled to equal weights, an island as a chain.
 
-        Chains count alike there, where `mean` and `expect` weigh islands by their estimates of ``Z``.
+        Chains count alike there, where `mean` and `expect` weigh islands by their estimates of ``Z``. Islands where no
+        particle was possible are left out.
         """
         draws, rng = self.draws, np.random.default_rng(rng)
         assert draws.log_weights is not None
-        rows = [values[resample(logs, rng=rng)] for values, logs in zip(draws.values, draws.log_weights, strict=True)]
+        possible = draws.log_weights.max(axis=1) > -np.inf
+        rows = [
+            values[resample(logs, rng=rng)]
+            for values, logs in zip(draws.values[possible], draws.log_weights[possible], strict=True)
+        ]
         return Draws(np.stack(rows), self.method, draws.settings, draws.variables).to_arviz(name)
 
     def _error_in_words(self) -> str:

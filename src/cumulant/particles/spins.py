@@ -69,6 +69,8 @@ def overlap_distribution(particles: Any, weights: Any = None, bins: int | None =
     bins = checks.whole("bins", bins)
     if len(x) < 2:
         raise ValueError("an overlap needs at least two particles")
+    if np.count_nonzero(W) < 2:
+        raise ValueError("an overlap needs at least two particles with a weight; one has all of it")
     overlaps = x @ x.T / x.shape[1]
     upper = np.triu_indices(len(x), 1)
     q, pairs = overlaps[upper], np.outer(W, W)[upper]

@@ -10,7 +10,7 @@ from cumulant.errors import DomainError
 from cumulant.graphical.bounds.reweighted import Tables
 from cumulant.graphical.samplers.annealed_kernels import tempered_sweeps
 from cumulant.graphical.samplers.gibbs import TableArrays
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.engine import NO_SPREAD
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.threads import in_parts
@@ -38,10 +38,8 @@ class TableBridge(Tempered):
 
     @property
     def magnitude(self) -> float:
-        """The sum over all tables of their largest finite entry in size, whatever the evidence."""
-        size = np.abs(self.model.family.log_tables(self.model.theta))
-        size[~np.isfinite(size)] = 0.0
-        return float(np.maximum.reduceat(size, self.model.structure.table_starts[:-1]).sum()) if size.size else 0.0
+        """Of the terms of the model."""
+        return magnitude_of(self.model)
 
     def begin(self, n: int, seed: int) -> Start:
         """Independent variables."""

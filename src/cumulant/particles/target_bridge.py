@@ -28,6 +28,8 @@ class Coordinates(NamedTuple):
 class TargetBridge:
     """``log f_t = (1 - t) log q + t log p``, with `sweeps` moves of `sampler` at each temperature.
 
+    Where ``log p`` is NaN the density counts as zero; `undefined` in the trace says of how many particles.
+
     Where `scaled`, the sampler works in coordinates in which the particles have mean zero and unit covariance
     (`coordinates`, one for each step, or those of the particles where there are none yet).
     """
@@ -55,7 +57,8 @@ class TargetBridge:
         """The next temperature, and the coordinates of its moves."""
         t, used = population.memory
         ratio = np.asarray(self.path.log_ratio(population.x))
-        ratio = np.where(np.isnan(ratio), -np.inf, ratio)  # where the density is not a number it counts as zero
+        undefined = np.isnan(ratio)
+        ratio = np.where(undefined, -np.inf, ratio)
         following = self.temperatures.after(t, population.step, lambda: ratio)
         logs = (following - t) * ratio
         if self.scaled and following < 1.0:
@@ -63,7 +66,8 @@ class TargetBridge:
                 used = (self.coordinates[population.step - 1],)
             elif logs.max() > -np.inf:
                 used = (*used, _coordinates(population.x, population.log_weights + logs))
-        return Step(population.x, logs, following >= 1.0, (following, used), {"temperature": following})
+        record = {"temperature": following, "undefined": float(undefined.sum())}
+        return Step(population.x, logs, following >= 1.0, (following, used), record)
 
     def move(self, population: Population) -> np.ndarray:
         """Transitions of the sampler."""
@@ -78,6 +82,8 @@ class TargetBridge:
                 target = Target(_in_coordinates, target.dim, (target, jnp.asarray(centre), jnp.asarray(factor)))
             state = move_at(self.sampler, target, jnp.asarray(z), randomness.key(seed), self.sweeps)
             z = np.asarray(state)
+        if np.isnan(z).any():
+            raise FloatingPointError(f"steps of {type(self.sampler).__name__} made particles NaN")
         return z if factor is None else centre + z @ factor.T
 
     def kinds(self, population: Population) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cumulant.graphical import Ising, mean_field
 from cumulant.graphical.samplers.gibbs import IsingArrays
-from cumulant.particles.bridges import Population, Start, Step
+from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.conditional.block_gibbs import BlockGibbs, sweep
 from cumulant.particles.conditional.objective import ConditionalObjective, Parameters
 from cumulant.particles.conditional.partitions import Blocks
@@ -76,8 +76,8 @@ class ConditionalMeanField:
 
     @property
     def magnitude(self) -> float:
-        """The sum of the sizes of all fields and couplings, those of the evidence too."""
-        return float(np.abs(self.model.fields).sum() + np.abs(self.model.couplings).sum())
+        """Of the terms of the model."""
+        return magnitude_of(self.model)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -99,9 +99,7 @@ class ConditionalMeanField:
         t = self.first.fields
         uniform = np.random.default_rng([seed, 0, 0]).random((n, t.size))
         x = np.where(2.0 * uniform < 1.0 + np.tanh(t), 1, -1).astype(np.int8)
-        given, model = self.given, self.model
-        constant = model.fields @ given + model.couplings @ given[model.edges].prod(axis=1)
-        return Start(x, float(constant + np.logaddexp(t, -t).sum()), (self.first,))
+        return Start(x, float(self.spins.constant + np.logaddexp(t, -t).sum()), (self.first,))
 
     def advance(self, population: Population) -> Step:
         """Where an approximation is reached, the next one is fitted; then one step towards it."""

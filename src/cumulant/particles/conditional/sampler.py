@@ -23,6 +23,7 @@ def conditional_mean_field(
     start: str = "mean_field",
     backward: str = "mixture",
     pilot: bool = False,
+    resampling: str = "stratified",
     ess_threshold: float = 0.5,
     n_islands: int = 1,
     delta: float = 0.05,
@@ -30,6 +31,7 @@ def conditional_mean_field(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Sequential Monte Carlo from mean field to an Ising model, through approximations that the particles fit.
 
@@ -65,10 +67,8 @@ def conditional_mean_field(
         ``"mixture"``; ``"reversal"`` is the usual backward kernel of annealing, for comparison.
     pilot : bool
         Fit the approximations to another population of the same size, before; this doubles the work.
-    ess_threshold : float
-        Particles are resampled where the effective size falls below this share of them.
-    n_islands, delta, rng, progress, time_limit, n_jobs
-        As for every method of `cumulant.particles`; see `run`.
+    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
+        As for `run`.
 
     Returns
     -------
@@ -95,7 +95,6 @@ def conditional_mean_field(
     checks.instance("free_edges", free_edges, bool, "True or False")
     checks.choice("start", start, ("mean_field", "uniform"))
     checks.choice("backward", backward, ("mixture", "reversal"))
-    checks.instance("pilot", pilot, bool, "True or False")
     spins = IsingArrays.of(model)
     if not spins.n:
         raise ValueError("model must have a spin that is not given as evidence")
@@ -106,6 +105,7 @@ def conditional_mean_field(
         bridge,
         n_particles,
         n_islands=n_islands,
+        resampling=resampling,
         ess_threshold=ess_threshold,
         pilot=pilot,
         delta=delta,
@@ -115,4 +115,5 @@ def conditional_mean_field(
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
+        client=client,
     )

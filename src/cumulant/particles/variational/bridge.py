@@ -66,6 +66,11 @@ class VariationalBridge:
         return "smc" if self.finish else "bound"
 
     @property
+    def exact(self) -> bool:
+        """Whether all states have the same weights."""
+        return self.family.exact
+
+    @property
     def total(self) -> int:
         """The number of steps."""
         return self.n_steps + self.finish
@@ -96,11 +101,15 @@ class VariationalBridge:
         increments = weigh(self.family, population.x[0], memory.theta, theta)
         logs = population.log_weights + increments
         gain = np.logaddexp.reduce(logs)
-        weights, log_z = np.exp(logs - gain), population.log_z + gain
+        with np.errstate(invalid="ignore"):
+            weights, log_z = np.exp(logs - gain), population.log_z + gain
         away = theta - self.family.target
-        bound = float(log_z - (weights @ self.family.block_means(population.x[0], theta)) @ away)
+        bound = -np.inf
+        if np.isfinite(gain):  # else the engine ends the run
+            bound = float(log_z - (weights @ self.family.block_means(population.x[0], theta)) @ away)
+            self._require_number("block_means", bound, theta)
         memory = memory._replace(theta=theta, path=(*memory.path, theta))
-        if population.step == self.n_steps:
+        if population.step == self.n_steps and np.isfinite(gain):
             memory = self._settle(memory, population, logs - gain, log_z, bound)
         last = population.step == self.total
         x = redraw(self.family, population.x, theta, population) if last else population.x
@@ -116,7 +125,7 @@ class VariationalBridge:
         """A gradient, a direction, and how far to go."""
         family, theta, weights = self.family, memory.theta, population.weights
         x_A, x_B = population.x
-        cap = float(self.schedule(population.step - 1))
+        cap = float(checks.positive(f"step_size({population.step - 1})", self.schedule(population.step - 1)))
         t = family.statistics(x_A, x_B)
         if self.gradient == "rb":
             gradient = kl_gradient(weights, x_A, x_B, theta, family, rao_blackwell=True)
@@ -156,10 +165,15 @@ class VariationalBridge:
         """What is known at the last variational step: the bound, a jump to the target, and the way there."""
         family = self.family
         jumped = logs + weigh(family, population.x[0], memory.theta, family.target)
+        self._require_number("log_block", jumped.sum(), family.target)
         top = np.logaddexp.reduce(jumped)
         ess = float(np.exp(-np.logaddexp.reduce(2 * (jumped - top))))
         finish = straight(memory.theta, family.target, self.finish) if self.finish else None
         return memory._replace(bound=bound, jump=float(log_z + top), jump_ess=ess, finish=finish)
+
+    def _require_number(self, what: str, value: float, theta: np.ndarray) -> None:
+        if np.isnan(value):
+            raise FloatingPointError(f"{what} of {type(self.family).__name__} is NaN at theta = {theta!r:.120}")
 
     def move(self, population: Population) -> Any:
         """The move of the family; both blocks are kept, as the safeguard needs whole particles."""

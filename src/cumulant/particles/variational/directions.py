@@ -11,6 +11,7 @@ from cumulant.optim.interior_point.constraints import Bounds
 from cumulant.optim.interior_point.curvature import damped_bb, damped_bfgs
 from cumulant.optim.interior_point.moves import FRACTION, direction
 from cumulant.particles.variational.family import TwoBlockFamily
+from cumulant.particles.variational.safeguards import require_weights
 from cumulant.precision import precise
 from cumulant.threads import one_blas_thread
 
@@ -41,7 +42,7 @@ def kl_gradient(
     >>> kl_gradient(np.full(1000, 1e-3), x_A, x_B, np.zeros(1), family).shape        # exactly -16 on average
     (1,)
     """
-    W, theta = np.asarray(weights, dtype=np.float64), np.asarray(theta, dtype=np.float64)
+    W, theta = require_weights(weights), checks.real_array("theta", theta, ndim=1)
     delta = theta - family.target
     if not rao_blackwell:
         return weighted_covariance(W, family.statistics(x_A, x_B), delta)

@@ -37,6 +37,11 @@ class TwoBlockFamily(abc.ABC):
         ``c(start)``.
     lower : array (dim,) or None
         Lower bounds on ``theta``, -inf where there is none; the start must lie strictly above them.
+    exact : bool
+        Whether all states have the same weights: see `Bridge`. False unless said otherwise.
+    magnitude : float
+        The sum of the sizes of the terms of ``log_block``, where these can cancel: see `Bridge`. Zero unless said
+        otherwise.
 
     References
     ----------
@@ -66,6 +71,8 @@ class TwoBlockFamily(abc.ABC):
     start: np.ndarray
     log_partition_at_start: float
     lower: np.ndarray | None = None
+    exact: bool = False
+    magnitude: float = 0.0
 
     @property
     def dim(self) -> int:

@@ -10,6 +10,7 @@ from cumulant.errors import DomainError
 from cumulant.graphical.pairwise import Ising
 from cumulant.graphical.samplers.blocked import acyclic_blocks
 from cumulant.graphical.samplers.colouring import colouring
+from cumulant.particles.bridges import magnitude_of
 from cumulant.particles.variational import lattice_kernels as kernels
 from cumulant.particles.variational.family import TwoBlockFamily
 
@@ -120,6 +121,7 @@ class IsingFamily(TwoBlockFamily):
         self.edges, self.fields = np.ascontiguousarray(model.edges), np.array(model.fields)
         self.group, self.scale, self.target = _tied(model.couplings, tying)
         self.start = np.zeros(self.target.size)
+        self.magnitude = magnitude_of(model)
         self.log_partition_at_start = float(np.sum(np.logaddexp(self.fields, -self.fields)))
         a, b = _blocks(model, blocks)
         self.forest_B, self.forest_A = Forest.of(self.edges, b, a), Forest.of(self.edges, a, b)

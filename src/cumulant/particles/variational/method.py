@@ -52,7 +52,7 @@ class VariationalResult(ParticleResult):
         of ``Z``; of bounds their mean, which is a lower bound again.
         """
         if (kind or self.default_kind) == "bound" and self.status == "converged":
-            return float(np.mean([each.kinds["bound"] for each in self.outcomes]))
+            return float(np.mean([self._kind(each, "bound") for each in self.outcomes]))
         return super().log_partition(kind)
 
     def interval(self, level: float = 0.95) -> Interval:
@@ -70,8 +70,10 @@ class VariationalResult(ParticleResult):
         small, and so is the estimate then.
         """
         self._require_end()
-        target = [each.log_z if self.default_kind == "smc" else each.kinds["jump"] for each in self.outcomes]
-        return np.array(target) - np.array([each.kinds["bound"] for each in self.outcomes])
+        if any(each.log_z == -np.inf for each in self.outcomes):
+            raise CumulantError("every particle of an island has weight zero: the estimate of its Z is 0")
+        target = [self._kind(each, "smc" if self.default_kind == "smc" else "jump") for each in self.outcomes]
+        return np.array(target) - np.array([self._kind(each, "bound") for each in self.outcomes])
 
     @property
     def jump_ess(self) -> np.ndarray:
@@ -115,6 +117,7 @@ def variational_smc(
     finish: int | None = None,
     pilot: bool = False,
     penalty: float = 0.0,
+    resampling: str = "stratified",
     ess_threshold: float = 0.5,
     n_islands: int = 1,
     delta: float = 0.05,
@@ -122,6 +125,7 @@ def variational_smc(
     progress: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
 ) -> ParticleResult:
     """Particles that design their own path to a target: variational sequential Monte Carlo.
 
@@ -167,7 +171,7 @@ def variational_smc(
         Run a population of `n_particles` for its path, and then all islands on that path; needs `finish`.
     penalty : float
         Experimental: adds this times the gradient of the variance of the weights to the gradient.
-    ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs
+    resampling, ess_threshold, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`; `delta` is for the certificate of a `pilot`.
 
     References
@@ -207,6 +211,7 @@ def variational_smc(
         bridge,
         n_particles,
         n_islands=n_islands,
+        resampling=resampling,
         ess_threshold=ess_threshold,
         pilot=pilot,
         delta=delta,
@@ -216,6 +221,7 @@ def variational_smc(
         progress=progress,
         time_limit=time_limit,
         n_jobs=n_jobs,
+        client=client,
     )
     if pilot:
         return found

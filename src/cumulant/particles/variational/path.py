@@ -63,6 +63,16 @@ class ParameterPath:
         return cls(family, straight(family.start, family.target, n_steps), weights)
 
     @property
+    def exact(self) -> bool:
+        """Whether all states have the same weights."""
+        return self.family.exact
+
+    @property
+    def magnitude(self) -> float:
+        """Of the terms of the family."""
+        return self.family.magnitude
+
+    @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What a certificate rests on besides the engine."""
         return family_assumptions(self.family)

@@ -77,6 +77,14 @@ class Safeguard:
         return self.mode in ("exact", "line-search")
 
 
+def require_weights(weights: Any) -> np.ndarray:
+    """Weights of particles, none negative, that sum to one."""
+    W = checks.real_array("weights", weights, ndim=1)
+    if not W.size or W.min() < 0 or abs(W.sum() - 1.0) > 1e-6:
+        raise ValueError(f"weights must be numbers, none negative, that sum to one; their sum is {W.sum():g}")
+    return W
+
+
 def weight_model(weights: Any, projections: Any, curvatures: Any = None) -> WeightModel:
     """The variance of the weights ``W exp(a r + a^2 c / 2)`` to second order in the step ``a``.
 
@@ -98,7 +106,10 @@ def weight_model(weights: Any, projections: Any, curvatures: Any = None) -> Weig
     >>> [round(each, 12) for each in model]
     [0.05, 0.04, 0.217]
     """
-    W, r = np.asarray(weights, dtype=np.float64), np.asarray(projections, dtype=np.float64)
+    W = require_weights(weights)
+    r = checks.real_array("projections", projections, ndim=1)
+    if r.shape != W.shape:
+        raise ValueError(f"projections must be a number for each of the {W.size} weights; got {r.size}")
     r = r - W @ r
     total = float(np.sum(W**2))
     curvature = float(np.sum(W * (2 * W - total) * r**2))
@@ -160,7 +171,8 @@ def safeguarded_step(
     0.328787...
     """
     rule = Safeguard() if safeguard is None else safeguard
-    W = np.asarray(weights, dtype=np.float64)
+    W = require_weights(weights)
+    checks.positive("cap", cap)
     total = float(np.sum(W**2))
     if rule.on_weights:
         if log_ratios is None:
@@ -186,6 +198,8 @@ def least_steps_between_resamplings(n: int, threshold: float, safeguard: Safegua
     7.6
     """
     rule = Safeguard() if safeguard is None else safeguard
+    if not 0 < threshold < n:
+        raise ValueError(f"threshold must be an effective size between 0 and n = {n}; got {threshold}")
     return math.log((n / threshold - 1) / (1 / rule.ess - 1)) / math.log(1 / rule.variance)
 
 
