@@ -242,3 +242,21 @@ def test_tables_that_hear_nothing_new_are_passed_over(schedule, damping):
     few = min(seconds(3) for _ in range(3))
     many = min(seconds(found.trace.size) for _ in range(3))
     assert many < 0.5 * few * found.trace.size / 3
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "residual"])
+def test_where_messages_settled_tables_agree_with_their_variables(schedule):
+    settled, rng = 0, np.random.default_rng(0)
+    for k in range(60):
+        couplings = 10 ** rng.uniform(1, 3) * rng.choice([-1, 1], 6) * rng.uniform(0.5, 1, 6)
+        model = Ising(complete(4), couplings, np.abs(couplings).max() * rng.normal(size=4))
+        damping = (0.0, 0.5, 0.99)[k % 3]
+        found = belief_propagation(model, schedule=schedule, damping=damping, tol=1e-8, max_sweeps=3000)
+        if not found.converged:
+            continue
+        settled += 1
+        pairs = np.stack(np.split(found.beliefs, model.structure.table_starts[1:-1])[-6:]).reshape(6, 2, 2)
+        for (i, j), table in zip(model.edges, pairs, strict=True):
+            assert_allclose(table.sum(axis=1), found.marginals[i], atol=1e-7)
+            assert_allclose(table.sum(axis=0), found.marginals[j], atol=1e-7)
+    assert settled > 30

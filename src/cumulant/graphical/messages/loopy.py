@@ -99,7 +99,8 @@ def belief_propagation(
     damping : float
         In [0, 1): the weight of the logarithm of the old message in the new one.
     max_sweeps, tol : int, float
-        The end: no message, as a distribution, changes by more than `tol` in a sweep.
+        The end: no message, as a distribution, changes by more than `tol` in a sweep, before damping, and no belief of
+        a table differs by more from those of its variables.
     start : Propagation, optional
         A result for a model with the same scopes and evidence on the same variables, whose messages to start from
         where the tables have changed a little; uniform messages without it.

@@ -85,14 +85,59 @@ def _normalise(values, begin, end, maximise):
 
 
 @kernel(called_by="kernels")
-def _apply(f, maximise, damping, messages, fresh, total, never, layout, stale):
-    """Put the new messages of a table into place, and into the sums of its nodes; returns the largest change of an
-    exponential. To `stale` of the other tables of a node is added by how much the logarithms of what they hear changed.
+def _change(begin, end, state, maximise, tol, messages, fresh, total, never):
+    """How far a new message is from the one in place, as a distribution; where that is at most `tol`, at least by how
+    much the belief of its table differs from that of its node, whose states begin at `state`.
+
+    Where messages of both extremes meet, all of them may stand still as distributions while the belief moves.
+    """
+    change, moved = 0.0, 0.0
+    for x in range(begin, end):
+        change = max(change, abs(np.exp(fresh[x]) - np.exp(messages[x])))
+        if fresh[x] != messages[x]:
+            moved = max(moved, abs(fresh[x] - messages[x]))
+    if change > tol or moved <= tol:  # a belief differs by no more than the logarithms moved
+        return change
+    shift = state - begin
+    top_node, top_table = -np.inf, -np.inf
+    for x in range(begin, end):
+        node, table = _beliefs(messages[x], fresh[x], total[x + shift], never[x + shift])
+        top_node, top_table = max(top_node, node), max(top_table, table)
+    if top_node == -np.inf or top_table == -np.inf:
+        return change if top_node == top_table else 1.0
+    sum_node, sum_table = 0.0, 0.0
+    for x in range(begin, end):
+        node, table = _beliefs(messages[x], fresh[x], total[x + shift], never[x + shift])
+        sum_node, sum_table = sum_node + np.exp(node - top_node), sum_table + np.exp(table - top_table)
+    if maximise:
+        sum_node, sum_table = 1.0, 1.0
+    for x in range(begin, end):
+        node, table = _beliefs(messages[x], fresh[x], total[x + shift], never[x + shift])
+        change = max(change, abs(np.exp(node - top_node) / sum_node - np.exp(table - top_table) / sum_table))
+    return change
+
+
+@kernel(called_by="kernels")
+def _beliefs(message, fresh, total, never):
+    """The logarithms, up to a constant, of the beliefs of a node and of a table in one state."""
+    node = total if never == 0 else -np.inf
+    if message == -np.inf:
+        never -= 1
+    else:
+        total -= message
+    return node, total + fresh if never == 0 else -np.inf
+
+
+@kernel(called_by="kernels")
+def _apply(f, maximise, damping, tol, messages, fresh, total, never, layout, stale):
+    """Put the new messages of a table into place, and into the sums of its nodes; returns the largest change before
+    damping. To `stale` of the other tables of a node is added by how much the logarithms of what they hear changed.
     """
     _, first, node, factor, node_starts, link_starts, links, message_starts, _, _ = layout
     change = 0.0
     for k in range(first[f], first[f + 1]):
-        begin, end = message_starts[k], message_starts[k + 1]
+        begin, end, state = message_starts[k], message_starts[k + 1], node_starts[node[k]]
+        change = max(change, _change(begin, end, state, maximise, tol, messages, fresh, total, never))
         if damping > 0.0:
             for x in range(begin, end):
                 if fresh[x] > -np.inf and messages[x] > -np.inf:
@@ -100,10 +145,9 @@ def _apply(f, maximise, damping, messages, fresh, total, never, layout, stale):
             _normalise(fresh, begin, end, maximise)
         moved = 0.0
         for x in range(begin, end):
-            change = max(change, abs(np.exp(fresh[x]) - np.exp(messages[x])))
             if fresh[x] != messages[x]:
                 moved = max(moved, abs(fresh[x] - messages[x]))
-            at = node_starts[node[k]] + x - begin
+            at = state + x - begin
             if messages[x] == -np.inf:
                 never[at] -= 1
             else:
@@ -123,12 +167,13 @@ def _apply(f, maximise, damping, messages, fresh, total, never, layout, stale):
 
 
 @kernel(called_by="kernels")
-def _distance(f, messages, fresh, layout):
+def _distance(f, maximise, tol, messages, fresh, total, never, layout):
     """How far the new messages of a table are from those in place."""
-    _, first, _, _, _, _, _, message_starts, _, _ = layout
+    _, first, node, _, node_starts, _, _, message_starts, _, _ = layout
     change = 0.0
-    for x in range(message_starts[first[f]], message_starts[first[f + 1]]):
-        change = max(change, abs(np.exp(fresh[x]) - np.exp(messages[x])))
+    for k in range(first[f], first[f + 1]):
+        begin, end, state = message_starts[k], message_starts[k + 1], node_starts[node[k]]
+        change = max(change, _change(begin, end, state, maximise, tol, messages, fresh, total, never))
     return change
 
 
@@ -177,7 +222,9 @@ def propagate(messages, theta, maximise, at_once, damping, max_sweeps, tol, trac
                 _cavities(f, messages, total, never, cavity, layout)
                 _answer(f, theta, maximise, cavity, fresh, top, layout)
             if asked[f] and (step >= n_tables or not at_once):
-                change = max(change, _apply(f, maximise, damping, messages, fresh, total, never, layout, stale))
+                # once a sweep is not the last, beliefs need not be compared
+                least = tol if change <= tol else np.inf
+                change = max(change, _apply(f, maximise, damping, least, messages, fresh, total, never, layout, stale))
         trace[sweep] = change
         if change <= tol and left_out == 0:
             return sweep + 1, change
@@ -210,14 +257,14 @@ def propagate_residual(messages, theta, maximise, damping, max_sweeps, tol, trac
                     f = k if chosen < 0 else factor[links[p]]
                     _cavities(f, messages, total, never, cavity, layout)
                     _answer(f, theta, maximise, cavity, fresh, top, layout)
-                    _raise(tree, f, _distance(f, messages, fresh, layout))
+                    _raise(tree, f, _distance(f, maximise, tol, messages, fresh, total, never, layout))
             if tree[1] <= tol:
                 break
             at = 1
             while at < half:
                 at = 2 * at if tree[2 * at] >= tree[2 * at + 1] else 2 * at + 1
             chosen = at - half
-            _apply(chosen, maximise, damping, messages, fresh, total, never, layout, stale)
+            _apply(chosen, maximise, damping, np.inf, messages, fresh, total, never, layout, stale)
         trace[sweep] = max(tree[1], 0.0)
         if tree[1] <= tol:
             return sweep + 1, max(tree[1], 0.0)
