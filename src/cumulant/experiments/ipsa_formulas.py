@@ -212,7 +212,7 @@ def _mehrotra():
 
 
 def _zeros():
-    """Section 2.5.7: features of variance sigma_i^2 by row, as the text has it, or sigma_j^2 by column (the caption)."""
+    """Section 2.5.7: features of variance sigma_i^2 by row, as the text says, or sigma_j^2 by column, its caption."""
     w, shares = np.repeat([0.0, 2.0, 0.0, 2.0], 10), {}
     for name in ("by column", "by row"):
         A, y = [], []
