@@ -462,5 +462,5 @@ def _draw(paths, conditioning):
     right.loglog(mus, condition, "o-", color=COLOURS[2], label="condition number")
     right.loglog(mus, across, "o-", color=COLOURS[0], label="change of $dx$ across the constraint")
     right.loglog(mus, along, "o-", color=COLOURS[1], label="along it")
-    right.set(xlabel="$\\mu$", title="effect of an error of the gradient")
+    right.set(xlabel="$\\mu$", ylim=(None, 1e13), title="effect of an error of the gradient")  # room for the legend
     return fig
