@@ -3,7 +3,7 @@
 Tables have two columns, with a header: one table from before and one or more from after unknown changes; columns of
 numbers are cut into five bins. Without files, a simulated drug and its effect: first the doses change, then the effect
 is set by something else. Prints which direction adapts faster, by how much, what appears to have changed, and where
-speed does not point to the cause.
+speed does not point to the cause. Needs pandas.
 """
 
 import sys
