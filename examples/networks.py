@@ -1,7 +1,8 @@
 """A Bayesian network of a diagnosis, from data to answers: `python examples/networks.py`.
 
 Tables are estimated from 400 of 569 tumours (Wisconsin breast cancer data of scikit-learn, measurements cut into three
-classes), with credible intervals; then questions by name, the diagnosis of the other tumours, and a file for others. Needs pandas.
+classes), with credible intervals; then questions by name, the diagnosis of the other tumours, and a file for others.
+Needs pandas.
 """
 
 import tempfile
