@@ -1,6 +1,7 @@
 """The pages on coverage name what exists: public names, tests, experiments and the labels of their claims."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from cumulant.experiments.base import names
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "coverage").glob("*.md"))
+LEDGER = json.loads((ROOT / "docs" / "ledger" / "ledger.json").read_text())
+CLAIMS = {(entry["experiment"], entry["item"]) for entry in LEDGER["entries"]}
 # The name of an experiment, or one with the label of a claim; names of a single word need the label.
 EXPERIMENT = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)+|[a-z0-9]+(?= \())(?: \((.*)\))?")
 
@@ -66,9 +69,8 @@ def what_is_wrong(token):
         name, item = match.groups()
         if name not in names():
             return f"there is no experiment {name}"
-        source = (ROOT / "src" / "cumulant" / "experiments" / f"{name.replace('-', '_')}.py").read_text()
-        if item is not None and f'item="{item}"' not in source:
-            return f"no claim of {name} has the label {item}"
+        if item is not None and (name, item) not in CLAIMS:
+            return f"no claim of {name} in the ledger has the label {item}"
         return None
     return None if exists(token) else f"cumulant has no {token}"
 
