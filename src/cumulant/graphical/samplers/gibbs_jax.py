@@ -238,9 +238,5 @@ def _sweeps(sweep, x, key, begin, burn_in, thin, n):
         x = jax.lax.fori_loop(jnp.uint32(0), count, lambda t, y: sweep(y, jax.random.fold_in(key, first + t)), x)
         return x, x
 
-    # The burn-in belongs to the first draw, so that the sweep is compiled once; without draws there is only the burn-in.
-    draws = jnp.arange(max(n, 1), dtype=jnp.uint32)
-    counts = jnp.full_like(draws, thin if n else 0)
-    starts = begin + jnp.where(draws > 0, burn_in + draws * thin, 0)
-    last, found = jax.lax.scan(keep, x, (starts, counts.at[0].add(burn_in)))
+    last, found = jax.lax.scan(keep, x, packed_torus.spans(begin, burn_in, thin, n))
     return last, found[:n]
