@@ -11,8 +11,8 @@ from cumulant.sampling import HMC, MALA, RandomWalk, Sampler, Target, sample
 from cumulant.sampling.chains import _advance
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 1.0]])
-# Programs are compiled for a number of chains and of draws, 256 at most: tests with 6 chains and n = 44 modulo 256 share
-# two of them.
+# Programs are compiled for a number of chains and of draws, at most 256 of them: tests with 6 chains and n = 44 modulo
+# 256 share two programs.
 SAMPLERS = [RandomWalk(1.2), MALA(0.5), HMC(0.5, 6)]
 
 
