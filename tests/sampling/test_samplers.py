@@ -66,6 +66,13 @@ def test_the_contract_of_samplers(sampler):
     assert_allclose(longer[:, 8::2][:, :300], first.values)
 
 
+def test_without_draws_there_is_only_the_burn_in():
+    draws = sample(RandomWalk(1.2), GAUSSIAN, 0, chains=6, burn_in=44, thin=3, rng=5)
+    assert draws.values.shape == (6, 0, 2)
+    same = sample(RandomWalk(1.2), GAUSSIAN, 44, chains=6, burn_in=0, rng=5)
+    assert_allclose(draws.settings["acceptance"], same.settings["acceptance"])
+
+
 SPINS = graphical.Ising(graphical.grid(3, 3), 0.4, 0.1)
 COLOURS = graphical.Potts(graphical.grid(2, 3), 0.5, n_states=3)
 DISCRETE = [
