@@ -11,6 +11,8 @@ from cumulant.sampling import HMC, MALA, RandomWalk, Sampler, Target, sample
 from cumulant.sampling.chains import _advance
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 1.0]])
+# Programs are compiled for a number of chains and of draws, at most 256 of them: tests with 6 chains and n = 44 modulo
+# 256 share two programs.
 SAMPLERS = [RandomWalk(1.2), MALA(0.5), HMC(0.5, 6)]
 
 
@@ -42,7 +44,7 @@ def test_a_step_leaves_the_gaussian_as_it_is_and_is_reversible(sampler):
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
 def test_chains_far_away_find_the_gaussian(sampler):
-    draws = sample(sampler, GAUSSIAN, 1500, chains=6, burn_in=300, start=[8.0, 8.0], rng=0)
+    draws = sample(sampler, GAUSSIAN, 1580, chains=6, burn_in=300, start=[8.0, 8.0], rng=0)
     assert draws.r_hat().max() < 1.03
     assert np.all(np.abs(draws.mean() - MEAN) < 4.5 * draws.standard_error())
     spread = draws.mean(lambda z: (z - MEAN) ** 2)
@@ -54,14 +56,21 @@ def test_chains_far_away_find_the_gaussian(sampler):
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
 def test_the_contract_of_samplers(sampler):
     assert isinstance(sampler, Sampler)
-    first = sample(sampler, GAUSSIAN, 300, chains=3, burn_in=7, thin=2, rng=5)
-    assert first.values.shape == (3, 300, 2)
+    first = sample(sampler, GAUSSIAN, 300, chains=6, burn_in=7, thin=2, rng=5)
+    assert first.values.shape == (6, 300, 2)
     assert first.settings["n"] == 300
-    assert_allclose(sample(sampler, GAUSSIAN, 300, chains=3, burn_in=7, thin=2, rng=5).values, first.values)
-    assert (sample(sampler, GAUSSIAN, 300, chains=3, burn_in=7, thin=2, rng=6).values != first.values).any()
+    assert_allclose(sample(sampler, GAUSSIAN, 300, chains=6, burn_in=7, thin=2, rng=5).values, first.values)
+    assert (sample(sampler, GAUSSIAN, 300, chains=6, burn_in=7, thin=2, rng=6).values != first.values).any()
     # Every second state of a longer run, whatever the pieces it is computed in.
-    longer = sample(sampler, GAUSSIAN, 607, chains=3, burn_in=0, rng=5).values
+    longer = sample(sampler, GAUSSIAN, 812, chains=6, burn_in=0, rng=5).values
     assert_allclose(longer[:, 8::2][:, :300], first.values)
+
+
+def test_without_draws_there_is_only_the_burn_in():
+    draws = sample(RandomWalk(1.2), GAUSSIAN, 0, chains=6, burn_in=44, thin=3, rng=5)
+    assert draws.values.shape == (6, 0, 2)
+    same = sample(RandomWalk(1.2), GAUSSIAN, 44, chains=6, burn_in=0, rng=5)
+    assert_allclose(draws.settings["acceptance"], same.settings["acceptance"])
 
 
 SPINS = graphical.Ising(graphical.grid(3, 3), 0.4, 0.1)
@@ -92,8 +101,8 @@ def test_the_contract_of_samplers_of_discrete_models(sampler, target, chains):
     state = sampler.init(target, target.starts(chains, None, 3), 3)
     for _ in range(4):
         state = sampler.step(target, state)
-    state, first = sampler.advance(target, state, 2, 0, 2)
-    state, rest = sampler.advance(target, state, 4, 0, 2)
+    state, first = sampler.advance(target, state, 3, 0, 2)
+    state, rest = sampler.advance(target, state, 3, 0, 2)
     assert (np.concatenate([first, rest], axis=1) == whole.values).all()
     assert state.sweeps == 16
     assert len(state.x) == chains
@@ -102,7 +111,7 @@ def test_the_contract_of_samplers_of_discrete_models(sampler, target, chains):
 
 
 def test_where_the_density_is_not_a_number_no_chain_goes():
-    draws = sample(RandomWalk(2.0), Target(half_line, 1), 4000, chains=4, start=[1.0], rng=0)
+    draws = sample(RandomWalk(2.0), Target(half_line, 1), 4096, chains=4, start=[1.0], rng=0)
     assert draws.values.min() > 0
     assert abs(draws.mean()[0] - 1.0) < 4.5 * draws.standard_error()[0]
     with pytest.raises(DomainError, match="start of chain 1"):
@@ -110,7 +119,7 @@ def test_where_the_density_is_not_a_number_no_chain_goes():
 
 
 def test_the_clock_ends_a_run_with_what_there_is():
-    draws = sample(RandomWalk(1.0), GAUSSIAN, 10**7, time_limit=0.05, burn_in=0, rng=0)
+    draws = sample(RandomWalk(1.0), GAUSSIAN, 10**7, chains=6, time_limit=0.05, burn_in=0, rng=0)
     assert 0 < draws.settings["n"] < 10**7
     assert draws.values.shape[1] == draws.settings["n"]
 
@@ -135,7 +144,7 @@ def test_settings_that_make_no_sense_are_refused(call, message):
 def test_step_sizes_are_data_of_the_program():
     before = _advance._cache_size()
     for scale in (0.5, 0.6, 0.7):
-        sample(RandomWalk(scale), GAUSSIAN, 11, chains=2, burn_in=1, rng=0)
+        sample(RandomWalk(scale), GAUSSIAN, 44, chains=6, burn_in=1, rng=0)
     assert _advance._cache_size() <= before + 1
 
 
@@ -145,7 +154,7 @@ def _without_a_gradient(x):
 
 
 def test_a_random_walk_needs_no_gradient():
-    draws = sample(RandomWalk(2.0), Target(_without_a_gradient, 1), 2000, chains=4, start=[-1.0], rng=0)
+    draws = sample(RandomWalk(2.0), Target(_without_a_gradient, 1), 2048, chains=4, start=[-1.0], rng=0)
     assert abs(draws.mean()[0]) < 4.5 * draws.standard_error()[0]
     left = draws.mean(lambda x: (x < 0.5).astype(float))[0]
     assert abs(left - 0.691462) < 4.5 * draws.standard_error(lambda x: (x < 0.5).astype(float))[0]

@@ -160,25 +160,26 @@ def estimate(family: ExponentialFamily, x, weights=None, prior: ConjugatePrior |
 def _spread(family, central, theta, total):
     """The covariance of the natural parameter, and the usual parameters with their standard errors.
 
-    The Fisher information is inverted in central coordinates, as the Hessian of the divergence: in natural coordinates
-    it is singular to rounding where a mean is far larger than its spread.
+    The Fisher information is inverted in central coordinates ``c``, where it is ``(d theta / d c)' (d mu / d c)``: in
+    natural coordinates it is singular to rounding where a mean is far larger than its spread. First derivatives are
+    enough, and a fifth of the time that second ones take to compile.
     """
     own = family._has_central_inverse()
 
-    def parameter(c):
-        return family._central_to_natural(c) if own else c
+    def parameters_at(at):  # all from one inverse, which is compiled once
+        natural = family._central_to_natural(at) if own else at
+        return natural, family.usual(natural), family._central_to_mean(at) if own else None
 
     def one(c, t, n):
-        centre = c if own else t
-        information = jax.hessian(lambda at: family._central_kl(c, at))(c) if own else family.fisher(t)
+        jacobian, usual_jacobian, slope = jax.jacfwd(parameters_at)(c if own else t)
+        information = jacobian.T @ slope if own else family.fisher(t)
         scale = jnp.sqrt(jnp.diagonal(information))
         inverse = jnp.linalg.inv(information / (scale[:, None] * scale)) / (scale[:, None] * scale) / n
+        inverse = (inverse + inverse.T) / 2
 
         def spread(j):
             return jnp.sqrt(jnp.maximum(jnp.einsum("...i,ij,...j->...", j, inverse, j), 0.0))
 
-        jacobian = jax.jacfwd(parameter)(centre)
-        usual_jacobian = jax.jacfwd(lambda at: family.usual(parameter(at)))(centre)
         return jacobian @ inverse @ jacobian.T, jax.tree.map(spread, usual_jacobian)
 
     centres, parameters = (each.reshape(-1, family.dim) for each in jnp.broadcast_arrays(central, theta))

@@ -7,7 +7,7 @@ import numpy as np
 
 from cumulant import randomness
 from cumulant.errors import DomainError
-from cumulant.families._calling import observations
+from cumulant.families._calling import observations, public_method
 from cumulant.families.base import ExponentialFamily
 from cumulant.families.statistics import fit_where_possible
 
@@ -58,15 +58,20 @@ def _log_transforms(family, theta, x, generator):
     if family.event_shape:
         raise DomainError(f"{family} has no distribution function: its observations have shape {family.event_shape}")
     x = np.asarray(observations(x, ()), dtype=np.float64)
-    lower, upper = family.log_cdf(x, theta), family.log_survival(x, theta)
+    lower, upper = _log_tails(family, x, theta)
     if not family.discrete:
         return lower, upper
     share = generator.uniform(size=x.shape)
     inside = family.log_prob(x, theta)
     # F(x-) + u p and S(x) + (1 - u) p
-    return np.logaddexp(family.log_cdf(x - 1, theta), np.log(share) + inside), np.logaddexp(
-        upper, np.log1p(-share) + inside
-    )
+    below, _ = _log_tails(family, x - 1, theta)
+    return np.logaddexp(below, np.log(share) + inside), np.logaddexp(upper, np.log1p(-share) + inside)
+
+
+@public_method
+def _log_tails(self, x, theta):
+    """`log_cdf` and `log_survival` by one program, as most of it is in both."""
+    return self._tails(x, theta)
 
 
 def _distance(lower, upper):

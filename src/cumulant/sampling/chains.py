@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cumulant import checks, randomness
@@ -88,14 +89,14 @@ def sample(
 
 @functools.partial(jax.jit, static_argnames=("n",))
 def _advance(sampler, target, state, burn_in, thin, n):
-    def several(state, count):
-        return jax.lax.fori_loop(0, count, lambda _, s: sampler.step(target, s), state)
-
-    def keep(state, _):
-        state = several(state, thin)
+    def keep(state, count):
+        state = jax.lax.fori_loop(0, count, lambda _, s: sampler.step(target, s), state)
         return state, state.x
 
-    return jax.lax.scan(keep, several(state, burn_in), length=n)
+    # The burn-in belongs to the first draw, so that the step is compiled once; without draws there is only the burn-in.
+    counts = jnp.full(max(n, 1), thin if n else 0).at[0].add(burn_in)
+    state, values = jax.lax.scan(keep, state, counts)
+    return state, values[:n]
 
 
 def require_counts(**counts: tuple[Any, int]) -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cumulant import checks
@@ -157,12 +156,12 @@ def _values(family, statistics, truth, kind, mu, gamma):
 
 @jax.jit
 def _symmetrised(family, mu, nu):
-    return jnp.sum((family.to_natural(mu) - family.to_natural(nu)) * (mu - nu), axis=-1)
+    return family.symmetrised(mu, nu)
 
 
 @jax.jit
 def _divergence(family, mu, nu):
-    return family.kl(family.to_natural(mu), family.to_natural(nu))
+    return family.bregman_conjugate(mu, nu)
 
 
 def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: Any, gamma: float) -> float:

@@ -233,11 +233,10 @@ def _spins(h, key, first):
 def _sweeps(sweep, x, key, begin, burn_in, thin, n):
     """The last state, and `n` states with `thin` sweeps before each after `burn_in` of them."""
 
-    def several(x, first, count):
-        return jax.lax.fori_loop(jnp.uint32(0), count, lambda t, y: sweep(y, jax.random.fold_in(key, first + t)), x)
-
-    def keep(x, k):
-        x = several(x, begin + burn_in + k * thin, thin)
+    def keep(x, span):
+        first, count = span
+        x = jax.lax.fori_loop(jnp.uint32(0), count, lambda t, y: sweep(y, jax.random.fold_in(key, first + t)), x)
         return x, x
 
-    return jax.lax.scan(keep, several(x, begin, burn_in), jnp.arange(n, dtype=jnp.uint32))
+    last, found = jax.lax.scan(keep, x, packed_torus.spans(begin, burn_in, thin, n))
+    return last, found[:n]

@@ -152,14 +152,23 @@ def packed_sweeps(x, masks, key, chains, begin, burn_in, thin, n):
     def sweep(t, x):
         return draw_colours(x, (0, 1), masks, key, chains, t)
 
-    def several(x, first, count):
-        return jax.lax.fori_loop(first, first + count, sweep, x)
-
-    def keep(x, k):
-        x = several(x, begin + burn_in + k * thin, thin)
+    def keep(x, span):
+        first, count = span
+        x = jax.lax.fori_loop(first, first + count, sweep, x)
         return x, x
 
-    return jax.lax.scan(keep, several(x, begin, burn_in), jnp.arange(n, dtype=jnp.uint32))
+    last, found = jax.lax.scan(keep, x, spans(begin, burn_in, thin, n))
+    return last, found[:n]
+
+
+def spans(begin, burn_in, thin, n):
+    """The first sweep and the number of sweeps of each of `n` draws, counted from `begin`.
+
+    The burn-in belongs to the first draw, so that the sweep is compiled once; without draws there is only the burn-in.
+    """
+    draws = jnp.arange(max(n, 1), dtype=jnp.uint32)
+    counts = jnp.full_like(draws, thin if n else 0).at[0].add(burn_in)
+    return begin + jnp.where(draws > 0, burn_in + draws * thin, 0), counts
 
 
 def _rotate(x: jax.Array, by: int) -> jax.Array:
