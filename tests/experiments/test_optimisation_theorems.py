@@ -1,14 +1,22 @@
 """The experiments on theorems and errata of the optimisation course and of the interior-point chapter."""
 
+import types
+
 import numpy as np
 import pytest
 
-from cumulant import layers
+from cumulant import layers, optim
 from cumulant.experiments import (
+    acceleration,
+    convexity,
     differentiation_theorems,
+    gd_conditioning,
+    implicit_bias,
     ipsa_curvature,
     ipsa_formulas,
     ipsa_theorems,
+    ista,
+    mirror_descent,
     mirror_theorems,
     optimisation_theorems,
 )
@@ -95,6 +103,44 @@ BROKEN = {
     "a step that is no tangent": (
         ipsa_theorems._tangent, "(2.41) to (2.43)", ip, "solve_primal_dual",
         lambda right: lambda *given: ip.PrimalDualStep(*(1.01 * each for each in right(*given))),
+    ),
+    "the contraction of a step, a tenth more": (
+        lambda: gd_conditioning._contraction()[0], "Figure 10", rates, "gd_contraction",
+        lambda right: scaled(right, 1.1),
+    ),
+    "the worst case of quadratics, half of it": (
+        lambda: gd_conditioning._degenerate(generate(), True), "Proposition 5",
+        rates, "gd_degenerate_quadratic", lambda right: scaled(right, 0.5),
+    ),
+    "the convex rate, twice": (
+        gd_conditioning._worst, "(21)", rates, "gd_convex", lambda right: scaled(right, 2.0),
+    ),
+    "a line search that searches for nothing": (
+        lambda: gd_conditioning._greedy_on_the_worst((10,)), "Section 5.3, line search",
+        optim, "ExactLineSearch", lambda right: lambda: "1/L",
+    ),
+    "a flow with a linear rate": (
+        acceleration._parabola, "Section 5.3, strong convexity", optim, "nesterov_flow",
+        lambda right: lambda problem, x0, times: types.SimpleNamespace(x=np.exp(-times)[:, None]),
+    ),
+    "the axes of the cloud for those of the level sets": (
+        convexity._axes, "Figure 7", convexity, "level_axes", lambda right: convexity.pca,
+    ),
+    "a threshold that is too low": (
+        ista._threshold, "Proposition 11; Figure 12", optim, "soft_threshold",
+        lambda right: lambda v, amount: right(v, 0.9 * amount),
+    ),
+    "the rate of mirror descent, a tenth": (
+        lambda: mirror_descent._poisson(generate(), 1)[0], "Section 6.2, 1/k",
+        rates, "mirror", lambda right: scaled(right, 0.1),
+    ),
+    "the linear rate of mirror descent, a tenth less": (
+        mirror_descent._linear, "Section 6.2, linear rate", rates, "mirror_divergence",
+        lambda right: scaled(right, 0.9),
+    ),
+    "a projection on another line": (
+        implicit_bias._plain, "Proposition 7", optim, "implicit_bias",
+        lambda right: lambda A, y, x0, entropy: right(A, 1.01 * y, x0, entropy),
     ),
 }  # fmt: skip
 

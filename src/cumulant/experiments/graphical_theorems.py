@@ -325,11 +325,12 @@ def _or_messages(rng: int, quick: bool) -> Claim:
     tiny = belief_propagation(_or_model(g)).marginals[many][1]
     sizes, times = (500, 4000) if quick else (2000, 16_000), []
     for size in sizes:
-        model = _or_model(np.full((size + 1, 2), 0.5))
-        belief_propagation(model)
-        start = time.process_time()
-        belief_propagation(model)
-        times.append(time.process_time() - start)
+        model, found = _or_model(np.full((size + 1, 2), 0.5)), []
+        for _ in range(4):  # the first one compiles
+            start = time.process_time()
+            belief_propagation(model)
+            found.append(time.process_time() - start)
+        times.append(min(found))
     growth = math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])
     return Claim(
         "messages of an OR take time linear in the number of its causes, and lose no digits where the effect is rare",
