@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from cumulant.experiments import _lattice_theorems as lattices
 from cumulant.experiments import graphical_theorems as experiment
 from cumulant.graphical import DensityOfStates, RegionGraph
 
@@ -35,10 +36,10 @@ def counted_twice(right):
 # What computes the claim, and what to break: an object, an attribute, and a function of the right one.
 BROKEN = {
     "two ground states too many": (
-        lambda: experiment._glasses()[1], experiment, "density_of_states", two_more_ground_states,
+        lambda: lattices.glasses()[1], lattices, "density_of_states", two_more_ground_states,
     ),
     "states of zero energy that are not there": (
-        lambda: experiment._no_zero_energy(True), DensityOfStates, "count",
+        lambda: lattices.no_zero_energy(True), DensityOfStates, "count",
         lambda right: lambda self, energy: right(self, energy) + 2**40,
     ),
     "variables counted twice": (lambda: experiment._counting(0, 4), RegionGraph, "bethe", counted_twice),
