@@ -51,6 +51,7 @@ def run(quick: bool, rng: int) -> Report:
         _regularised_theorems.running_mean(),
         _regularised_theorems.start_of_the_bound(generate),
         _regularised_theorems.recursion(generate),
+        _regularised_theorems.value_rate(200 if quick else 1000),
         sag,
     )
     return Report(claims, lambda: _draw(curve), _NOTES)
