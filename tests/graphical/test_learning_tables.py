@@ -281,14 +281,15 @@ def test_projection_of_tables_that_are_nearly_in_the_set():
         point, error = members.project(flat)
         assert members.size(point) <= 0.8 * (1 + 1e-9)
         assert error < 1e-5
-        psi, Z = cp.Variable((15, 3)), cp.Variable((4, 4), nonneg=True)
+        moved, Z = cp.Variable((15, 3)), cp.Variable((4, 4), nonneg=True)
+        psi = flat.reshape(15, 3) + 0.01 * moved  # in units of which the conic solver is sure
         constraints = [cp.sigma_max(Z) <= 0.8]
         for e, (i, j) in enumerate(edges):
             t = psi[3 * e : 3 * e + 3]
             constraints += [cp.max(t[a]) - cp.min(t[a]) <= 2 * Z[i, j] for a in range(3)]
             constraints += [cp.max(t[:, b]) - cp.min(t[:, b]) <= 2 * Z[j, i] for b in range(3)]
-        cp.Problem(cp.Minimize(1e4 * cp.sum_squares(psi - flat.reshape(15, 3))), constraints).solve(solver=cp.CLARABEL)
-        assert np.linalg.norm(psi.value.ravel() - point) <= error + 1e-5
+        cp.Problem(cp.Minimize(cp.sum_squares(moved)), constraints).solve(solver=cp.CLARABEL)
+        assert np.linalg.norm(psi.value.ravel() - point) <= error + 2e-6
 
 
 def test_refusals():
