@@ -235,6 +235,45 @@ def test_impossible_states_have_weight_zero():
     assert unbiased(found)
 
 
+BARRED = np.array([[0.0, 0.0], [0.0, -np.inf]])
+SETS = graphical.FactorGraph(
+    [2] * 16, [((int(i), int(j)), BARRED) for i, j in graphical.grid(4, 4)]
+)  # independent ones
+
+
+def test_constraints_are_switched_on_by_and_by():
+    """1,234 of 65,536 states satisfy all 24: of 500 independent draws nine or so."""
+    exact = np.log(1234)
+    assert SETS.log_partition() == pytest.approx(exact)
+    found = [particles.anneal(SETS, 500, 10, rng=seed, n_jobs=1) for seed in range(40)]
+    assert min(each.trace["ess"][1] for each in found) > 250
+    inside = sum(exact in each.interval(0.95) for each in found)
+    assert all(each.log_partition_error < 0.15 for each in found)
+    assert inside >= binom.ppf(0.001, len(found), 0.92)
+    for settings in ({"share": 0.7}, {"temperatures": [0.0, 1.0]}, {"chain_length": 5}):
+        result = particles.anneal(SETS, 2000, **{"temperatures": 10, "rng": 0, **settings})
+        assert abs(result.log_partition() - exact) < 0.5
+        states = result.draws.flat[np.exp(result.draws.log_weights.ravel()) > 0]
+        assert not (states[:, SETS.structure.scopes[0::2]] & states[:, SETS.structure.scopes[1::2]]).any()
+    runs = np.exp([particles.anneal(SETS, 10, 4, rng=s, n_jobs=1).log_partition() - exact for s in range(400)])
+    assert unbiased(runs)
+
+
+def _above(x, least):
+    return jnp.where(x[0] > least, -jnp.sum(x**2) / 2, -jnp.inf)
+
+
+def test_the_error_is_not_known_where_few_particles_are_possible():
+    """A normal number above 2.05, which 20 of 1,000 draws are: no group of lineages has members enough."""
+    for least, known in ((2.05, 0), (1.3, 5)):
+        target, exact = sampling.Target(_above, 1, least), np.log(np.sqrt(2 * np.pi) * ndtr(-least))
+        found = [particles.anneal(target, 1000, 4, sampler=sampling.RandomWalk(0.5), rng=s) for s in range(6)]
+        finite = [each.interval(0.999) for each in found if np.isfinite(each.log_partition_error)]
+        assert len(finite) >= known
+        assert known or not finite
+        assert all(exact in each for each in finite)
+
+
 def test_a_single_spin_and_spins_without_edges_are_exact():
     for model in (graphical.Ising([], 0.0, [0.7]), graphical.Ising([], 0.0, [0.7, -0.2, 0.0])):
         for method in (particles.anneal, particles.hot_coupling):

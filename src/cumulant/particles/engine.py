@@ -61,7 +61,7 @@ class Outcome:
     ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates is that
     of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to follow ancestors, for groups of them,
     and valid for every method of resampling). There are 48, 24, 12 or 6 groups, the most of which each kept five
-    members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they say
+    effective members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they say
     nothing, and only separate islands do. It is infinite too where all values agree to rounding, as those of particles
     in one frozen state do, unless the bridge is `exact`: weights of other states may differ, and no particle says by
     how much.
@@ -216,12 +216,12 @@ class Lineages:
 
     `log_scale` of a group is the logarithm of the product of (weight of its members) / (share of its members after
     resampling) over all resamplings, and of one over its first share. `fewest` is the smallest number of members that
-    a group had.
+    a group had, or of effective ones before a resampling: copies of a few particles say no more than these few.
     """
 
     group: np.ndarray
     log_scale: np.ndarray
-    fewest: int
+    fewest: float
     resampled: bool = False
 
     @classmethod
@@ -235,11 +235,12 @@ class Lineages:
         """After a resampling of particles with these weights."""
         group, count = self.group[chosen], self.log_scale.size
         sizes = np.bincount(group, minlength=count)
-        fewest = min(self.fewest, int(sizes.min()))
+        before, squares = (np.bincount(self.group, weights=w, minlength=count) for w in (weights, weights**2))
+        effective = np.divide(before**2, squares, out=np.zeros(count), where=squares > 0)
+        fewest = min(self.fewest, float(effective.min()), int(sizes.min()))
         if fewest < _MEMBERS:
             return dataclasses.replace(self, group=group, fewest=fewest, resampled=True)
-        before = np.log(np.bincount(self.group, weights=weights, minlength=count))
-        return Lineages(group, self.log_scale + before - np.log(sizes / group.size), fewest, True)
+        return Lineages(group, self.log_scale + np.log(before) - np.log(sizes / group.size), fewest, True)
 
     def estimates(self, weights: np.ndarray) -> np.ndarray:
         """What the groups say of ``Z``, relative to the estimate of all."""
