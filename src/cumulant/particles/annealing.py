@@ -48,10 +48,10 @@ def anneal(
 
     Discrete models: ``f_t(x) = exp(sum_i theta_i(x_i) + t sum_f theta_f(x_f))`` begins with independent variables that
     have the single-variable tables of the model, and is moved by Gibbs sweeps; a table's entry -inf, a hard constraint,
-    is the factor ``(1 - t)^2`` on the way, so that constraints are violated less and less. Densities of vectors: ``f_t = q^(1 - t)
-    p^t`` begins with a distribution ``q`` that is given, and is moved by Metropolis steps; where a density is NaN it
-    counts as zero, and ``result.trace["undefined"]`` has the number of such particles. The weights of a step are
-    ``f_t'(x) / f_t(x)`` at the particles before the move; particles are resampled where their effective number is
+    is the factor ``(1 - t)^2`` on the way, so that constraints are violated less and less. Densities of vectors: ``f_t
+    = q^(1 - t) p^t`` begins with a distribution ``q`` that is given, and is moved by Metropolis steps; where a density
+    is NaN it counts as zero, and ``result.trace["undefined"]`` has the number of such particles. The weights of a step
+    are ``f_t'(x) / f_t(x)`` at the particles before the move; particles are resampled where their effective number is
     small. With temperatures that are given ``E exp(log_partition) = Z`` exactly, for any number of particles (Neal
     2001; Del Moral, Doucet and Jasra 2006), which is what the certificate rests on.
 

@@ -61,10 +61,10 @@ class Outcome:
     ``Z`` of its own, whatever number of members resampling left it. The variance of the mean of these estimates is that
     of the population (the idea of Chan and Lai 2013 and Lee and Whiteley 2018 to follow ancestors, for groups of them,
     and valid for every method of resampling). There are 48, 24, 12 or 6 groups, the most of which each kept five
-    effective members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they say
-    nothing, and only separate islands do. It is infinite too where all values agree to rounding, as those of particles
-    in one frozen state do, unless the bridge is `exact`: weights of other states may differ, and no particle says by
-    how much.
+    effective members at least. Where not even 6 do, the variance is infinite: so few first ancestors are left that they
+    say nothing, and only separate islands do. It is infinite too where all values agree to rounding, as those of
+    particles in one frozen state do, unless the bridge is `exact`: weights of other states may differ, and no particle
+    says by how much.
 
     `freedom`, the degrees of freedom of the variance, is one less than the effective number of values (weights or
     estimates of groups): a few that hold most of the sum tell no more of its spread than their number.

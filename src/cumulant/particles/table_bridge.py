@@ -24,8 +24,8 @@ class TableBridge(Tempered):
 
     An entry -inf of a table is a factor ``(1 - t)^2`` on the way, and zero only at the end: were it zero from the first
     step on, the few particles that happen to satisfy all constraints would be all there are, and Gibbs moves could not
-    lead from one to another. With ``exp(-s)`` for each violated constraint, of which there are then about ``m exp(-s)``,
-    steps have weights of equal variance where ``exp(-s / 2)`` falls in equal steps, as ``1 - t`` does.
+    lead from one to another. With ``exp(-s)`` for each violated constraint, of which there are then about ``m
+    exp(-s)``, steps have weights of equal variance where ``exp(-s / 2)`` falls in equal steps, as ``1 - t`` does.
     """
 
     model: Any

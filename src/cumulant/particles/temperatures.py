@@ -45,8 +45,8 @@ class Temperatures:
 
     def after(self, t: float, step: int, log_ratio: Callable[[], Any]) -> float:
         """The temperature of a step. `log_ratio` gives the derivative of the log-weights by the temperature, or the
-        log-weights as a function of it, which is asked only where temperatures are chosen; particles whose derivative is
-        -inf are impossible and do not count.
+        log-weights as a function of it, which is asked only where temperatures are chosen; particles whose derivative
+        is -inf are impossible and do not count.
         """
         if self.values is not None:
             return float(self.values[step])
