@@ -345,6 +345,20 @@ def test_densities_with_a_pilot_are_unbiased():
     assert all(each.certificate is not None for each in found)
 
 
+def _two_modes(x):
+    """Narrow normals at -2.5 and 2.5 with 3/4 and 1/4 of ``Z = 1``: between them deviations are 50 times theirs."""
+    logs = [jnp.log(p) - jnp.sum(((x - m) / 0.05) ** 2) / 2 for m, p in ((-2.5, 0.75), (2.5, 0.25))]
+    return jnp.logaddexp(*logs) - x.size * jnp.log(0.05 * jnp.sqrt(2 * jnp.pi))
+
+
+def test_moves_become_short_enough_for_modes_that_are_far_apart():
+    results = [particles.anneal(sampling.Target(_two_modes, 2), 1000, None, rng=seed) for seed in range(4)]
+    assert abs(np.mean([each.log_partition() for each in results])) < 0.15
+    shares = [each.expect(lambda x: x[:, 0] < 0) for each in results]
+    assert abs(np.mean(shares) - 0.75) < 0.1
+    assert all(np.nanmedian(each.trace["accepted"]) > 0.4 for each in results)
+
+
 def _exponential(x):
     return -jnp.sum(x["rate"])
 

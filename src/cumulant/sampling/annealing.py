@@ -194,11 +194,11 @@ def _move(sampler, target, state, steps):
     return jax.lax.fori_loop(0, steps, lambda _, s: sampler.step(target, s), state)
 
 
-def move_at(sampler: Any, target: Target, x: Any, key: Any, steps: int) -> Any:
-    """Points after `steps` transitions of a sampler from ``x``, ``(n, dim)``."""
+def move_at(sampler: Any, target: Target, x: Any, key: Any, steps: int) -> MetropolisState:
+    """Chains after `steps` transitions of a sampler from ``x``, ``(n, dim)``, with the shares of proposals accepted."""
     zero = jnp.zeros(len(x))
     state = MetropolisState(x, zero, jnp.zeros_like(x), key, zero, jnp.zeros((), jnp.int32))
-    return _move(sampler, target, state, steps).x
+    return _move(sampler, target, state, steps)
 
 
 def temperature_schedule(temperatures: Any) -> np.ndarray:
