@@ -210,6 +210,17 @@ def test_names_are_those_of_the_model():
     assert particles.anneal(model, 50, 5, rng=0).draws["b"].shape == (1, 50)
 
 
+def test_particles_can_be_saved(tmp_path):
+    model = graphical.Ising([(0, 1), (1, 2)], 0.5, [0.3, 0.0, -0.2], names=["a", "b", "c"])
+    for settings in ({"n_islands": 2}, {"sampler": graphical.ColouredGibbs()}):
+        draws = particles.anneal(model, 40, 3, rng=0, **settings).draws
+        again = sampling.Draws.load(draws.save(tmp_path / "particles"))
+        assert (again.values == draws.values).all()
+        assert (again.mean() == draws.mean()).all()
+        assert (again["b"] == draws["b"]).all()
+        assert (again.log_normaliser, again.settings) == (draws.log_normaliser, draws.settings)
+
+
 def test_particles_for_arviz_are_resampled_island_by_island():
     pytest.importorskip("arviz")
     model = graphical.Ising([(0, 1), (1, 2)], 0.5, [0.3, 0.0, -0.2], names=["a", "b", "c"])
