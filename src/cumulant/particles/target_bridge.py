@@ -17,7 +17,6 @@ from cumulant.sampling.annealing import GeometricPath, move_at
 from cumulant.sampling.target import Target
 from cumulant.sampling.transforms import ConstrainedTarget
 
-
 _ACCEPTED = 0.7  # of the proposals of Hamiltonian moves is near the best share
 
 
