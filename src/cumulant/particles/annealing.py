@@ -73,10 +73,10 @@ def anneal(
     sweeps : int
         Gibbs sweeps, or steps of the sampler, at each temperature.
     sampler : RandomWalk, MALA or HMC, optional
-        For densities. By default `HMC` in coordinates in which the particles have unit covariance, which makes the path
-        depend on the particles as `share` does. For Ising models `graphical.ColouredGibbs()` runs the particles in JAX.
-        There, and on a `UniformTorus`, decisions have 23 or 24 random digits, so that the estimate is unbiased only up
-        to their rounding, and there is no certificate.
+        For densities. By default `HMC` in coordinates in which the particles have unit covariance, with steps as long
+        as are accepted; both make the path depend on the particles as `share` does. For Ising models
+        `graphical.ColouredGibbs()` runs the particles in JAX. There, and on a `UniformTorus`, decisions have 23 or 24
+        random digits, so that the estimate is unbiased only up to their rounding, and there is no certificate.
     start : (family, theta), optional
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
