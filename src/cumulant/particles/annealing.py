@@ -36,6 +36,7 @@ def anneal(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     chain_length: int = 1,
+    exchange: int | None = None,
     n_islands: int = 1,
     delta: float = 0.05,
     rng: Any = None,
@@ -81,7 +82,7 @@ def anneal(
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
         Run twice: the first population chooses the path, the second is the answer.
-    resampling, ess_threshold, chain_length, n_islands, delta, rng, progress, time_limit, n_jobs, client
+    resampling, ess_threshold, chain_length, exchange, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`. Answers do not depend on `n_jobs`.
 
     Examples
@@ -132,6 +133,7 @@ def anneal(
         resampling=resampling,
         ess_threshold=ess_threshold,
         chain_length=chain_length,
+        exchange=exchange,
         pilot=pilot,
         delta=delta,
         method="anneal",

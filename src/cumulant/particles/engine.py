@@ -1,5 +1,6 @@
 """The one engine of sequential Monte Carlo: weights, evidence, effective sizes, resampling, for any bridge."""
 
+import copy
 import dataclasses
 import math
 import time
@@ -113,7 +114,7 @@ def run_population(
     began = time.perf_counter()
     if seed in getattr(bridge, "designed_by", ()):
         raise ValueError("the path was designed with the random numbers of this rng: run it with another one")
-    run, pace = _Run(bridge, settings, seed), math.inf
+    run, pace = Run(bridge, settings, seed), math.inf
     status = "converged"
     with Interruption() as interruption, Display(progress, title, total) as display:
         while True:
@@ -122,7 +123,9 @@ def run_population(
                 count = min(count, max(1, int(_AT_ONCE / pace)))
                 run.several_steps(count)
                 pace = (time.perf_counter() - since) / count
-            elif run.one_step():
+            else:
+                run.one_step()
+            if run.ended:
                 break
             elapsed = time.perf_counter() - began
             display.update(run.population.step, elapsed, run.population.log_z, math.inf)
@@ -132,7 +135,7 @@ def run_population(
     return run.outcome(status)
 
 
-class _Run:
+class Run:
     """A population on its way, and what is kept of it."""
 
     def __init__(self, bridge: Bridge, settings: Settings, seed: int):
@@ -143,13 +146,29 @@ class _Run:
         self.bridge, self.settings = bridge, settings
         self.population = Population(start.x, _equal(n), float(start.log_z), 0, seed, start.memory)
         self.lineages = [Lineages.of(n, count) for count in GROUPS]
-        self.spread, self.ancestors = ChainVariance(), []
+        self.spread, self.ancestors, self.ended = ChainVariance(), [], False
         self.records: dict[str, list[float]] = {
             "ess": [float(n)], "log_z": [self.population.log_z], "resampled": [0.0], "weight_variance": [0.0]
         }  # fmt: skip
 
-    def one_step(self) -> bool:
-        """Weigh, resample where it is due, move. Whether this was the last step."""
+    def ahead(self, count: int) -> "Run":
+        """After `count` steps, or fewer at the end."""
+        while count and not self.ended:
+            together = min(count, self.possible_at_once())
+            self.several_steps(together) if together else self.one_step()
+            count -= max(together, 1)
+        return self
+
+    def copy(self, seed: int, log_z: float) -> "Run":
+        """The same particles with random numbers of their own from here on, and with another estimate of ``log Z``."""
+        run = copy.copy(self)
+        run.records, run.ancestors = {name: [*each] for name, each in self.records.items()}, [*self.ancestors]
+        x = take(self.population.x, np.arange(self.settings.n_particles))
+        run.population = dataclasses.replace(self.population, x=x, seed=seed, log_z=log_z)
+        return run
+
+    def one_step(self) -> None:
+        """Weigh, resample where it is due, move."""
         n, length = self.settings.n_particles, self.settings.chain_length
         last = self._weigh(self.bridge.advance(dataclasses.replace(self.population, step=self.population.step + 1)))
         population = self.population
@@ -159,7 +178,8 @@ class _Run:
         if length > 1 and population.log_z > -math.inf:
             self.spread.add(population.weights, before)
         if last or population.log_z == -math.inf:
-            return True
+            self.ended = True
+            return
         x = population.x
         if due:
             generator = population.generator(_RESAMPLING)
@@ -175,7 +195,6 @@ class _Run:
         self.population = dataclasses.replace(self.population, x=x)
         if length == 1:
             self.population = dataclasses.replace(self.population, x=self.bridge.move(self.population))
-        return False
 
     def possible_at_once(self) -> int:
         """How many steps, none of them the last, the bridge can take in one program."""
