@@ -88,16 +88,12 @@ def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     """
     checks.fraction("share", share)
     checks.number("t", t)
-    if callable(log_ratio):
-        logs = log_ratio
-        size = np.size(logs(t))
-    else:
-        ratio = checks.real_array("log_ratio", log_ratio, ndim=1)
-        size = ratio.size
+    ratio = None if callable(log_ratio) else checks.real_array("log_ratio", log_ratio, ndim=1)
 
-        def logs(s: float) -> np.ndarray:
-            return (s - t) * ratio
+    def logs(s: float) -> np.ndarray:
+        return np.asarray(log_ratio(s)) if ratio is None else (s - t) * ratio
 
+    size = logs(t).size
     if not (size and 0 <= t <= 1):
         raise ValueError(f"log_ratio must not be empty, and t between 0 and 1; got {size} entries, t = {t}")
     enough = share * size
