@@ -68,7 +68,7 @@ class ParticleResult:
     @property
     def subject(self) -> Subject:
         """What the certificate speaks of: ``result.certificate.verify(result.subject)`` runs every island again."""
-        return Subject(self.runs, np.concatenate([outcome.independent for outcome in self.outcomes]))
+        return Subject(self.runs, self.runs.estimates(self.outcomes))
 
     def log_partition(self, kind: str | None = None) -> float:
         """An estimate of ``log Z``; of several islands, the logarithm of the mean of ``Z``.
@@ -106,8 +106,8 @@ class ParticleResult:
         they do not say it, from the spread of the islands.
 
         Infinite where that is not known either: where there is no spread at all, although the weights of other states
-        may differ (particles that are all in one frozen state weigh the same), and where it would be above 0.5, which
-        is to say that a few particles have most of the weight.
+        may differ (particles that are all in one frozen state weigh the same), where islands communicate, and where it
+        would be above 0.5, which is to say that a few particles have most of the weight.
         """
         return self._error[0]
 
@@ -115,7 +115,7 @@ class ParticleResult:
     def _error(self) -> tuple[float, int]:
         """The standard error and its degrees of freedom."""
         logs = np.array([each.log_z for each in self.outcomes])
-        if logs.max() == -math.inf:
+        if logs.max() == -math.inf or self.runs.exchange is not None:
             return math.inf, 1
         shares = np.exp(logs - logs.max())
         variances = np.array([each.variance for each in self.outcomes])
@@ -128,13 +128,13 @@ class ParticleResult:
 
     @property
     def replicate_error(self) -> float:
-        """The standard error of the same from the spread of the islands; infinite for a single one, and where they
-        have no spread although the path has weights that can differ.
+        """The standard error of the same from the spread of the islands; infinite for a single one, where they
+        communicate, and where they have no spread although the path has weights that can differ.
         """
         return self._spread([each.log_z for each in self.outcomes])
 
     def _spread(self, logs: Sequence[float]) -> float:
-        if max(logs) == -math.inf:
+        if max(logs) == -math.inf or self.runs.exchange is not None:
             return math.inf
         error = log_mean_exp(logs)[1]
         return error if error > NO_SPREAD or getattr(self.bridge, "exact", False) else math.inf
