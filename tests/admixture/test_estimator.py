@@ -119,7 +119,7 @@ def test_a_mode_is_found_in_noise():
     assert found.share == pytest.approx(0.6)
     matched = found.memberships[:, (found.memberships.T @ first).argmax(axis=0)]
     np.testing.assert_allclose(matched, first, atol=0.15)  # 60 draws with deviations of 0.29: four standard errors
-    assert found.memberships_sd.mean() == pytest.approx(np.sqrt((first * (1 - first) / 2.5)).mean(), rel=0.05)
+    assert found.memberships_sd.mean() == pytest.approx(np.sqrt(first * (1 - first) / 2.5).mean(), rel=0.05)
 
 
 def test_new_individuals_belong_to_the_group_of_their_alleles():

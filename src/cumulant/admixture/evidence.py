@@ -200,9 +200,10 @@ def choose_components(
     from cumulant.admixture.genotypes import as_corpus
 
     corpus, seed = as_corpus("data", data)[0], randomness.seed(rng)
-    numbers = tuple(checks.whole("a number in n_components", k) for k in n_components)
-    if not numbers:
-        raise ValueError("n_components must have at least one number")
+    several = checks.array("n_components", n_components)
+    if several.ndim != 1 or several.size == 0:
+        raise ValueError(f"n_components must be the numbers to compare, such as (1, 2, 3); got {n_components!r:.80}")
+    numbers = tuple(checks.whole("a number in n_components", k) for k in several.tolist())
     checks.whole("n_islands", n_islands, 2)
     models = [AdmixtureModel(corpus, k, membership_prior, allele_prior) for k in numbers]
     results = tuple(

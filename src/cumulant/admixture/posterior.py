@@ -49,10 +49,10 @@ class MembershipDraws:
         """The draws around the one with the largest likelihood, with the same names of components.
 
         Names are matched by the memberships (the assignment problem). Draws of one mode differ too: few tokens leave
-        memberships uncertain. With ``d_s`` the total variation between the memberships of draw ``s`` and the mean of the
-        nearest draws, averaged over the ``D`` documents, and ``v`` its median over these, a draw belongs to the mode
-        where ``d_s <= v + 0.15 (1 - v) + 0.5 / sqrt(D)``. The last term bounds the deviation of a mean of ``D`` numbers
-        between 0 and 1.
+        memberships uncertain. With ``d_s`` the total variation between the memberships of draw ``s`` and the mean of
+        the nearest draws, averaged over the ``D`` documents, and ``v`` its median over these, a draw belongs to the
+        mode where ``d_s <= v + 0.15 (1 - v) + 0.5 / sqrt(D)``. The last term bounds the deviation of a mean of ``D``
+        numbers between 0 and 1.
         """
         tried = np.unique(np.linspace(0, len(self.weights) - 1, _CANDIDATES).astype(int))
         tried = tried[self.weights[tried] > 0] if (self.weights[tried] > 0).any() else np.array([self.weights.argmax()])
