@@ -106,12 +106,15 @@ def test_the_evidence_chooses_the_number_of_components():
     assert choice.decided
     assert choice.probability.sum() == pytest.approx(1.0)
     assert "<- largest" in str(choice)
+    assert "larger ones may be better" not in str(choice)
     assert (choice.bound <= choice.log_evidence).all()
     hasty = admixture.choose_components(counts, (2,), n_particles=2, n_temperatures=1, rng=0)
     assert not hasty.decided  # an estimate below a certified bound
     logs = [outcome.log_z for outcome in hasty.results[0].outcomes]
     assert hasty.error[0] > 0.499 * abs(logs[0] - logs[1]) > 1  # islands that are nats apart are not hidden
     assert "too low" in str(hasty)
+    two = {name: getattr(choice, name)[:2] for name in ("n_components", "log_evidence", "error", "bound", "results")}
+    assert "K = 2 is the largest number that was compared" in str(admixture.ComponentChoice(**two))
     same = admixture.choose_components(counts, (1, 2, 3), n_particles=30, n_temperatures=100, rng=0, n_jobs=1)
     np.testing.assert_array_equal(choice.log_evidence, same.log_evidence)
     # of one component the evidence is a closed form: nothing is left to sum over

@@ -165,6 +165,8 @@ class ComponentChoice:
             lines.append(f"Estimates below their certified bounds, at K = {low}, are too low: use more temperatures.")
         elif not self.decided:
             lines.append("The errors are too large to tell the best from the next: use more temperatures.")
+        if self.best == max(self.n_components) > min(self.n_components):
+            lines.append(f"K = {self.best} is the largest number that was compared: larger ones may be better.")
         return "\n".join(lines)
 
 
