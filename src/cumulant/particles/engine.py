@@ -285,8 +285,9 @@ def _weighted(bridge: Bridge, population: Population, step: Step) -> tuple[Popul
     if top == -math.inf:  # no particle is possible: the estimate of Z is zero
         logs, gain, variation = np.full(logs.size, -math.log(logs.size)), -math.inf, math.nan
     else:
-        gain = float(top + np.log(np.exp(logs - top).sum()))
-        logs = logs - gain
+        logs = logs - top  # first: where the increments are large, `gain` has lost digits that the weights need
+        total = np.log(np.exp(logs).sum())
+        gain, logs = float(top + total), logs - total
         squares = logs + (increments - gain)
         top = squares.max()  # w u^2 / (sum w u)^2: beyond the range of numbers where one particle is all
         with np.errstate(over="ignore"):
