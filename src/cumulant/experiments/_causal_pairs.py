@@ -120,7 +120,7 @@ class Guess(NamedTuple):
     sure: bool
 
 
-def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_bootstrap: int, n_runs: int) -> Guess:
+def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_draws: int, n_runs: int) -> Guess:
     """Which direction of the pair, with the cause `x`, adapts faster after a split."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(x))
@@ -133,7 +133,7 @@ def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_bootstrap: int,
     flip = bool(generator.integers(2))
     if flip:
         here, there = here[:, ::-1], there[:, ::-1]
-    model = AdaptationSpeed(n_bins=5, n_bootstrap=n_bootstrap, n_runs=n_runs, random_state=seed)
+    model = AdaptationSpeed(n_bins=5, n_draws=n_draws, n_runs=n_runs, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
         model.fit(here, there)
