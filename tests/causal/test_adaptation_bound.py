@@ -32,11 +32,11 @@ def copies(model, n):
 @pytest.mark.parametrize("model", ["causal", "anticausal", "joint"])
 @pytest.mark.parametrize("T", [10, 100, 1000])
 def test_means_over_runs_are_below_the_bound(T, model):
-    """Check 11, with ``step = c / sqrt(T)`` for ``c = 1`` and the best one: three standard errors."""
+    """Check 11, for ``step = c / sqrt(T)``, `c` ``1``, ``sqrt(delta) / 2`` and the best: three standard errors."""
     n = 3000
     delta = float(getattr(initial_distances(SMALL, CHANGED), model))
     B = np.sqrt(2.0) if model == "joint" else 2.0
-    cs = np.array([1.0, np.sqrt(delta) / B])
+    cs = np.array([1.0, np.sqrt(delta) / 2, np.sqrt(delta) / B])
     runs = adapt_categorical(copies(SMALL, n), copies(CHANGED, n), T, cs / np.sqrt(T), rng=T, models=model, times=[T])
     for c, kl in zip(cs, runs.kl[0, :, :, 0], strict=True):
         bound = (delta / c + c * B**2) / (2 * np.sqrt(T))
@@ -45,7 +45,7 @@ def test_means_over_runs_are_below_the_bound(T, model):
         assert kl.mean() + 3 * kl.std() / np.sqrt(n) <= bound
     best = adaptation_bound(SMALL, CHANGED, T, model=model)
     assert_allclose(best.bound, B * np.sqrt(delta / T), rtol=1e-12)
-    assert_allclose(best.details["step_size"], cs[1] / np.sqrt(T), rtol=1e-12)
+    assert_allclose(best.details["step_size"], cs[2] / np.sqrt(T), rtol=1e-12)
 
 
 def test_the_bound_holds_on_random_problems():
