@@ -91,6 +91,12 @@ def test_it_can_be_verified_and_not_deceived():
         certificate.verify(Subject((SMALL, SMALL.intervene("cause", [0.99, 0.01])), subject.answer))
 
 
+@pytest.mark.parametrize("step", [1e-320, 1e308])
+def test_a_bound_that_says_nothing_is_not_issued(step):
+    with pytest.raises(CertificateError, match="the bound is finite with this step size"):
+        adaptation_bound(SMALL, CHANGED, 10, step)
+
+
 def test_where_nothing_changes_the_bound_is_zero():
     assert adaptation_bound(SMALL, SMALL, 100).bound < 1e-15
 
@@ -135,6 +141,7 @@ def test_the_slack_covers_rounding():
 
 
 NORMAL = sample_normal_reference(1, 1, 0)
+NEARER = copies(CategoricalSCM.from_logits([0.0, 1.8e154], [[0.0, 1.0], [1.0, 0.0]]), 50)  # squares add up to infinity
 FAR = CategoricalSCM.from_logits([0.0, 1e200], [[0.0, 1.0], [1.0, 0.0]])
 
 
@@ -146,6 +153,7 @@ FAR = CategoricalSCM.from_logits([0.0, 1e200], [[0.0, 1.0], [1.0, 0.0]])
         ((sample_reference(3, 2, rng=0), sample_reference(3, 3, rng=0)), ValueError, "must have the same shape"),
         ((sample_reference(3, 2, rng=0)[:0],) * 2, ValueError, "at least one model; got an empty batch"),
         ((FAR, FAR.intervene("cause", [0.5, 0.5])), CertificateError, "that of finite logits"),
+        ((NEARER, NEARER.intervene("cause", [0.5, 0.5])), CertificateError, "that of finite logits"),
     ],
 )
 def test_no_bound_without_its_assumptions(pair, error, words):
