@@ -66,7 +66,7 @@ class CategoricalPairs:
 
     def adapt(self, reference: Any, transfer: Any, T: int, step_sizes: Any, seed: int, **options: Any) -> Trajectories:
         """By stochastic gradients on the logits."""
-        return adapt_categorical(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+        return adapt_categorical(reference, transfer, T, step_sizes, seed, **options)
 
     def changes(self) -> list[list[Change]]:
         """The explanations of each transfer."""
@@ -126,7 +126,7 @@ class NormalPairs:
         """By stochastic proximal gradients; step sizes that diverge are not chosen."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "step size .* times the expected smoothness", RuntimeWarning)
-            return adapt_normal(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+            return adapt_normal(reference, transfer, T, step_sizes, seed, **options)
 
     def changes(self) -> list[list[Change]]:
         """The explanations of each transfer."""
