@@ -87,29 +87,21 @@ def explain(before: np.ndarray, after: np.ndarray, among: tuple[float, ...]) -> 
     scores: list[Any] = []
     for cause in (0, 1):
         old, new = turned(before, cause), turned(after, cause)
-        places = range(len(old))
-        found += [Explanation("none", None, cause), Explanation("everything", None, cause)]
-        found += [Explanation("cause", cause, cause), Explanation("effect", 1 - cause, cause)]
-        found += [Explanation("row", 1 - cause, cause, place) for place in places]
         by_rows = np.array([[log_evidence(each, a) for each in (old, new, old + new)] for a in among])
         first, second, both = np.moveaxis(by_rows, 1, 0)  # each (pseudo-counts, rows)
         one, other, kept = (log_evidence(each.sum(axis=1)) for each in (old, new, old + new))
-        joint = np.concatenate(
-            [
-                np.stack(
-                    [
-                        kept + both.sum(axis=1) - np.log(2),
-                        one + first.sum(axis=1) + other + second.sum(axis=1) - np.log(2),
-                        one + other + both.sum(axis=1),
-                        kept + first.sum(axis=1) + log_evidence(new.sum(axis=0)),
-                    ],
-                    axis=1,
-                ),
-                kept + both.sum(axis=1, keepdims=True) + first - both + log_evidence(new) - np.log(len(old)),
-            ],
-            axis=1,
-        )
-        scores.append(logsumexp(joint, axis=0) - logsumexp(one + first.sum(axis=1)))
+        whole = {
+            "none": kept + both.sum(axis=1) - np.log(2),  # half for each cause
+            "everything": one + first.sum(axis=1) + other + second.sum(axis=1) - np.log(2),
+            "cause": one + other + both.sum(axis=1),
+            "effect": kept + first.sum(axis=1) + log_evidence(new.sum(axis=0)),
+        }
+        row = kept + both.sum(axis=1, keepdims=True) + (first + log_evidence(new) - both) - np.log(len(old))
+        of_reference = one + first.sum(axis=1)
+        scores.append(logsumexp(np.column_stack([*whole.values(), row]), axis=0) - logsumexp(of_reference))
+        variables = {"cause": cause, "effect": 1 - cause}
+        found += [Explanation(kind, variables.get(kind), cause) for kind in whole]
+        found += [Explanation("row", 1 - cause, cause, place) for place in range(len(old))]
     return found, np.concatenate(scores)
 
 
@@ -193,7 +185,10 @@ def _check_spread(name: str, values: np.ndarray) -> None:
 
 
 def log_evidence(counts: np.ndarray, a: float = 1.0) -> Any:
-    """Of a sequence with these counts (last axis), Dirichlet parameters all `a`: 1 is uniform on the simplex."""
+    """Of a sequence with these counts (last axis), Dirichlet parameters all `a`; 1 is uniform on the simplex.
+
+    The difference of the log-partitions of `families.Dirichlet` at the posterior and at the prior.
+    """
     total = a * counts.shape[-1]
     each = np.sum(gammaln(counts + a) - gammaln(a), axis=-1)
     return each + gammaln(total) - gammaln(counts.sum(axis=-1) + total)

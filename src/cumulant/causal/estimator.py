@@ -46,7 +46,7 @@ class AdaptationSpeed(BaseEstimator):
     It assumes that one mechanism was changed from outside and the other not at all. Rows that were selected by the
     values of one variable look as if this variable were a cause that was changed. Where both mechanisms changed a
     little, a change of one cause is often the simplest explanation: of tables with 9 cells and 1,000 rows whose cells
-    all changed, by factors of about ``exp(0.5)``, one in seven (dense prior) to one in three (sparse) looked so, for
+    all changed, by factors of about ``exp(0.5)``, one in six (dense prior) to one in four (sparse) looked so, for
     the right variable as often as for the wrong one.
 
     Parameters
