@@ -71,7 +71,9 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
     B = GRADIENT_BOUNDS[model]
     distances = _squared_distances(reference, transfer, model)
     distance = float(np.mean(distances))
-    bound = float(rates.sga_constant(B, distance, T, step))
+    with np.errstate(over="ignore"):
+        bound = float(rates.sga_constant(B, distance, T, step))
+    possible = check(np.isfinite(bound), "the bound is finite with this step size", f"{step:.4g}")
     # Each logit is a difference of numbers up to the largest logarithm, and enters squared.
     largest = max(float(np.max(np.abs(each.log_joint))) for each in (reference, transfer))
     cells = reference.sizes[0] * reference.sizes[1]
@@ -84,6 +86,7 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
             by_construction("minus the log-likelihood is convex in the logits", "exponential family"),
             by_construction("stochastic gradients are bounded", f"B = {B:.4g}"),
             _finite(distance),
+            possible,
             assume("observations are independent draws of the transfer distribution"),
         ),
         kind="in expectation",
@@ -99,7 +102,7 @@ def _squared_distances(reference: Any, transfer: Any, model: str) -> np.ndarray:
     same_problems(reference, transfer)
     with np.errstate(over="ignore"):
         found = np.asarray(getattr(initial_distances(reference, transfer), model))
-    _finite(float(np.max(found)))
+        _finite(float(np.sum(found)))  # as their mean is taken
     return found
 
 
