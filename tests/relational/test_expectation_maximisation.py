@@ -9,7 +9,7 @@ from cumulant.relational import SmokersModel, fit_em
 from cumulant.relational.expectation_maximisation import ExpectationMaximisation, NetworkPosterior, Settings
 from cumulant.relational.learning import default_start
 
-SETTINGS = Settings(4.0, 4.0, {}, "independent")
+SETTINGS = Settings(np.full(14, 4.0), np.full(14, 4.0), {}, "independent")
 
 
 @pytest.fixture(scope="module")

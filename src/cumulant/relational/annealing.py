@@ -10,10 +10,9 @@ import numpy as np
 
 from cumulant import checks
 from cumulant.particles.bridges import Population, Start, Step
-from cumulant.particles.engine import Outcome
 from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
-from cumulant.particles.temperatures import Temperatures
+from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.relational.elimination import Eliminated
 from cumulant.relational.elimination_kernels import tempered_sweeps
 from cumulant.relational.network import Network
@@ -21,7 +20,7 @@ from cumulant.threads import in_parts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class IndependenceBridge:
+class IndependenceBridge(Tempered):
     """``f_t(z) = prior(z) (p(attribute, ties | z))^t``, all other latent variables summed out; moves are Gibbs sweeps.
 
     The deterministic ORs would trap a sampler of all latent variables; here there is none of them. Particles are pairs
@@ -33,11 +32,6 @@ class IndependenceBridge:
     temperatures: Temperatures
     sweeps: int = 1
     n_jobs: int | None = None
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the temperatures were given."""
-        return self.temperatures.share is None
 
     def begin(self, n: int, seed: int) -> Start:
         """Draws of the prior."""
@@ -59,10 +53,6 @@ class IndependenceBridge:
         self._sweep(states, energies, population.memory, population.seed, begin, self.sweeps)
         return states, energies
 
-    def kinds(self, population: Population) -> dict[str, float]:
-        """None."""
-        return {}
-
     def draws(self, x: Any) -> np.ndarray:
         """Who is independent."""
         return x[0]
@@ -71,15 +61,6 @@ class IndependenceBridge:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """One variable, an entry for each person."""
         return {"independent": (self.network.n_people,)}
-
-    @property
-    def designed_by(self) -> tuple[int, ...]:
-        """The seeds of the particles that chose the temperatures."""
-        return self.temperatures.designed_by
-
-    def frozen(self, outcome: Outcome) -> IndependenceBridge:
-        """The same path at the temperatures that a run has chosen."""
-        return dataclasses.replace(self, temperatures=Temperatures.used(outcome))
 
     @functools.cached_property
     def _eliminated(self) -> Eliminated:

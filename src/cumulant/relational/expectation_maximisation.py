@@ -25,15 +25,16 @@ E_STEPS = ("loopy", "double_loop", "exact", "gibbs")
 class Settings(NamedTuple):
     """The prior and what is held fixed."""
 
-    alpha: float
-    beta: float
+    alpha: np.ndarray
+    beta: np.ndarray
     fixed: dict[int, float]
     influence: str
 
     def log_prior(self, theta: np.ndarray) -> float:
         """The Beta densities of the rules that are learned, up to their constants."""
         free = [k for k in range(N_PARAMETERS) if k not in self.fixed]
-        return float((xlogy(self.alpha - 1.0, theta[free]) + xlog1py(self.beta - 1.0, -theta[free])).sum())
+        logs = xlogy(self.alpha[free] - 1.0, theta[free]) + xlog1py(self.beta[free] - 1.0, -theta[free])
+        return float(logs.sum())
 
     def maximise(self, counts: Counts) -> np.ndarray:
         """The M-step."""
