@@ -86,9 +86,10 @@ def judged(found, log_evidence):
     """The claims where the networks have this evidence with the published prior, and -1 with that of frequencies."""
     ridges = [dict.fromkeys(("mln", "triangles", "logistic"), (0.5, 0.5))] * 2
     runs = [
-        SimpleNamespace(log_partition=lambda value=value: value, log_partition_error=0.1, mean=lambda: np.full(14, 0.5))
+        SimpleNamespace(log_partition=lambda value=value: value, log_partition_error=0.1,
+                        draws=SimpleNamespace(mean=lambda name: np.full(14, 0.5)))
         for value in (log_evidence, -1.0)
-    ]
+    ]  # fmt: skip
     noise = made_up((), ["mln"])["mln"][0][0]
     return relational_part_3._judge(found, [], [(-2.0, -1.0)] * 2, ridges, [(*runs, noise)] * 2, "", True)
 

@@ -6,8 +6,9 @@ import pytest
 from cumulant import optim
 from cumulant.errors import CertificateError
 from cumulant.relational import SmokersModel, fit_em
-from cumulant.relational.expectation_maximisation import ExpectationMaximisation, NetworkPosterior, Settings
+from cumulant.relational.expectation_maximisation import ExpectationMaximisation, NetworkPosterior
 from cumulant.relational.learning import default_start
+from cumulant.relational.parameters import Settings
 
 SETTINGS = Settings(np.full(14, 4.0), np.full(14, 4.0), {}, "independent")
 

@@ -71,7 +71,7 @@ def averaged(nets: list[Network], draws: int, rng: Any, **prior: Any) -> Average
     found = sample_parameters(nets, 1000, rng=rng, n_jobs=1, **prior)
     weighted = found.draws
     chosen = resample(np.asarray(weighted.log_weights)[0], draws, rng=rng)
-    return Averaged([SmokersModel(theta) for theta in weighted.values[0, chosen]], found)
+    return Averaged([SmokersModel(theta) for theta in weighted["theta"][0, chosen]], found)
 
 
 def ask(fit: Any, asked: list[Queries], method: str, decimals: int | None = None) -> tuple[Answers, Answers]:

@@ -244,7 +244,9 @@ def _judge(
                 for same, at, _ in evidence
             )
             + "; mean of the posterior of the probability of ind "
-            + " and ".join(f"{same.mean()[0]:.2f} and {at.mean()[0]:.2f}" for same, at, _ in evidence)
+            + " and ".join(
+                f"{same.draws.mean('theta')[0]:.2f} and {at.draws.mean('theta')[0]:.2f}" for same, at, _ in evidence
+            )
             + "; area of smoking at frequencies less that with Beta(4, 4), both averaged, "
             f"{' and '.join(map(str, gained))}; log-losses of smoking "
             f"{means('smokes', lambda e: e.log_loss)}; {more}",

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cumulant.relational.annealing import sample_parameters
     from cumulant.relational.estimator import SocialInfluence
     from cumulant.relational.evaluation import (
         Estimate,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cumulant.relational.markov_logic import MarkovLogic
     from cumulant.relational.model import SmokersModel
     from cumulant.relational.network import Latents, Network
-    from cumulant.relational.parameter_draws import sample_parameters
     from cumulant.relational.parameters import RULES, Counts, Rule, frequency_prior
     from cumulant.relational.posterior import Posterior
     from cumulant.relational.prediction import LeaveOneOut, loo_scores, predict_attribute, predict_tie
@@ -85,7 +85,7 @@ _MODULES = {
     "markov_logic": ("MarkovLogic",),
     "model": ("SmokersModel",),
     "network": ("Latents", "Network"),
-    "parameter_draws": ("sample_parameters",),
+    "annealing": ("sample_parameters",),
     "parameters": ("RULES", "Counts", "Rule", "frequency_prior"),
     "posterior": ("Posterior",),
     "prediction": ("LeaveOneOut", "loo_scores", "predict_attribute", "predict_tie"),

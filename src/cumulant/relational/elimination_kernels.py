@@ -201,17 +201,16 @@ def gibbs_sweeps(
                     both[x, y] += z[y]
 
 
-@kernel(called_by="python")
-def tempered_sweeps(
-    chain, seed, begin, n_sweeps, t, layout, ordered, logs, first, width, log_habit, able, kinds, energies, states
-):
-    """The same for particles ``chain, chain + 1, ...`` at temperature `t`; their energies are set."""
-    for i in range(energies.size):
-        z = states[i]
-        _set_up(layout, ordered, z, able, kinds)
-        for sweep in range(begin, begin + n_sweeps):
-            _sweep(chain + i, seed, sweep, t, layout, ordered, logs, first, width, log_habit, z, able, kinds)
-        energies[i] = _energy(layout, logs[0], logs[1], first, width, log_habit, z, able)
+@kernel(called_by="kernels")
+def _same_habits(i, habit, sway):
+    """Whether two neighbours have the same tables of habits: where these are known, and after resampling."""
+    for z in range(2):
+        if sway[i, z] != sway[i - 1, z]:
+            return False
+        for k in range(5):
+            if habit[i, z, k] != habit[i - 1, z, k]:
+                return False
+    return True
 
 
 @kernel(called_by="python")
@@ -230,7 +229,8 @@ def sweep_particles(
         _set_up(layout, ordered, z, mine, kinds)
         if sweep >= 0:
             own = (tables[0][i], tables[1][i], tables[2][i], tables[3][i])
-            habit_tables(attribute, first, width, log_habit, share, own)
+            if i == 0 or not _same_habits(i, tables[1], tables[2]):
+                habit_tables(attribute, first, width, log_habit, share, own)
             logs = (np.log(own[0]), np.log(own[1][:, 0].copy()), np.log(own[3]))
             _sweep(chain + i, seed, sweep, t, layout, ordered, logs, first, width, log_habit, z, mine, kinds)
         for x in range(n):

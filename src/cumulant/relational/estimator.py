@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from cumulant import checks, files, randomness
 from cumulant.certificates import Certificate, Interval
 from cumulant.errors import CertificateError, FileFormatError
+from cumulant.relational.annealing import sample_parameters
 from cumulant.relational.graphs import network_from_graph
 from cumulant.relational.learning import E_STEPS, fit_em
 from cumulant.relational.messages import warn_unsettled
 from cumulant.relational.model import SmokersModel
 from cumulant.relational.network import Network
-from cumulant.relational.parameter_draws import sample_parameters
 from cumulant.relational.parameters import RULES, checked_prior, frequency_prior
 from cumulant.relational.posterior import Posterior
 from cumulant.relational.prediction import LeaveOneOut, loo_scores
@@ -187,7 +187,7 @@ class SocialInfluence(BaseEstimator):
                 n_jobs=self.n_jobs,
             )
             chosen = resample(np.asarray(found.draws.log_weights)[0], self.n_draws, rng=self.seed_)
-            self.draws_, self.evidence_ = found.draws.values[0, chosen], found.log_partition()
+            self.draws_, self.evidence_ = found.draws["theta"][0, chosen], found.log_partition()
         self.influence_ = [self._influence(net, people) for net, people in read]
         return self
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlog1py, xlogy
 
 from cumulant import checks
 from cumulant.relational.network import networks_of
@@ -185,6 +186,32 @@ class Counts:
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """``successes / theta - (trials - successes) / (1 - theta)``: the derivative of the log-likelihood."""
         return self.successes / theta - (self.trials - self.successes) / (1.0 - theta)
+
+
+class Settings(NamedTuple):
+    """Beta priors, what is held fixed, and the reading of who is able to sway."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    fixed: dict[int, float]
+    influence: str
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        """The Beta densities of the rules that are learned, up to their constants."""
+        free = [k for k in range(N_PARAMETERS) if k not in self.fixed]
+        logs = xlogy(self.alpha[free] - 1.0, theta[free]) + xlog1py(self.beta[free] - 1.0, -theta[free])
+        return float(logs.sum())
+
+    def maximise(self, counts: Counts) -> np.ndarray:
+        """The M-step."""
+        return self.hold(counts.map_estimate(self.alpha, self.beta))
+
+    def hold(self, theta: np.ndarray) -> np.ndarray:
+        """With the fixed values in their places."""
+        theta = theta.copy()
+        for k, value in self.fixed.items():
+            theta[k] = value
+        return theta
 
 
 class Tables(NamedTuple):

@@ -8,8 +8,8 @@ from scipy.special import betaln
 from cumulant.particles.bridges import Population
 from cumulant.particles.temperatures import Temperatures
 from cumulant.relational import Network, SmokersModel, SocialInfluence, fit_em, frequency_prior, sample_parameters
-from cumulant.relational.expectation_maximisation import Settings
-from cumulant.relational.parameter_draws import ParameterBridge
+from cumulant.relational.annealing import NetworkBridge
+from cumulant.relational.parameters import Settings
 from cumulant.relational.prediction import loo_scores
 from tests.reference import relational as reference
 from tests.relational.networks import READINGS, STUDY, T3, random_network
@@ -36,7 +36,7 @@ def test_evidence_and_mean_against_weighted_draws_of_the_prior(influence):
     assert abs(found.log_partition() - np.log(weights.mean())) < 5 * error < 0.1
     assert found.certificate.lower <= np.log(weights.mean())
     mean = weights @ theta / weights.sum()
-    assert (np.abs(found.mean() - mean) < 5 * theta.std(axis=0) / np.sqrt(found.ess)).all()
+    assert (np.abs(found.draws.mean("theta") - mean) < 5 * theta.std(axis=0) / np.sqrt(found.ess)).all()
     assert np.abs(mean - 0.5).max() > 0.03  # there is something to be found
 
 
@@ -54,7 +54,7 @@ def test_moves_keep_their_distribution(influence, t):
         own = theta[mine, 0, None] * z + (1 - theta[mine, 0, None]) * (1 - np.array(z))
         weights[mine] = (joint(theta[mine], [T3], [z], influence == "ordered") / own.prod(axis=1)) ** t
     chosen = rng.choice(size, size, p=weights / weights.sum())
-    bridge = ParameterBridge((T3,), Settings(*prior, {}, influence), Temperatures.of(10, None), sweeps=3)
+    bridge = NetworkBridge((T3,), Settings(*prior, {}, influence), Temperatures.of(10, None), sweeps=3)
     before = theta[chosen], np.zeros(size), (states[chosen].astype(np.int64),)
     after, energies, (z,) = bridge.move(Population(before, np.zeros(size), 0.0, 1, 7, t))
     assert (after != before[0]).mean(axis=0).min() > 0.5  # of all probabilities
@@ -82,7 +82,7 @@ def test_where_nothing_is_hidden_the_posterior_is_known(independent):
     evidence = (betaln(a, b) - betaln(4.0, 4.0)).sum()
     assert abs(found.log_partition() - evidence) < 5 * found.log_partition_error < 2.0
     spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
-    assert (np.abs(found.mean()[rules] - a / (a + b)) < 6 * spread / np.sqrt(found.ess)).all()
+    assert (np.abs(found.draws.mean("theta")[rules] - a / (a + b)) < 6 * spread / np.sqrt(found.ess)).all()
     squares = found.expect(lambda theta: (theta[:, rules] - a / (a + b)) ** 2)
     assert_allclose(np.sqrt(squares), spread, rtol=0.25)
 
@@ -95,8 +95,8 @@ def test_seeds_decide_and_threads_do_not():
 
 def test_what_is_fixed_stays():
     found = sample_parameters([T3], 50, 5, fixed={"independent": 1.0, 8: 0.3}, rng=0)
-    assert (found.draws.values[..., [0, 8]] == (1.0, 0.3)).all()
-    assert np.ptp(found.draws.values[..., 9]) > 0.1
+    assert (found.draws["theta"][..., [0, 8]] == (1.0, 0.3)).all()
+    assert np.ptp(found.draws["theta"][..., 9]) > 0.1
 
 
 def test_a_path_that_was_chosen_has_no_certificate_without_a_pilot():
