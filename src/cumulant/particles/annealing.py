@@ -158,7 +158,8 @@ def _path(model: Any, start: Any) -> GeometricPath:
         start = family, family.natural(mean=np.zeros(model.dim), covariance=np.eye(model.dim))
     if not (isinstance(start, tuple) and len(start) == 2):
         raise TypeError(f"start must be a pair of a family and its natural parameter; got {type(start).__name__}")
-    return GeometricPath(*start, model)
+    with checks.about("start"):
+        return GeometricPath(*start, model)
 
 
 def _refuse_unused(model: Any, **given: Any) -> None:
