@@ -200,6 +200,8 @@ def choose_components(
     from cumulant.admixture.genotypes import as_corpus
 
     corpus, seed = as_corpus("data", data)[0], randomness.seed(rng)
+    if not hasattr(n_components, "__iter__"):
+        raise TypeError(f"n_components must be several numbers of components; got {n_components!r}")
     numbers = tuple(checks.whole("a number in n_components", k) for k in n_components)
     if not numbers:
         raise ValueError("n_components must have at least one number")

@@ -201,6 +201,7 @@ class CategoricalSCM:
     def squared_distance(self, other: "CategoricalSCM", space: str = "logit") -> np.ndarray:
         """``|s_X - s'_X|^2 + |s_{Y|X} - s'_{Y|X}|^2`` of the logits of this direction, for each model of the batch."""
         checks.choice("space", space, ("logit",))
+        checks.instance("other", other, CategoricalSCM, "a CategoricalSCM")
         _same_sizes("other", self, other)
         mine, its = self.to_logit(), other.to_logit()
         return np.sum((mine.cause - its.cause) ** 2, axis=-1) + np.sum((mine.effect - its.effect) ** 2, axis=(-2, -1))
@@ -208,6 +209,7 @@ class CategoricalSCM:
     def joint_squared_distance(self, other: "CategoricalSCM", space: str = "logit") -> np.ndarray:
         """The squared distance of the logits of the joint tables."""
         checks.choice("space", space, ("logit",))
+        checks.instance("other", other, CategoricalSCM, "a CategoricalSCM")
         _same_sizes("other", self, other)
         return np.sum((self.joint_logit() - other.joint_logit()) ** 2, axis=(-2, -1))
 

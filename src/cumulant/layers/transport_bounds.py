@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from cumulant import checks
 from cumulant.certificates import (
     Assumption,
     Certificate,
@@ -19,7 +20,6 @@ from cumulant.certificates import (
 _LARGEST, _TINY = 1e300, float(np.finfo(np.float64).tiny)
 
 
-
 def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     """A matrix near `plan`, of non-negative entries, with row sums `a` and column sums `b`.
 
@@ -31,9 +31,11 @@ def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     >>> rounded.sum(axis=1), rounded.sum(axis=0)
     (array([0.5, 0.5]), array([0.6, 0.4]))
     """
-    plan, a, b = (np.asarray(each, dtype=np.float64) for each in (plan, a, b))
-    if plan.shape != (a.size, b.size) or not np.all(plan >= 0):
-        raise ValueError(f"plan must be a non-negative matrix of shape {(a.size, b.size)}; got shape {plan.shape}")
+    plan, a, b = (checks.real_array(name, each) for name, each in (("plan", plan), ("a", a), ("b", b)))
+    if plan.ndim != 2 or a.shape != plan.shape[:1] or b.shape != plan.shape[1:] or not plan.size or np.any(plan < 0):
+        raise ValueError(
+            f"plan, a and b must be a non-negative matrix and its sums; got {plan.shape}, {a.shape}, {b.shape}"
+        )
     rows = plan.sum(axis=1)
     plan = plan * np.divide(a, rows, out=np.ones_like(a), where=rows > a)[:, None]
     columns = plan.sum(axis=0)

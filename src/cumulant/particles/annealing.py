@@ -123,6 +123,10 @@ def anneal(
         checks.instance("model", model, (Target, GeometricPath), kinds)
         _refuse_unused(model, weights=weights)
         path = _path(model, start)
+        if sampler is not None and not hasattr(sampler, "step"):
+            raise TypeError(
+                f"sampler must be RandomWalk(), MALA() or HMC(), or another with a step; got {sampler!r:.40}"
+            )
         bridge = TargetBridge(path, HMC(0.4, 8) if sampler is None else sampler, chosen, sampler is None, sweeps)
     return run(
         bridge,

@@ -93,7 +93,9 @@ class Target:
         if not hasattr(family, "event_shape"):
             raise TypeError(f"family must be an exponential family, such as Normal(); got {type(family).__name__}")
         if getattr(family, "discrete", False) or getattr(family, "on_surface", False):
-            raise ValueError(f"a target needs a density over all coordinates; observations of {family} are {family.support}")
+            raise ValueError(
+                f"a target needs a density over all coordinates; observations of {family} are {family.support}"
+            )
         if len(family.event_shape) > 1 or any(isinstance(size, tuple) for size in family.event_shape):
             raise ValueError(f"a target needs a family of numbers or vectors; {family} has events {family.event_shape}")
         dim = int(np.prod(family.event_shape, dtype=int))

@@ -202,7 +202,10 @@ def variational_smc(
                 "0.5 and at most 1 satisfy both",
                 stacklevel=2,
             )
-    rule = Safeguard(safeguard) if isinstance(safeguard, str) else safeguard
+    if isinstance(safeguard, str):
+        with checks.about("safeguard"):
+            safeguard = Safeguard(safeguard)
+    rule = checks.instance("safeguard", safeguard, Safeguard, "a Safeguard, or the name of its mode")
     last = 0 if finish is None else checks.whole("finish", finish)
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
     if pilot and finish is None:
