@@ -52,8 +52,8 @@ class SubgraphsWorld:
     """
 
     def __init__(self, edges: Any, beta: Any, field: Any):
-        checks.real_array("beta", beta), checks.real_array("field", field)
-        self.model = Ising(edges, beta, field)
+        with checks.about("edges, beta, field"):
+            self.model = Ising(edges, beta, field)
         couplings, fields = self.model.couplings, self.model.fields
         if (couplings < 0).any():
             worst = int(couplings.argmin())

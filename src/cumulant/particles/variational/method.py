@@ -190,7 +190,8 @@ def variational_smc(
     >>> result.distance.shape, result.kinds
     ((1,), ('smc', 'bound', 'jump'))
     """
-    chosen = require_family(as_family(model, family))
+    with checks.about("model, family"):
+        chosen = require_family(as_family(model, family))
     schedule = step_size
     if not callable(step_size):
         schedule = Harmonic(1.0, power=float(checks.positive("step_size", step_size)))
