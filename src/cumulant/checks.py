@@ -55,8 +55,9 @@ def choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
     ValueError: method must be one of 'exact', 'sampled'; got 'exat'
     """
     choices = tuple(choices)
-    comparable = isinstance(value, str) or not hasattr(value, "__array__")  # a string of NumPy has that method too
-    if comparable and any(value == each for each in choices):
+    if isinstance(value, np.str_):  # an entry of an array of names
+        value = str(value)
+    if not hasattr(value, "__array__") and any(value == each for each in choices):
         return value
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_short(value)}")
 

@@ -19,7 +19,7 @@ _PARTS = 32  # fixed, so that sums do not depend on the number of threads
 def cores(n_jobs: int | None) -> int:
     """How many threads `n_jobs` means: None all cores, -1 too."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
+    if n_jobs is None or (isinstance(n_jobs, int | np.integer) and n_jobs == -1):
         return available
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
         raise ValueError(f"n_jobs must be a positive whole number, -1 or None; got {n_jobs!r}")

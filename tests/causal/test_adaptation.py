@@ -213,7 +213,7 @@ def test_no_models_cannot_adapt():
         ((SMALL, 5, -1.0), {}, r"step_sizes must be positive, of shape \(n_steps,\) or \(n_steps, 1\)"),
         ((SMALL, 5, np.ones((2, 3))), {}, "step_sizes must be positive"),
         ((SMALL, 5, [1.0, 1e308]), {}, r"step_sizes must be at most 1e\+100"),
-        ((SMALL, 5), {"models": "both"}, "a model must be one of 'causal', 'anticausal', 'joint'; got 'both'"),
+        ((SMALL, 5), {"models": "both"}, "each of models must be one of 'causal', 'anticausal', 'joint'; got 'both'"),
         ((SMALL, 5), {"times": [3, 9]}, "times must be between 0 and T = 5; got 3 to 9"),
         ((SMALL, 5), {"times": [3, 3]}, "times must be increasing"),
         ((SMALL, 5), {"log_every": 0}, "log_every must be a whole number"),

@@ -243,7 +243,7 @@ def test_a_step_that_is_too_large_is_reported_and_not_chosen():
         ({"step_sizes": -0.1}, "step_sizes must be positive"),
         ({"step_sizes": []}, "step_sizes must be positive"),
         ({"T": 0}, "T must be a whole number"),
-        ({"models": ("joint",)}, "a model must be one of 'causal', 'anticausal'"),
+        ({"models": ("joint",)}, "each of models must be one of 'causal', 'anticausal'"),
         ({"transfer": sample_normal_reference(2, 5, 0)}, "must have the same shape"),
         ({"reference": 3.0}, "reference must be a NormalSCM"),
         ({"samples": np.zeros((10, 2))}, "samples must be a pair of arrays"),

@@ -104,7 +104,7 @@ def test_a_large_model_is_projected_to_where_it_is_stationary():
 
 
 def test_what_is_refused(model):
-    with pytest.raises(ValueError, match="'kl' or 'reverse'"):
+    with pytest.raises(ValueError, match="'kl', 'reverse'"):
         project_kl(model, FastMixing(), "euclidean")
     with pytest.raises(TypeError, match="FastMixing"):
         project_kl(model, 0.9)

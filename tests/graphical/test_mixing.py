@@ -160,6 +160,11 @@ def test_refusals_name_the_norm():
             model.mixing_time(**wrong)
     with pytest.raises(ValueError, match="not negative"):
         gibbs_mixing(np.array([[0.0, -0.1], [0.1, 0.0]]))
+    chain = 0.4 * np.eye(3, k=1) + 0.4 * np.eye(3, k=-1)
+    for few in (0, 2, 2.5):  # fewer sites than influence each other would be chosen from too often
+        with pytest.raises(ValueError, match="n_sites must be a whole number of at least 3"):
+            gibbs_mixing(chain, n_sites=few)
+    assert gibbs_mixing(chain, n_sites=6).tau(0.1) > 2 * gibbs_mixing(chain).tau(0.1)
     with pytest.raises(ValueError, match="log_rate"):
         Mixing(1.0, 0.1)
 

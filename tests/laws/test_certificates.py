@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant
-from cumulant import admixture, families, graphical, optim, particles, variational
+from cumulant import admixture, families, graphical, optim, particles, relational, variational
 from cumulant.certificates import Assumption, Certificate, Interval, Subject
 from cumulant.errors import CertificateError
 from cumulant.families import risk
@@ -60,6 +60,9 @@ RESULTS = {
     "SparseStructure": lambda: carried(graphical.sparse_structure(SPINS, l1=0.2)),
     "ParticleResult": lambda: carried(particles.anneal(GRID, 50, 10, n_islands=4, rng=0)),
     "VariationalResult": lambda: carried(particles.variational_smc(GRID, 50, 10, finish=5, pilot=True, rng=0)),
+    "EMResult": lambda: carried(
+        relational.fit_em([relational.SmokersModel().sample(4, 0)], e_step="exact", max_iter=3, rng=0)
+    ),
     "Interval": lambda: (lambda interval: (interval.certificate, Subject(GRID, interval)))(
         graphical.bound_log_partition(GRID, exact=False, max_memory=512, max_work=20)
     ),

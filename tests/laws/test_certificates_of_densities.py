@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from cumulant import particles, sampling
-from cumulant.families import Normal
+from cumulant.families import Bernoulli, Dirichlet, Normal, Poisson, VonMisesFisher
 from cumulant.pytrees import pytree
 from tests.laws.deceptive_densities import DENSITIES
 
@@ -90,6 +90,26 @@ def test_what_is_not_of_this_package_is_assumed_in_the_certificate():
     start = Shifted(), Shifted().natural(mean=0.0, variance=1.0)
     moved = particles.anneal(target, 20, 3, sampler=SAMPLERS["RandomWalk"], start=start, rng=0)
     assert any("densities of Shifted" in each.text for each in moved.certificate.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("family", "theta"),
+    [
+        (Poisson(), Poisson().natural(rate=0.1)),
+        (Bernoulli(), Bernoulli().natural(probability=0.5)),
+        (Dirichlet(2), Dirichlet(2).natural(concentration=[1.0, 1.0])),
+        (VonMisesFisher(2), VonMisesFisher(2).natural(direction=[1.0, 0.0], concentration=0.1)),
+    ],
+    ids=["Poisson", "Bernoulli", "Dirichlet", "VonMisesFisher"],
+)
+def test_a_path_begins_where_there_is_a_density(family, theta):
+    """Whole numbers, and points of a simplex, meet a narrow peak of the target as often as if it were broad."""
+    size = max(sum(family.event_shape), 1)
+    target = sampling.Target(lambda x: -jnp.sum((1e3 * x) ** 2) / 2, size)
+    with pytest.raises(ValueError, match="start: a target needs a density over all coordinates"):
+        particles.anneal(target, 20, 1, start=(family, theta), sampler=SAMPLERS["RandomWalk"], rng=0)
+    with pytest.raises(TypeError, match="start: family must be an exponential family"):
+        particles.anneal(target, 20, 1, start=("normal", theta), rng=0)
 
 
 CASES = [*zip(DENSITIES, list(SAMPLERS) * len(DENSITIES), strict=False), ("no gradient", "RandomWalk")]

@@ -4,7 +4,6 @@ Each is a small job; together they reach every package. Arguments are given by n
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,19 +14,7 @@ from cumulant.families import risk
 from cumulant.geometry import norms, projections, proximal, symmetric
 from cumulant.plotting.glm import coefficient_path
 from cumulant.plotting.graphical import pixels
-
-
-class Call(NamedTuple):
-    """A function under the name that a user knows, and arguments that it takes."""
-
-    name: str
-    function: Callable
-    arguments: dict[str, Any]
-
-
-def call(name: str, function: Callable, /, **arguments: Any) -> Call:
-    return Call(name, function, arguments)
-
+from tests.laws.valid_calls_of_models import MODELS, Call, call
 
 _RNG = np.random.default_rng(0)
 A, Y = _RNG.normal(size=(12, 3)), _RNG.normal(size=12)
@@ -318,4 +305,5 @@ PACKAGES: dict[str, Callable[[], Iterator[Call]]] = {
     "glm": regression_calls,
     "sequences": sequence_calls,
     "others": other_calls,
+    **MODELS,
 }

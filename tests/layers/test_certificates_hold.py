@@ -19,6 +19,7 @@ from cumulant.layers import (
     certify_entropic_transport,
     certify_fixed_point,
     certify_transport,
+    round_plan,
     step_network,
 )
 
@@ -142,6 +143,21 @@ def test_transport_from_any_potentials(count):
         plan = np.outer(a, b) / a.sum()
         value = np.sum(problem.cost * plan) + problem.epsilon * np.sum(plan * (np.log(plan) - 1))
         assert certify_entropic_transport(problem, (f, g)).lower <= value + 1e-12 * scale
+
+
+@pytest.mark.parametrize("mass", [1e-310, 1e-200, 1e200])
+def test_transport_of_tiny_and_huge_masses(mass):
+    """A plan whose missing part underflows moves nothing, and costs nothing."""
+    cost, a, b = np.array([[0.0, 3.0], [1.0, 0.0]]), mass * np.array([0.9, 0.1]), mass * np.array([0.1, 0.9])
+    problem = TransportProblem(cost, a, b, 0.1)
+    for f, g in (([0.0, 0.0], [0.0, 0.0]), ([5.0, 0.0], [0.0, -5.0])):
+        assert 2.4 * mass in certify_transport(problem, (f, g)).bound
+    assert_allclose(round_plan(cost * mass, a, b).sum(axis=1), a, rtol=1e-12)
+    forced = TransportProblem(cost[:1], [a.sum()], a, 0.1)  # one row: the plan is a
+    value = np.sum(cost[0] * a) + 0.1 * np.sum(a * (np.log(a) - 1))
+    found = certify_entropic_transport(forced, ([1.0], [0.0, 2.0]))
+    assert found.lower <= value + 1e-12 * mass
+    assert found.upper >= value - 1e-12 * mass
 
 
 @pytest.mark.parametrize("count", COUNTS)

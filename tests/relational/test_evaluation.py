@@ -71,6 +71,21 @@ def test_groups_are_drawn_whole():
     assert_allclose(grouped, single, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "settings"),
+    [
+        ([0.1, 0.2, 0.8, 0.9], [0.2, 0.1, 0.9, 0.8], {}),  # both areas are 1 in every draw
+        ([0.1, 0.9, 0.2, 0.8], [0.2, 0.1, 0.9, 0.8], {"groups": [7, 7, 7, 7]}),
+        ([0.1, 0.9, 0.2, 0.8], [0.2, 0.1, 0.9, 0.8], {"draws": 1}),
+        ([0.1, 0.9, 0.2, 0.8], [0.2, 0.1, 0.9, 0.8], {"draws": 100, "level": 0.999}),
+    ],
+    ids=["no spread", "one group", "one draw", "few draws"],
+)
+def test_draws_that_say_nothing_of_the_ends_make_no_narrow_interval(first, second, settings):
+    found = evaluation.auc_difference([0, 0, 1, 1], first, second, **settings)
+    assert (found.lower, found.upper) == (-1.0, 1.0)
+
+
 def test_evaluate():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)

@@ -147,9 +147,9 @@ class CollapsedResult:
             raise ValueError(f"there are no draws: the run ended after {self.state.sweeps} of {self.burn_in} sweeps")
         if chain is None:
             return self.best_chain, draws
-        if not -chains <= chain < chains:
-            raise ValueError(f"chain must be below {chains}, the number of chains; got {chain}")
-        return chain, draws
+        if not isinstance(chain, int | np.integer) or not -chains <= chain < chains:
+            raise ValueError(f"chain must be a whole number below {chains}, the number of chains; got {chain!r:.60}")
+        return int(chain), draws
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write everything to a file, from which the run can be resumed."""

@@ -139,12 +139,12 @@ class Corpus:
             raise ValueError("genotypes must be allele numbers 0, 1, 2, ... below 2**31, or -1 for a missing call")
         array = array.astype(np.int64)
         largest = array.max(axis=(0, 2), initial=0) + 1
-        sizes = np.maximum(largest, 1) if n_alleles is None else np.asarray(n_alleles, dtype=np.int64)
-        if sizes.shape != largest.shape or (sizes < largest).any():
+        sizes = np.maximum(largest, 1) if n_alleles is None else checks.real_array("n_alleles", n_alleles)
+        if sizes.shape != largest.shape or (sizes < largest).any() or (sizes != np.round(sizes)).any():
             raise ValueError(
                 f"n_alleles must have a number for each of the {largest.size} loci, above every allele number there"
             )
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        starts = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
         column = array + starts[:-1][None, :, None]
         known = (array != MISSING).reshape(array.shape[0], -1)
         document = np.repeat(np.arange(array.shape[0]), known.sum(axis=1))

@@ -112,6 +112,8 @@ class Admixture(TransformerMixin, BaseEstimator):
         """
         checks.choice("method", self.method, DEFAULTS)
         options = dict(DEFAULTS[self.method])
+        if self.options is not None:
+            checks.instance("options", self.options, Mapping, "a mapping of names to values")
         checks.keywords(f"options of method={self.method!r}", self.options or {}, options)
         corpus, self.alleles_ = as_corpus("X", X)
         model = self._model(corpus)

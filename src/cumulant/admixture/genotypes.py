@@ -38,7 +38,7 @@ class Genotypes:
     populations: tuple[str, ...] | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "alleles", _alleles("genotypes", self.alleles))
+        object.__setattr__(self, "alleles", _alleles("alleles", self.alleles))
         n, loci = self.alleles.shape[:2]
         for name, size in (("individuals", n), ("loci", loci), ("populations", n)):
             names = getattr(self, name)

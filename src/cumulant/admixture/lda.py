@@ -159,6 +159,8 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "components_")
         checks.whole("n", n)
+        if names is not None and not hasattr(names, "__len__"):
+            raise TypeError(f"names must be a list of words; got {names!r:.60}")
         known = names if names is not None else getattr(self, "feature_names_in_", self._words)
         if known is None:
             known = [str(j) for j in range(self.components_.shape[1])]

@@ -125,7 +125,8 @@ def variational_evidence(
     >>> bool(abs(result.log_partition() + 7.584500) < 0.1)
     True
     """
-    rule = particles.Safeguard(safeguard, variance=_GROWTH) if isinstance(safeguard, str) else safeguard
+    with checks.about("safeguard"):
+        rule = particles.Safeguard(safeguard, variance=_GROWTH) if isinstance(safeguard, str) else safeguard
     return particles.variational_smc(
         AdmixtureFamily(model, exchange, n_jobs), n_particles, n_steps, step_size=0.6, gradient="rb", finish=finish,
         safeguard=rule, pilot=pilot, n_islands=n_islands, rng=rng, progress=progress, time_limit=time_limit,

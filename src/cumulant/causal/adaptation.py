@@ -78,9 +78,7 @@ def adapt_categorical(
         checks.instance(name, each, CategoricalSCM, "a CategoricalSCM")
     same_problems(reference, transfer)
     T = checks.whole("T", T)
-    models = (models,) if isinstance(models, str) else tuple(models)
-    for each in models:
-        checks.choice("a model", each, MODELS)
+    models = chosen_models(models, MODELS)
     when = checked_times(T, log_every, times)
     n = int(np.prod(reference.shape))
     start, goal = (_flat(each, n) for each in (reference, transfer))
@@ -158,6 +156,13 @@ def same_problems(reference: Any, transfer: Any) -> None:
         raise ValueError("reference must hold at least one model; got an empty batch")
 
 
+def chosen_models(models: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    """One name, or several."""
+    if isinstance(models, str) or not hasattr(models, "__iter__"):
+        models = (models,)
+    return tuple(checks.choice("each of models", each, known) for each in models)
+
+
 def checked_step_sizes(value: Any, n: int) -> np.ndarray:
     """Step sizes for `n` problems: ``(n_steps,)`` or ``(n_steps, n)``."""
     steps = np.atleast_1d(checks.real_array("step_sizes", value))
@@ -173,7 +178,7 @@ def checked_times(T: int, log_every: int, times: Any) -> np.ndarray:
     if times is None:
         every = checks.whole("log_every", log_every)
         return np.unique(np.append(np.arange(0, T + 1, every), T))
-    found = np.asarray(times)
+    found = checks.array("times", times)
     if found.dtype.kind not in "iu" or found.ndim != 1 or found.size == 0 or np.any(np.diff(found) <= 0):
         raise ValueError(f"times must be increasing whole numbers; got {times!r}")
     if found[0] < 0 or found[-1] > T:

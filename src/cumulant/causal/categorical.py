@@ -75,7 +75,9 @@ class CategoricalSCM:
     @classmethod
     def from_probabilities(cls, cause: Any, effect: Any) -> "CategoricalSCM":
         """From ``p(x)`` and ``p(y | x)``, positive and each adding up to one along the last axis."""
-        return cls(_log_of("cause", cause, axes=1), _log_of("effect", effect, axes=1))
+        parts = _log_of("cause", cause, axes=1), _log_of("effect", effect, axes=1)
+        with checks.about("cause, effect"):
+            return cls(*parts)
 
     @classmethod
     def from_joint(cls, table: Any) -> "CategoricalSCM":
@@ -89,7 +91,7 @@ class CategoricalSCM:
     def from_log_joint(cls, log_table: Any) -> "CategoricalSCM":
         """From the logarithms of joint tables, up to a constant for each: scores or logits will do."""
         logs = checks.real_array("log_table", log_table)
-        if logs.ndim < 2:
+        if logs.ndim < 2 or not logs.size:
             raise ValueError(f"log_table must have shape (..., K_x, K_y); got {logs.shape}")
         cause = logsumexp(logs, axis=-1)
         return cls(cause - logsumexp(cause, axis=-1, keepdims=True), logs - cause[..., None])
@@ -98,7 +100,10 @@ class CategoricalSCM:
     def from_logits(cls, cause: Any, effect: Any) -> "CategoricalSCM":
         """From logits of the cause ``(..., K_x)`` and of each row ``(..., K_x, K_y)``; constants do not matter."""
         parts = (checks.real_array("cause", cause), checks.real_array("effect", effect))
-        return cls(*(each - logsumexp(each, axis=-1, keepdims=True) for each in parts))
+        with checks.about("cause, effect"):
+            if not all(each.size and each.ndim for each in parts):
+                raise ValueError("there must be at least one logit of each")
+            return cls(*(each - logsumexp(each, axis=-1, keepdims=True) for each in parts))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -201,6 +206,7 @@ class CategoricalSCM:
     def squared_distance(self, other: "CategoricalSCM", space: str = "logit") -> np.ndarray:
         """``|s_X - s'_X|^2 + |s_{Y|X} - s'_{Y|X}|^2`` of the logits of this direction, for each model of the batch."""
         checks.choice("space", space, ("logit",))
+        checks.instance("other", other, CategoricalSCM, "a CategoricalSCM")
         _same_sizes("other", self, other)
         mine, its = self.to_logit(), other.to_logit()
         return np.sum((mine.cause - its.cause) ** 2, axis=-1) + np.sum((mine.effect - its.effect) ** 2, axis=(-2, -1))
@@ -208,6 +214,7 @@ class CategoricalSCM:
     def joint_squared_distance(self, other: "CategoricalSCM", space: str = "logit") -> np.ndarray:
         """The squared distance of the logits of the joint tables."""
         checks.choice("space", space, ("logit",))
+        checks.instance("other", other, CategoricalSCM, "a CategoricalSCM")
         _same_sizes("other", self, other)
         return np.sum((self.joint_logit() - other.joint_logit()) ** 2, axis=(-2, -1))
 

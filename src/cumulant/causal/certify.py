@@ -71,13 +71,16 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
     B = GRADIENT_BOUNDS[model]
     distances = _squared_distances(reference, transfer, model)
     distance = float(np.mean(distances))
-    with np.errstate(over="ignore"):
-        bound = float(rates.sga_constant(B, distance, T, step))
-    possible = check(np.isfinite(bound), "the bound is finite with this step size", f"{step:.4g}")
     # Each logit is a difference of numbers up to the largest logarithm, and enters squared.
-    largest = max(float(np.max(np.abs(each.log_joint))) for each in (reference, transfer))
+    largest = np.max([np.abs(each.log_joint).max() for each in (reference, transfer)])
     cells = reference.sizes[0] * reference.sizes[1]
-    error = rounding(8 * largest * np.sqrt(np.max(distances) * cells), 8 * largest**2 * 2.0**-53, terms=cells)
+    with np.errstate(over="ignore"):
+        bound = float(rates.sga_constant(B, np.float64(distance), T, step))
+        error = rounding(8 * largest * np.sqrt(np.max(distances) * cells), 8 * largest**2 * 2.0**-53, terms=cells)
+        slack = error / np.float64(2 * step * T) + rounding(bound, terms=8)
+    possible = check(
+        np.isfinite(slack), "the bound is finite with this step size", f"{step:.4g}, logarithms up to {largest:.4g}"
+    )
     return Certificate(
         "E KL(transfer || model)" if not reference.shape else "E mean KL(transfer || model)",
         bound,
@@ -90,7 +93,7 @@ def certify_adaptation(given: Any, answer: Schedule) -> Certificate:
             assume("observations are independent draws of the transfer distribution"),
         ),
         kind="in expectation",
-        slack=error / (2 * step * T) + rounding(bound, terms=8),
+        slack=float(slack),
         details={"distance": distance, "step_size": step, "observations": T},
     )
 

@@ -47,7 +47,10 @@ def direction_log_odds(P: Any, prior: Any = "dense", backward: Any = None) -> np
     >>> float(direction_log_odds([[0.10, 0.15, 0.05], [0.20, 0.05, 0.05], [0.05, 0.05, 0.30]]))
     -0.056341...
     """
-    model = P if isinstance(P, CategoricalSCM) else CategoricalSCM.from_joint(P)
+    with checks.about("P"):
+        model = P if isinstance(P, CategoricalSCM) else CategoricalSCM.from_joint(P)
+    for name, each in (("prior", prior), ("backward", backward if backward is not None else prior)):
+        checks.instance(name, each, (str, tuple, list), "'dense', 'sparse' or a pair of concentrations")
     if backward is None:
         if not isinstance(prior, str) and any(np.ndim(each) for each in prior):
             raise ValueError("prior has arrays, which say nothing of the other direction: give backward as well")
@@ -91,11 +94,11 @@ def bayes_error(K: int, n_mc: int = 100_000, rng: Any = None, *, prior: Any = "d
     True
     """
     K, n_mc, generator = checks.whole("K", K, 2), checks.whole("n_mc", n_mc, 2), randomness.generator(rng)
-    at_once = max(1, _CHUNK // K**2)
+    at_once, dense = max(1, _CHUNK // K**2), isinstance(prior, str) and prior == "dense"
     parts = []
     for first in range(0, n_mc, at_once):
         n = min(at_once, n_mc - first)
-        parts.append(_dense_losses(K, n, generator) if prior == "dense" else _losses(K, n, prior, generator))
+        parts.append(_dense_losses(K, n, generator) if dense else _losses(K, n, prior, generator))
     logs = np.concatenate(parts)
     top = logs.max()
     shares = np.exp(logs - top)  # of the largest: the squares of tiny losses would vanish

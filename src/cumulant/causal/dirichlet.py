@@ -30,7 +30,8 @@ def log_dirichlet(concentration: Any, shape: int | tuple[int, ...] = (), rng: An
     if a.ndim < 1 or not np.all(a > 0):
         raise ValueError(f"concentration must be positive numbers along the last axis; got {concentration!r}")
     generator = randomness.generator(rng)
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    shape = tuple(checks.whole("each of shape", size, 0) for size in sizes)
     full = (*shape, *a.shape)
     logs = np.log(generator.standard_gamma(np.broadcast_to(a + 1.0, full))) - generator.standard_exponential(full) / a
     return logs - logsumexp(logs, axis=-1, keepdims=True)

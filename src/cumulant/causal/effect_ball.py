@@ -22,6 +22,7 @@ def row_log_partitions(model: CategoricalSCM) -> np.ndarray:
     The value of the cumulant function of the family of a row; as the logits add up to zero it is also
     ``-mean_y log p(y | x) = log K_y + KL(uniform || p(. | x))``.
     """
+    checks.instance("model", model, CategoricalSCM, "a CategoricalSCM")
     return -model.log_effect.mean(axis=-1)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, randomness, threads
-from cumulant.causal.adaptation import checked_step_sizes, checked_times, same_problems
+from cumulant.causal.adaptation import checked_step_sizes, checked_times, chosen_models, same_problems
 from cumulant.causal.distances import initial_distances
 from cumulant.causal.normal_adaptation_kernels import adapt, draw_samples
 from cumulant.causal.normal_model import NormalSCM
@@ -87,9 +87,8 @@ def adapt_normal(
         checks.instance(name, each, NormalSCM, "a NormalSCM")
     same_problems(reference, transfer)
     T = checks.whole("T", T)
-    models = (models,) if isinstance(models, str) else tuple(models)
-    for each in models:
-        checks.choice("a model", each, MODELS)
+    models = chosen_models(models, MODELS)
+    checks.instance("prox", prox, bool | np.bool_, "True or False")
     when = checked_times(T, log_every, times)
     n = int(np.prod(reference.shape))
     given = checked_step_sizes(step_sizes, n)

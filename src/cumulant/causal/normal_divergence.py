@@ -30,6 +30,9 @@ def normal_kl(first: Any, second: Any, space: str = "mean") -> Any:
     np.float64(0.5)
     """
     checks.choice("space", space, ("mean", "natural", "cholesky"))
+    for name, pair in (("first", first), ("second", second)):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"{name} must be a pair of a vector and a matrix; got {pair!r:.60}")
     (u0, m0), (u1, m1) = (
         (checks.real_array(f"the vector of {name}", pair[0]), checks.real_array(f"the matrix of {name}", pair[1]))
         for name, pair in (("first", first), ("second", second))

@@ -100,7 +100,9 @@ def tune(trajectories: Trajectories, budget: int, *, diverged: str = "mean") -> 
     diverged : {"mean", "any"}
     """
     checks.choice("diverged", diverged, ("mean", "any"))
-    place = trajectories.at(budget)
+    checks.instance("trajectories", trajectories, Trajectories, "Trajectories")
+    with checks.about("budget"):
+        place = trajectories.at(checks.whole("a time", budget, 0))
     kl = trajectories.kl
     first, last = kl[..., 0], kl[..., -1]
     if diverged == "mean":
@@ -131,8 +133,10 @@ def pool(parts: Sequence[Trajectories], groups: int = 20) -> Trajectories:
     faster where it is not known which variable will be changed. `tune` chooses step sizes for the pooled curves.
     """
     groups = checks.whole("groups", groups)
-    if not parts:
-        raise ValueError("parts must be at least one Trajectories")
+    if not isinstance(parts, tuple | list) or not parts:
+        raise ValueError("parts must be a list of at least one Trajectories")
+    for each in parts:
+        checks.instance("each of parts", each, Trajectories, "Trajectories")
     first = parts[0]
     for each in parts:
         if each.models != first.models or not np.array_equal(each.times, first.times):

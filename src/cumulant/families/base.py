@@ -131,6 +131,9 @@ class ExponentialFamily(Learnable):
         The shape of one observation: ``()`` for a number.
     support, domain, mean_domain, usual_domain : str
         In words: where observations, natural, mean and usual parameters live. Used in error messages and tables.
+    discrete, on_surface : bool
+        Whether observations are counts or labels; whether they fill only a surface of their space, as the simplex and
+        the sphere are, on which the density is one. Neither has a density in that space.
     constant_log_base : float or None
         ``log h``, of a family whose base measure is constant; others define `log_base` and `expected_log_base`.
     ends : tuple of float
@@ -144,6 +147,7 @@ class ExponentialFamily(Learnable):
     mean_domain: str = ""
     usual_domain: str = ""
     discrete: bool = False
+    on_surface: bool = False
     constant_log_base: float | None = None
     ends: tuple[float, float] = (-np.inf, np.inf)
     fitting_advice = ""  # said where a known constant is not given

@@ -218,6 +218,7 @@ class Dirichlet(_LogSimplex):
     size: int
 
     support = "x > 0 with sum(x) = 1"
+    on_surface = True
 
     def __post_init__(self):
         checks.whole("size", self.size, 2)

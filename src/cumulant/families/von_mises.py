@@ -123,6 +123,7 @@ class VonMisesFisher(_Directional):
     size: int
 
     support = "|x| = 1"
+    on_surface = True
     usual_domain = "a direction of length 1 and a concentration that is not negative"
 
     def __post_init__(self):

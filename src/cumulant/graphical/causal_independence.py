@@ -124,7 +124,14 @@ def noisy_or(effect: Any, causes: Sequence[Any], strengths: Sequence[float], lea
     >>> model.given({0: 1, 1: 1}).marginals()[2].round(6)          # 0.9 * 0.1 * 0.5
     array([0.045, 0.955])
     """
-    if len(strengths) != len(causes) or not all(0.0 <= p <= 1.0 for p in (*strengths, leak)):
+    for name, given in (("causes", causes), ("strengths", strengths)):
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise TypeError(f"{name} must be a sequence; got {given!r:.80}")
+    for each in (*strengths, leak):
+        checks.number("a probability of strengths, or leak,", each)
+    if not 0.0 <= leak <= 1.0:
+        raise ValueError(f"leak must be a probability; got {leak}")
+    if len(strengths) != len(causes) or not all(0.0 <= p <= 1.0 for p in strengths):
         raise ValueError(f"strengths must be one probability for each of {len(causes)} causes; got {strengths!s:.80}")
     noise = [np.array([[1.0, 0.0], [1.0 - p, p]]) for p in strengths]
     return CausalIndependence("or", effect, causes, noise, np.array([1.0 - leak, leak]) if leak else None)

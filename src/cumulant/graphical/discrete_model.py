@@ -271,6 +271,7 @@ class DiscreteModel:
         """
         if method is None or (isinstance(method, str) and method == "exact"):
             checks.keywords(f"sample with method={method!r}", options, ("order", "max_memory", "n_jobs"))
+            checks.whole("n", n, 0)
             tables = self.family.log_tables(self.theta)
             try:
                 return self.family.values(draw(self.structure, tables, self._evidence, n, rng, **options))

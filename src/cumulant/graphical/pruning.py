@@ -60,6 +60,8 @@ def prune(net: BayesNet, query: Any, evidence: Mapping[Any, Any] | None = None) 
     wanted = list(query) if isinstance(query, list) else [query]
     for name in wanted:
         net.require(name, "query")
+    if evidence is not None:
+        checks.instance("evidence", evidence, Mapping, "a mapping of names to states")
     given = dict(evidence or {})
     both = [name for name in wanted if name in given]
     if both:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import TooWide
 
 LARGEST = 2**24  # entries of a joint table: 128 MiB of float64
@@ -13,7 +14,7 @@ LARGEST = 2**24  # entries of a joint table: 128 MiB of float64
 
 def distribution(p: Any, name: str = "p") -> np.ndarray:
     """A table of float64 probabilities from one of probabilities or counts: not negative, and divided by its sum."""
-    table = np.asarray(p, dtype=np.float64)
+    table = checks.real_array(name, p, finite=False)
     if table.ndim == 0 or table.size == 0:
         raise ValueError(f"{name} must be a table with one axis for each variable; got shape {table.shape}")
     if not np.isfinite(table).all() or (table < 0).any():

@@ -83,6 +83,8 @@ def step_network(
     >>> print(error.round(6), round(network.certificate.bound, 6))
     0.309017 0.314159
     """
+    checks.takes("function", function, "x")
+    start, end = float(checks.number("start", start)), float(checks.number("end", end))
     if not (np.isfinite(start) and np.isfinite(end) and start < end):
         raise ValueError(f"start must be below end; got {start} and {end}")
     checks.whole("units", units)
@@ -95,7 +97,7 @@ def step_network(
     if not (np.isfinite(width) and width > 0):
         raise ValueError(f"width must be positive; got {width}")
     grid = start + cell * np.arange(units)
-    levels = np.asarray(function(grid + cell / 2), dtype=np.float64)
+    levels = checks.real_array("what function returns", function(grid + cell / 2), finite=False)
     if levels.shape != grid.shape or not np.all(np.isfinite(levels)):
         raise ValueError("function must return one finite number for each entry of an array")
     grid[0] -= _SATURATED * width  # the first unit is to be one on the whole interval
@@ -202,6 +204,6 @@ def gaussian_barron_constant(dimension: int, width: float = 1.0) -> float:
     >>> [round(gaussian_barron_constant(p), 6) for p in (1, 2, 10)]
     [0.797885, 1.253314, 3.084328]
     """
-    if not width > 0:
-        raise ValueError(f"width must be positive; got {width}")
+    checks.whole("dimension", dimension)
+    checks.positive("width", width)
     return float(np.sqrt(2) * np.exp(gammaln((dimension + 1) / 2) - gammaln(dimension / 2))) / width

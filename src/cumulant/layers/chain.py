@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cumulant import checks
 from cumulant.layers.cost import best_splits
@@ -72,6 +73,9 @@ def multiply_chain(matrices: Sequence[Any], order: str = "optimal") -> Any:
     >>> print(multiply_chain([np.ones((2, 3)), np.ones((1, 2))]))
     [[2. 2. 2.]]
     """
+    if not hasattr(matrices, "__len__") or not len(matrices) or any(np.ndim(each) != 2 for each in matrices):
+        raise ValueError("matrices must be a list of at least one matrix")
+    matrices = [each if hasattr(each, "shape") else np.asarray(each) for each in matrices]
     dims = [matrices[0].shape[1], *(matrix.shape[0] for matrix in matrices)]
     if any(matrix.shape != (m, n) for matrix, (n, m) in zip(matrices, itertools.pairwise(dims), strict=True)):
         raise ValueError(f"matrices must fit: got shapes {', '.join(str(matrix.shape) for matrix in matrices)}")
@@ -89,6 +93,11 @@ def multiply_chain(matrices: Sequence[Any], order: str = "optimal") -> Any:
 
 
 def _lengths(functions, thetas):
+    for name, each in (("functions", functions), ("thetas", thetas)):
+        if not hasattr(each, "__len__"):
+            raise TypeError(f"{name} must be a list; got {each!r:.60}")
+    for function in functions:
+        checks.takes("each of functions", function, "x, theta")
     if len(functions) != len(thetas) or not functions:
         raise ValueError(f"thetas must hold one entry for each of functions; got {len(thetas)} for {len(functions)}")
 

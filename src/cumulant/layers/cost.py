@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
+from cumulant import checks
 from cumulant.errors import CumulantError
 
 # Moving data about is not arithmetic.
@@ -109,16 +110,15 @@ def chain_cost(dims: Sequence[int], order: str = "optimal") -> int:
     >>> [chain_cost((784, 100, 100, 10, 1), order) for order in ("forward", "backward", "optimal")]
     [8631840, 89400, 89400]
     """
-    n = [int(d) for d in dims]
-    if len(n) < 2 or any(d < 1 for d in n):
-        raise ValueError(f"dims must hold at least two positive sizes; got {tuple(dims)}")
+    checks.choice("order", order, ("forward", "backward", "optimal"))
+    if not hasattr(dims, "__len__") or len(dims) < 2:
+        raise ValueError(f"dims must hold at least two positive sizes; got {dims!r:.60}")
+    n = [checks.whole("each of dims", d) for d in dims]
     t = len(n) - 1
     if order == "forward":
         return n[0] * sum(n[k] * n[k + 1] for k in range(1, t))
     if order == "backward":
         return n[t] * sum(n[k] * n[k + 1] for k in range(t - 1))
-    if order != "optimal":
-        raise ValueError(f"order must be 'forward', 'backward' or 'optimal'; got {order!r}")
     splits = best_splits(n)
 
     def total(i, j):

@@ -46,6 +46,7 @@ def neural_ode(
     >>> print(neural_ode(decay, 1.5, 0.7, 2.0, 100).round(9))           # 1.5 exp(-1.4)
     0.369895446
     """
+    checks.takes("field", field, "x, theta, t")
     checks.choice("method", method, METHODS)
     checks.choice("gradient", gradient, GRADIENTS)
     checks.whole("n_steps", n_steps)

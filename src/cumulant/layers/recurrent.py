@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from cumulant import checks
 from cumulant.layers._implicit import finite, same_shapes
 from cumulant.layers.checkpoints import BACK, schedule
 from cumulant.optim.problems.trees import as_floats
@@ -58,6 +59,7 @@ def recurrent(
 @precise(static=("step", "n_steps", "checkpoint", "slots"))
 def _run(step, x0, theta, n_steps, checkpoint, slots):
     x0, theta = as_floats(x0), as_floats(theta)
+    checks.takes("step", step, "x, theta, k")
     same_shapes(lambda x, t: step(x, t, jnp.zeros((), int)), x0, theta)
     if checkpoint is None:
         return _forward_pass(step, n_steps, x0, theta, differentiable=True)

@@ -55,8 +55,8 @@ def sinkhorn_unrolled(cost: Any, a: Any, b: Any, epsilon: Any, n_steps: int = 10
     checks.whole("n_steps", n_steps)
     checks.choice("mode", mode, ("log", "plain"))
     _shapes(cost, a, b)
-    if np.ndim(cost) != 2 or np.ndim(a) != 1 or np.ndim(b) != 1:
-        raise ValueError("cost, a and b must be one problem, without batch axes: use jax.vmap")
+    if np.ndim(cost) != 2 or np.ndim(a) != 1 or np.ndim(b) != 1 or np.ndim(epsilon):
+        raise ValueError("cost, a, b and epsilon must be one problem, without batch axes: use jax.vmap")
     if not any_tracer(cost, a, b, epsilon):
         _values(cost, a, b, epsilon, None)
     found = _iterate(cost, a, b, epsilon, n_steps, mode)

@@ -1,10 +1,12 @@
 """Intervals that contain the cost of optimal transport, from any potentials: a feasible plan above, duality below."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
+from cumulant import checks
 from cumulant.certificates import (
     Assumption,
     Certificate,
@@ -14,6 +16,8 @@ from cumulant.certificates import (
     issuer,
     rounding,
 )
+
+_LARGEST, _TINY = 1e300, float(np.finfo(np.float64).tiny)
 
 
 def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
@@ -27,9 +31,11 @@ def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     >>> rounded.sum(axis=1), rounded.sum(axis=0)
     (array([0.5, 0.5]), array([0.6, 0.4]))
     """
-    plan, a, b = (np.asarray(each, dtype=np.float64) for each in (plan, a, b))
-    if plan.shape != (a.size, b.size) or not np.all(plan >= 0):
-        raise ValueError(f"plan must be a non-negative matrix of shape {(a.size, b.size)}; got shape {plan.shape}")
+    plan, a, b = (checks.real_array(name, each) for name, each in (("plan", plan), ("a", a), ("b", b)))
+    if plan.ndim != 2 or a.shape != plan.shape[:1] or b.shape != plan.shape[1:] or not plan.size or np.any(plan < 0):
+        raise ValueError(
+            f"plan, a and b must be a non-negative matrix and its sums; got {plan.shape}, {a.shape}, {b.shape}"
+        )
     rows = plan.sum(axis=1)
     plan = plan * np.divide(a, rows, out=np.ones_like(a), where=rows > a)[:, None]
     columns = plan.sum(axis=0)
@@ -37,7 +43,7 @@ def round_plan(plan: Any, a: Any, b: Any) -> np.ndarray:
     short_rows = np.maximum(a - plan.sum(axis=1), 0.0)
     short_columns = np.maximum(b - plan.sum(axis=0), 0.0)
     missing = short_rows.sum()
-    return plan + np.outer(short_rows, short_columns) / missing if missing > 0 else plan
+    return plan + np.outer(short_rows, short_columns / missing) if missing > 0 else plan
 
 
 class TransportProblem(NamedTuple):
@@ -114,36 +120,50 @@ def _problem(cost, a, b, epsilon, f, g):
         raise ValueError(f"f and g must have the shapes of a and b; got {f.shape} and {g.shape}")
     check(np.all(np.isfinite(f)) and np.all(np.isfinite(g)), "the potentials are finite")
     _masses(a, b)
+    largest = max(np.max(np.abs(f)), np.max(np.abs(g)), np.max(np.abs(cost)))
+    check(largest < _LARGEST, f"costs and potentials are below {_LARGEST:g}", f"{largest:.3g}")
+    # Masses between 1 and 2: products of tiny ones would underflow, and a plan lose what it has to move.
+    power = math.frexp(float(a.sum()))[1] - 1
+    a, b = np.ldexp(a, -power), np.ldexp(b, -power)
     b = b * (a.sum() / b.sum())  # what single precision leaves between the two would make the problem infeasible
-    exponent = (f[:, None] + g[None, :] - cost) / float(np.asarray(epsilon))
+    with np.errstate(over="ignore"):
+        exponent = (f[:, None] + g[None, :] - cost) / float(np.asarray(epsilon)) - power * math.log(2.0)
     # No plan has more than the whole mass in one entry, so that capping it there keeps the rounding finite.
     plan = np.exp(np.minimum(exponent, np.log(a.sum())))
     feasible = round_plan(plan, a, b)
-    largest = max(np.max(np.abs(f)), np.max(np.abs(g)), np.max(np.abs(cost)))
-    return cost, a, b, float(np.asarray(epsilon)), f, g, exponent, feasible, a.sum() * largest
+    return cost, a, b, float(np.asarray(epsilon)), f, g, exponent, feasible, a.sum() * largest, power
 
 
 def _entropic(cost, a, b, epsilon, f, g):
-    cost, a, b, epsilon, f, g, exponent, feasible, scale = _problem(cost, a, b, epsilon, f, g)
-    with np.errstate(over="ignore"):
+    cost, a, b, epsilon, f, g, exponent, feasible, scale, power = _problem(cost, a, b, epsilon, f, g)
+    logs = power * math.log(2.0)  # of the unit in which masses are counted
+    with np.errstate(over="ignore", invalid="ignore"):
         mass = np.exp(exponent)
         lower = float(np.dot(a, f) + np.dot(b, g) - epsilon * mass.sum())
-        doubt = float(np.sum(mass * (1 + np.abs(exponent)))) * epsilon
-    entropy = xlogy(feasible, feasible) - feasible
+        doubt = float(np.sum(mass * (1 + np.abs(exponent) + abs(logs)))) * epsilon
+    entropy = xlogy(feasible, feasible) + (logs - 1.0) * feasible
     upper = float(np.sum(cost * feasible) + epsilon * entropy.sum())
-    if not np.isfinite(lower):
+    if not (np.isfinite(lower) and np.isfinite(doubt)):
         lower, doubt = -np.finfo(np.float64).max, 0.0
     terms = 64 + a.size + b.size
     # A rounding error d of the mass of an entry changes its entropy by d |log d|, and |log d| is at most about 37.
-    magnitudes = (np.abs(cost) * feasible, epsilon * np.abs(entropy), 40.0 * epsilon * a.sum(), a * f, b * g, doubt)
-    slack = rounding(*magnitudes, scale, terms=terms)
-    return lower, upper, slack
+    entropies = epsilon * np.abs(entropy), (40.0 + abs(logs)) * epsilon * a.sum()
+    slack = rounding(np.abs(cost) * feasible, *entropies, a * f, b * g, doubt, scale, terms=terms)
+    return _with_unit(lower, upper, slack + cost.size * _TINY, power)
 
 
 def _unregularised(cost, a, b, epsilon, f, g):
-    cost, a, b, _, f, g, _, feasible, scale = _problem(cost, a, b, epsilon, f, g)
+    cost, a, b, _, f, g, _, feasible, scale, power = _problem(cost, a, b, epsilon, f, g)
     transform = np.min(cost - f[:, None], axis=0)
     lower = float(np.dot(a, f) + np.dot(b, transform))
     upper = float(np.sum(cost * feasible))
     slack = rounding(np.abs(cost) * feasible, a * f, b * transform, scale, terms=64 + a.size + b.size)
-    return lower, upper, slack
+    return _with_unit(lower, upper, slack + cost.size * _TINY, power)
+
+
+def _with_unit(lower, upper, slack, power):
+    """Numbers in units of ``2^power`` of mass; those that would become infinite or denormal are widened."""
+    with np.errstate(over="ignore"):
+        lower, upper, slack = (float(np.ldexp(each, power)) for each in (lower, upper, slack))
+    largest = np.finfo(np.float64).max
+    return float(np.clip(lower, -largest, largest)), float(np.clip(upper, -largest, largest)), slack + _TINY

@@ -125,6 +125,10 @@ def anneal(
         checks.instance("model", model, (Target, GeometricPath), kinds)
         _refuse_unused(model, weights=weights)
         path = _path(model, start)
+        if sampler is not None and not hasattr(sampler, "step"):
+            raise TypeError(
+                f"sampler must be RandomWalk(), MALA() or HMC(), or another with a step; got {sampler!r:.40}"
+            )
         bridge = TargetBridge(path, HMC(0.4, 8) if sampler is None else sampler, chosen, sampler is None, sweeps)
     return run(
         bridge,
@@ -161,7 +165,8 @@ def _path(model: Any, start: Any) -> GeometricPath:
         start = family, family.natural(mean=np.zeros(model.dim), covariance=np.eye(model.dim))
     if not (isinstance(start, tuple) and len(start) == 2):
         raise TypeError(f"start must be a pair of a family and its natural parameter; got {type(start).__name__}")
-    return GeometricPath(*start, model)
+    with checks.about("start"):
+        return GeometricPath(*start, model)
 
 
 def _refuse_unused(model: Any, **given: Any) -> None:

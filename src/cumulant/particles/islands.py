@@ -100,6 +100,11 @@ def run(
         Run the islands on the workers of a Dask cluster instead. The answer is the same. An island whose workers were
         lost again and again is left out of the answer, which says so (`ParticleResult.lost`).
     """
+    if isinstance(bridge, type) or not isinstance(bridge, Bridge):
+        raise TypeError(
+            f"bridge must be a Bridge: an object with begin, advance, move, kinds, draws; got {bridge!r:.60}"
+        )
+    checks.instance("ancestry", ancestry, bool, "True or False")
     settings = Settings(n_particles, resampling, ess_threshold, ancestry, chain_length)
     checks.whole("n_islands", n_islands)
     checks.fraction("delta", delta)

@@ -98,6 +98,7 @@ def has_both_modes(particles: Any, weights: Any = None, least: float = 0.05) -> 
     >>> has_both_modes([[1, 1, 1], [-1, -1, 1]])
     True
     """
+    checks.number("least", least)
     share = up_share(particles, weights)
     return least < share < 1 - least
 
@@ -108,6 +109,7 @@ def free_energy(log_z: float, temperature: float, n_spins: int) -> float:
     >>> free_energy(800.832460661, 1.0, 400)
     -2.00208115165...
     """
+    checks.number("log_z", log_z)
     return -checks.positive("temperature", temperature) * log_z / checks.whole("n_spins", n_spins)
 
 
@@ -119,7 +121,7 @@ def _weighted(particles: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError("weights are those of the draws; give them with an array of spins only")
         weights, particles = particles.weights.ravel(), particles.flat
     x = checks.real_array("particles", particles, ndim=2)
-    if not np.isin(x, (-1.0, 1.0)).all():
+    if not x.size or not np.isin(x, (-1.0, 1.0)).all():
         raise ValueError("particles must be spins, -1 and +1")
     W = np.full(len(x), 1 / len(x)) if weights is None else checks.real_array("weights", weights, ndim=1)
     if W.shape != (len(x),) or (W < 0).any() or not W.sum() > 0:

@@ -307,7 +307,8 @@ class SocialInfluence(BaseEstimator):
     def _network(self, network: Any) -> tuple[Network, list[Any]]:
         if isinstance(network, Network):
             return network, list(range(network.n_people))
-        return network_from_graph(network, self.attribute, symmetrise=self.symmetrise)
+        with checks.about("network"):
+            return network_from_graph(network, self.attribute, symmetrise=self.symmetrise)
 
     def _asked(self, network: Any) -> tuple[Network, dict[Any, int]]:
         check_is_fitted(self)

@@ -120,7 +120,9 @@ def auc_difference(
     """The area under the ROC curve of `first` less that of `second` on the same queries, with a paired bootstrap.
 
     Queries are drawn again with their two scores; with `groups` (the person a query is about, the network), whole
-    groups are. The interval has the quantiles of the differences. Draws that lack yes or no are drawn again.
+    groups are. The interval has the quantiles of the differences. Draws that lack yes or no are drawn again. It is the
+    whole of [-1, 1] where the draws say nothing of its ends: where there is one group, where they are too few for the
+    level, and where all have the same difference although the two rank the queries differently.
 
     >>> y = np.repeat([0, 1], 50)
     >>> noise = np.random.default_rng(0).normal(size=100)
@@ -145,6 +147,9 @@ def auc_difference(
         chosen = np.concatenate([members[g] for g in generator.integers(len(members), size=len(members))])
         if 0 < y[chosen].sum() < chosen.size:
             found.append(-np.diff(_areas(y[chosen], scores[:, chosen]))[0])
+    silent = np.ptp(found) == 0 and not np.array_equal(*rankdata(scores, axis=1))
+    if len(members) < 2 or draws * (1 - level) / 2 < 1 or silent:
+        return Estimate(value, -1.0, 1.0)
     low, high = np.quantile(found, [0.5 - level / 2, 0.5 + level / 2])
     return Estimate(value, float(low), float(high))
 

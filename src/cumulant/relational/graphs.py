@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import networkx as nx
@@ -77,6 +78,7 @@ def network_from_graph(graph: Any, attribute: str, *, symmetrise: str | None = N
     people = list(graph)
     if not people:
         raise ValueError("graph must have at least one person; it has no nodes")
+    checks.instance("attribute", attribute, Hashable, "the name of a node attribute")
     values = np.array([_value(graph, each, attribute) for each in people])
     number = {each: i for i, each in enumerate(people)}
     ties = np.zeros((len(people), len(people)), bool)

@@ -248,6 +248,7 @@ class GroundProgram:
         method: str = "elimination",
     ) -> float:
         """The probability that an atom is true, or that several have the given values, conditioned on the evidence."""
+        checks.instance("query", query, (str, Mapping), "an atom, or a mapping of atoms to values")
         asked = {query: True} if isinstance(query, str) else dict(query)
         both = self._numbered("query", asked)
         given = self._numbered("evidence", evidence)

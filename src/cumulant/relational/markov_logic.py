@@ -158,6 +158,8 @@ class MarkovLogic(BaseEstimator):
     def _features(self) -> tuple[str, ...]:
         if self.features is None:
             return _DEFAULT
+        if not hasattr(self.features, "__len__"):
+            raise TypeError(f"features must be a list of names; got {self.features!r}")
         if isinstance(self.features, str) or len(set(self.features)) < len(self.features) or not len(self.features):
             raise ValueError(f"features must be a list of different names; got {self.features!r}")
         return tuple(checks.choice("each of features", name, FEATURES) for name in self.features)

@@ -107,6 +107,8 @@ class Network:
         """From pairs of people, numbered from 0; a pair may be named twice."""
         attribute = _binary("attribute", attribute, 1)
         n = attribute.size
+        if not hasattr(edges, "__len__"):
+            raise TypeError(f"edges must be a list of pairs of people; got {edges!r:.60}")
         pairs = checks.array("edges", edges if len(edges) else np.zeros((0, 2), np.int64))
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
@@ -149,7 +151,7 @@ class Network:
     def with_attribute(self, x: int, value: bool) -> Network:
         """The same with another attribute of person `x`, without latents."""
         attribute = self.attribute.copy()
-        attribute[self._person("x", x)] = value
+        attribute[self._person("x", x)] = _yes_or_no(value)
         return Network(attribute, self.ties)
 
     def with_tie(self, x: int, y: int, value: bool) -> Network:
@@ -158,13 +160,13 @@ class Network:
         if x == y:
             raise ValueError(f"x and y must be two people; got {x} twice")
         ties = self.ties.copy()
-        ties[x, y] = ties[y, x] = value
+        ties[x, y] = ties[y, x] = _yes_or_no(value)
         return Network(self.attribute, ties)
 
     def permuted(self, order: Any) -> Network:
         """The same people in another order, without latents: the first is the one that had number ``order[0]``."""
         order = checks.array("order", order)
-        if sorted(order.tolist()) != list(range(self.n_people)):
+        if order.ndim != 1 or order.dtype.kind not in "iu" or sorted(order.tolist()) != list(range(self.n_people)):
             raise ValueError(f"order must hold each of the numbers 0 to {self.n_people - 1} once; got {order!s:.60}")
         return Network(self.attribute[order], self.ties[np.ix_(order, order)])
 
@@ -187,6 +189,10 @@ class Network:
         if checks.whole(name, x, 0) >= self.n_people:
             raise ValueError(f"{name} must be a person from 0 to {self.n_people - 1}; got {x}")
         return int(x)
+
+
+def _yes_or_no(value: Any) -> bool:
+    return bool(_binary("value", value, 0))
 
 
 def networks_of(nets: Any) -> list[Network]:

@@ -116,6 +116,8 @@ def loo_scores(
     n_jobs : int, optional
         Threads; the answer does not depend on their number.
     """
+    if isinstance(model, type) or not hasattr(model, "theta"):
+        raise TypeError(f"model must be a SmokersModel; got {model!r:.60}")
     checks.instance("net", net, Network, "a Network")
     checks.choice("method", method, _METHODS)
     n = net.n_people
@@ -142,6 +144,7 @@ def predict_attribute(model: Any, net: Network, x: int, **options: Any) -> float
 
     What `net` says of that attribute does not matter. A `ConvergenceWarning` says where messages did not settle.
     """
+    checks.whole("x", x, 0)
     found = loo_scores(model, net, people=[x], pairs=[], **options)
     if not found.converged:
         warn_unsettled("the probability is")
@@ -153,6 +156,8 @@ def predict_tie(model: Any, net: Network, x: int, y: int, **options: Any) -> flo
 
     A `ConvergenceWarning` says where messages did not settle.
     """
+    checks.whole("x", x, 0)
+    checks.whole("y", y, 0)
     found = loo_scores(model, net, people=[], pairs=[(x, y)], **options)
     if not found.converged:
         warn_unsettled("the probability is")

@@ -66,6 +66,7 @@ class TemporalProcess:
 
     def run(self, steps: Sequence[int] = (200,), rng: Any = None) -> list[Network]:
         """The population after each of the numbers of steps, which increase."""
+        checks.instance("steps", steps, (tuple, list, np.ndarray), "numbers of steps")
         steps = [checks.whole("a number of steps", each) for each in steps]
         if steps != sorted(set(steps)) or not steps:
             raise ValueError(f"steps must increase; got {steps}")

@@ -201,7 +201,7 @@ def temperature_schedule(temperatures: Any) -> np.ndarray:
     """A number of equal steps from 0 to 1, or increasing numbers that begin with 0 and end with 1, as an array."""
     if isinstance(temperatures, int | np.integer) and not isinstance(temperatures, bool) and temperatures >= 1:
         return np.linspace(0.0, 1.0, int(temperatures) + 1)
-    given = np.asarray(temperatures, dtype=np.float64)
+    given = checks.real_array("temperatures", temperatures)
     if given.ndim != 1 or given.size < 2 or given[0] != 0 or given[-1] != 1 or not (np.diff(given) > 0).all():
         raise ValueError(
             "temperatures must be a positive whole number of steps, or numbers that increase from 0 to 1; "

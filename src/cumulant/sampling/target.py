@@ -90,6 +90,12 @@ class Target:
         >>> float(Target.of(Normal(), Normal().natural(mean=0.0, variance=1.0)).gradient([2.0])[0])
         -2.0
         """
+        if not hasattr(family, "event_shape"):
+            raise TypeError(f"family must be an exponential family, such as Normal(); got {type(family).__name__}")
+        if getattr(family, "discrete", False) or getattr(family, "on_surface", False):
+            raise ValueError(
+                f"a target needs a density over all coordinates; observations of {family} are {family.support}"
+            )
         if len(family.event_shape) > 1 or any(isinstance(size, tuple) for size in family.event_shape):
             raise ValueError(f"a target needs a family of numbers or vectors; {family} has events {family.event_shape}")
         dim = int(np.prod(family.event_shape, dtype=int))

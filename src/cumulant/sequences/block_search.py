@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
+from cumulant import checks
 from cumulant.sequences.regularised import TINY, Regularised, dot
 
 __all__ = ["BlockSearch", "block_search"]
@@ -64,6 +65,7 @@ def block_search(problem: Regularised, mu: Any, i: int) -> BlockSearch:
     >>> search.slope(0.0) > 0 > search.slope(1.0)
     True
     """
+    checks.instance("problem", problem, Regularised, "a ChainProblem or TreeProblem")
     if problem.l1:
         raise ValueError("block_search needs l1 = 0: with an l1 penalty the dual is not quadratic in the weights")
     i = operator.index(i)

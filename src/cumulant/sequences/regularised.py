@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.protocol import Problem
 
 __all__ = ["TINY", "UNIT", "Regularised", "dot"]
@@ -41,18 +42,18 @@ class Regularised(Problem):
     constants_are = "checked"
 
     def __post_init__(self):
+        if not hasattr(self.data, "labels"):
+            raise TypeError(f"data must be SequenceData or GraphData; got {self.data!r:.60}")
+        checks.whole("n_labels", self.n_labels)
         if self.data.labels is None:
             raise ValueError("data must have labels to learn from")
         labels = np.asarray(self.data.labels)
         if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= self.n_labels:
             raise ValueError(f"labels must be numbers from 0 to {self.n_labels - 1}")
         object.__setattr__(self, "n_terms", len(self.data))
-        l2 = 1.0 / self.n_terms if self.l2 is None else float(self.l2)
-        if not (np.isfinite(l2) and l2 > 0):
-            raise ValueError(f"l2 must be positive and finite; got {l2}")
+        l2 = 1.0 / self.n_terms if self.l2 is None else float(checks.positive("l2", self.l2))
         object.__setattr__(self, "l2", l2)
-        if not (np.isfinite(self.l1) and self.l1 >= 0):
-            raise ValueError(f"l1 must be finite and not negative; got {self.l1}")
+        checks.not_negative("l1", self.l1)
 
     # What subclasses compute ------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, Interval, by_construction, issuer, recipe_of
 from cumulant.errors import CertificateError, TooWide
 from cumulant.graphical.bounds.covering_tree import Covering, covering
@@ -16,6 +17,7 @@ from cumulant.graphical.exact.elimination import Elimination
 from cumulant.graphical.exact.orders import fast_order
 from cumulant.graphical.exact.passes import megabytes
 from cumulant.graphical.messages.answers import Answer
+from cumulant.graphical.messages.incidence import require_model
 from cumulant.graphical.messages.simple_bounds import check_simple_bounds
 from cumulant.graphical.structure import Structure
 from cumulant.sampling.chains import require_counts
@@ -129,8 +131,8 @@ def mini_bucket_bound(
     """
     require_counts(i_bound=(1 if i_bound is None else i_bound, 1), max_steps=(max_steps, 0))
     check_limits(time_limit, max_memory)
-    if sense not in ("upper", "lower"):
-        raise ValueError(f"sense must be 'upper' or 'lower'; got {sense!r}")
+    checks.choice("sense", sense, ("upper", "lower"))
+    require_model(model)
     begin = time.monotonic()
     structure, theta, _ = model.restricted()
     tables = Tables.of(structure, theta)

@@ -186,7 +186,7 @@ def torus_log_partition(rows: int, columns: int, couplings: Any) -> float:
     True
     """
     rows, columns = checks.whole("rows", rows, 3), checks.whole("columns", columns, 3)
-    both = np.asarray(couplings, dtype=np.float64)
+    both = checks.real_array("couplings", couplings)
     if both.shape not in ((), (2,)) or not np.all(np.abs(both) < 1e300):
         raise ValueError(f"couplings must be one number, or two (across, down), below 1e300; got {couplings}")
     across, down = np.broadcast_to(both, 2).tolist()

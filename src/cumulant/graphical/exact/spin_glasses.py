@@ -145,6 +145,7 @@ class DensityOfStates:
         >>> density_of_states(Ising([(0, 1)], 1.0)).count(1.0)
         2
         """
+        energy = float(checks.number("energy", energy))
         near = np.flatnonzero(np.isclose(self.energies, energy, rtol=1e-9, atol=1e-9 * np.abs(self.energies).max()))
         return self.counts[near[0]] if near.size else 0
 

@@ -43,10 +43,12 @@ def largest_curvature(problem: LearningProblem, *, starts: int = 4, steps: int =
     >>> round(largest_curvature(problem).value, 6), round(problem.smoothness, 6)  # at zero the edges are independent
     (2.0, 3.0)
     """
+    checks.instance("problem", problem, LearningProblem, "a LearningProblem")
     family, free = problem.model.family, problem.free
     if np.prod(family.structure.cardinalities.astype(float)) > _MOST:
         raise TooWide(f"largest_curvature sums over all states and takes at most {_MOST}: see problem.smoothness")
-    checks.positive("starts", starts)
+    checks.whole("starts", starts, 0)
+    checks.whole("steps", steps, 0)
     states = np.stack(
         [axis.ravel() for axis in np.meshgrid(*(np.arange(q) for q in family.structure.cardinalities), indexing="ij")]
     ).T

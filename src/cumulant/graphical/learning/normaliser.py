@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from cumulant import checks
 from cumulant.certificates import Interval
 from cumulant.errors import TooWide
 from cumulant.graphical.bounds.log_partition import bound_log_partition
+from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.samplers.annealed import annealed_importance_sampling
 
 _NARROW = 0.1  # nats: an interval of at most this width is answer enough
@@ -49,6 +51,7 @@ def normaliser(model: Any, *, rng: Any = 0, time_limit: float = _SECONDS) -> Nor
     >>> print(normaliser(Ising(grid(2, 2), 0.5)))          # 4 log(2 cosh J) + log(1 + tanh(J)^4)
     log Z = 3.297642005, exact
     """
+    checks.instance("model", model, DiscreteModel, "a DiscreteModel")
     try:
         return Normaliser(model.log_partition(), "exact")
     except TooWide:

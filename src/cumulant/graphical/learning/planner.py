@@ -63,8 +63,7 @@ def lipschitz(R: float, l2: float = 0.0, kind: str = "tight") -> float:
     """
     _positive(R=R)
     _not_negative(l2=l2)
-    if kind not in ("tight", "published"):
-        raise ValueError(f"kind must be 'tight' or 'published'; got {kind!r}")
+    checks.choice("kind", kind, ("tight", "published"))
     return (1.0 if kind == "tight" else 4.0) * R * R + l2
 
 
@@ -187,7 +186,7 @@ def plan_convex(
     (232, 4261, 795)
     """
     _positive(eps=eps, R=R, L=L)
-    mixing = mixing or _EXACT
+    mixing = _EXACT if mixing is None else checks.instance("mixing", mixing, Mixing, "a Mixing, or None")
     _not_negative(distance=distance)
     b1, b2, b3 = _betas(betas)
     log = math.log(1.0 / open_unit(delta, "delta"))
@@ -246,12 +245,11 @@ def plan_strongly_convex(
     (46, 151, 515)
     """
     _positive(eps=eps, R=R, L=L, l2=l2)
-    mixing = mixing or _EXACT
+    mixing = _EXACT if mixing is None else checks.instance("mixing", mixing, Mixing, "a Mixing, or None")
     _not_negative(distance=distance)
     _consistent(L, l2)
     _mode(mode)
-    if updates not in ("log", "gap"):
-        raise ValueError(f"updates must be 'log' or 'gap'; got {updates!r}")
+    checks.choice("updates", updates, ("log", "gap"))
     noise = 1.0 / math.sqrt(2.0)
     b1, b2, b3 = _betas(((1.0 - noise) / 2.0, noise, (1.0 - noise) / 2.0) if betas is None else betas)
     open_unit(delta, "delta")
@@ -330,11 +328,9 @@ def _mode(mode: str) -> None:
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be positive and finite; got {value}")
+        checks.positive(name, value)
 
 
 def _not_negative(**values: float) -> None:
     for name, value in values.items():
-        if not (value >= 0 and math.isfinite(value)):
-            raise ValueError(f"{name} must not be negative and must be finite; got {value}")
+        checks.not_negative(name, value)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.graphical.messages.incidence import check_settings
+from cumulant.graphical.messages.incidence import check_settings, require_model
 from cumulant.graphical.messages.loopy import Propagation
 from cumulant.graphical.messages.region_graph import RegionGraph
 from cumulant.graphical.messages.region_layout import RegionMessages
@@ -54,6 +54,7 @@ def double_loop(
     [0.175, 0.001]
     """
     check_settings(max_loops=max_loops, inner_sweeps=inner_sweeps, tol=tol, inner_tol=inner_tol)
+    require_model(model)
     messages = RegionMessages(model, RegionGraph.bethe(model) if regions is None else regions)
     # the share of its tangent in each of the outer regions around an inner one
     tangent = np.maximum(-messages.counting, 0.0) / np.maximum(messages.layout.degrees, 1)

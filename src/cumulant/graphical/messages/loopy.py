@@ -10,7 +10,14 @@ from cumulant.certificates import Certificate, by_construction, check, issuer, r
 from cumulant.errors import DomainError
 from cumulant.graphical.exact.elimination import slack_of_elimination
 from cumulant.graphical.messages.answers import Answer, Approximation
-from cumulant.graphical.messages.incidence import Incidence, check_settings, is_forest, normalise, tables_of
+from cumulant.graphical.messages.incidence import (
+    Incidence,
+    check_settings,
+    is_forest,
+    normalise,
+    require_model,
+    tables_of,
+)
 from cumulant.graphical.messages.loopy_kernels import propagate, propagate_residual, summarise
 
 _SCHEDULES = ("sequential", "parallel", "residual")
@@ -178,6 +185,7 @@ def max_product(
     >>> print(found)
     score 2  (a best state; ... sweeps, converged)
     """
+    require_model(model)
     if model.n_variables != model.structure.n_variables:
         raise ValueError("max_product needs a model without hidden variables: these would be maximised, not summed out")
     structure, theta, free = tables_of(model)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Certificate, issuer, recipe_of, rounding
 from cumulant.errors import CertificateError
 from cumulant.graphical.exact.elimination import Elimination, slack_of_elimination
 from cumulant.graphical.exact.orders import Order, fast_order
-from cumulant.graphical.messages.incidence import Incidence, check_settings, ranges, require_addable
+from cumulant.graphical.messages.incidence import Incidence, check_settings, ranges, require_addable, require_model
 from cumulant.graphical.messages.mean_field import MeanField, beliefs_of, lower_certificate, mean_field
 from cumulant.graphical.messages.structured_blocks import choose_blocks, induced, within
 from cumulant.graphical.structure import Structure
@@ -76,8 +77,9 @@ def structured_mean_field(
     [1.94, 0.53]
     """
     check_settings(n_starts=n_starts, max_sweeps=max_sweeps, tol=tol)
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
+    if time_limit is not None:
+        checks.positive("time_limit", time_limit)
+    require_model(model)
     structure, theta, free = model.restricted()
     require_addable(theta)
     started = time.monotonic()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from cumulant import checks
 from cumulant.certificates import Certificate, by_construction, check, issuer
@@ -86,7 +86,7 @@ def dependency_norm(R: Any, norm: str = "spectral") -> float:
     ``"inf"`` and for spins with ``|J| <= b`` is the familiar ``degree * tanh b``.
     """
     checks.choice("norm", norm, NORMS)
-    R = csr_array(R)
+    R = csr_array(R if issparse(R) else checks.real_array("R", R, ndim=2))
     if R.ndim != 2 or R.shape[0] != R.shape[1]:
         raise ValueError(f"R must be a square matrix; got shape {R.shape}")
     if not (np.isfinite(R.data) & (R.data >= 0)).all():
@@ -116,7 +116,7 @@ def gibbs_mixing(R: Any, norm: str = "spectral", *, n_sites: int | None = None) 
     norm : str
         ``"spectral"``, ``"one"``, ``"inf"`` or ``"degree"``: any of them proves it.
     n_sites : int, optional
-        How many sites the sampler chooses from; the side of `R` without it.
+        How many sites the sampler chooses from, those among which `R` has influences at least; its side without it.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def gibbs_mixing(R: Any, norm: str = "spectral", *, n_sites: int | None = None) 
     Hayes (2006), theorem 6; Dyer, Goldberg and Jerrum (2009), theorem 6; Domke (2015), equation 4.
     """
     kappa = dependency_norm(R, norm)
-    n = int(np.shape(R)[0]) if n_sites is None else int(n_sites)
+    n = int(np.shape(R)[0]) if n_sites is None else checks.whole("n_sites", n_sites, _linked(R))
     if not kappa < 1.0:
         raise NotFastMixing(
             f"not fast-mixing: the {norm} norm of the dependency matrix is {kappa:.6g}, and it must be below 1",
@@ -136,6 +136,12 @@ def gibbs_mixing(R: Any, norm: str = "spectral", *, n_sites: int | None = None) 
         )
     n = max(n, 1)
     return Mixing(float(n), -(1.0 - kappa) / n, kappa, norm)
+
+
+def _linked(R: Any) -> int:
+    """How many sites influence another or are influenced."""
+    ends = csr_array(R).nonzero()
+    return int(np.unique(np.concatenate(ends)).size)
 
 
 @issuer

@@ -32,7 +32,7 @@ def subgraphs_mixing(edges: int, least: float) -> Mixing:
     6189
     """
     require_counts(edges=(edges, 0))
-    if not 0 < least <= 1:
+    if not 0 < checks.number("least", least) <= 1:
         raise ValueError(f"least must be above 0 and at most 1, a hyperbolic tangent of fields; got {least}")
     if edges > _MOST_EDGES or least < _LEAST:
         raise DomainError(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError, NotConvergedError, TooWide
 from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing
 from cumulant.graphical.mixing.projected_gradient import SpectralProjectedGradient, SpectralState
@@ -86,8 +87,8 @@ def project_kl(
         raise TypeError(f"model must be an Ising model; got {type(model).__name__}")
     if not isinstance(mixing, FastMixing):
         raise TypeError(f"mixing must be a FastMixing set; got {type(mixing).__name__}")
-    if divergence not in _DIVERGENCES:
-        raise ValueError(f"divergence must be 'kl' or 'reverse'; got {divergence!r}")
+    checks.choice("divergence", divergence, _DIVERGENCES)
+    checks.positive("tol", tol)
     if model.evidence:
         raise ValueError("model must be without evidence: project it first, then condition on the evidence")
     if len(np.unique(np.sort(model.edges, axis=1), axis=0)) < len(model.edges):

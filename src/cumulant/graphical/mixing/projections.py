@@ -14,7 +14,7 @@ from cumulant.graphical.mixing.dual_projection import Nearest
 from cumulant.graphical.mixing.row_sum_projection import nearest_row_sums, row_sum_dual
 from cumulant.graphical.mixing.spectral_projection import dual_value, nearest_weights
 from cumulant.graphical.mixing.table_projection import Tables, nearest_tables, table_dual
-from cumulant.graphical.pairwise import Ising, PairwiseMRF
+from cumulant.graphical.pairwise import Ising, PairwiseMRF, edge_array
 
 _NORMS = ("spectral", "one", "inf")
 
@@ -135,8 +135,7 @@ def project_couplings(
     >>> project_couplings([(0, 1), (0, 2)], [3.0, -1.0], 1.0).round(6)
     array([ 0.948683, -0.316228])
     """
-    edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    couplings = np.asarray(couplings, dtype=np.float64)
+    edges, couplings = edge_array(edges), checks.real_array("couplings", couplings, finite=False)
     if couplings.shape != (len(edges),):
         raise ValueError(f"couplings must have one number for each of {len(edges)} edges; got shape {couplings.shape}")
     if not np.isfinite(couplings).all():
@@ -155,8 +154,7 @@ def project_tables(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    each = [np.asarray(t, dtype=np.float64) for t in tables]
+    edges, each = edge_array(edges), [checks.real_array("a table of tables", t, finite=False) for t in tables]
     if len(each) != len(edges) or any(t.ndim != 2 or not np.isfinite(t).all() for t in each):
         raise ValueError(f"tables must be one finite table with two axes for each of the {len(edges)} edges")
     flat = _pack(edges, each, int(edges.max(initial=-1)) + 1)

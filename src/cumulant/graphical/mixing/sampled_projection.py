@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.graphical.learning.planner import SamplingPlan
 from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing
 from cumulant.graphical.pairwise import Ising
@@ -81,6 +81,10 @@ def project_reverse_kl(
     """
     if not isinstance(model, Ising) or model.evidence:
         raise TypeError(f"model must be an Ising model without evidence; got {type(model).__name__}")
+    checks.instance("mixing", mixing, FastMixing, "a FastMixing set")
+    checks.positive("step_size", step_size)
+    if plan is not None:
+        checks.instance("plan", plan, SamplingPlan, "a SamplingPlan")
     n, members = model.n_variables, CouplingSet(mixing, model.edges, model.n_variables)
     rate = members.mixing()
     plan = SamplingPlan(100, 1000, rate.tau(0.01)) if plan is None else plan

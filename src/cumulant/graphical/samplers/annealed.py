@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.graphical.bounds.reweighted import Tables
+from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.samplers.annealed_kernels import anneal
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.randomness import seed as seed_of
@@ -33,6 +35,7 @@ def annealed_importance_sampling(
     True
     """
     require_counts(n=(n, 1), temperatures=(temperatures, 1))
+    checks.instance("model", model, DiscreteModel, "a DiscreteModel")
     structure, theta, free = model.restricted()
     seed = seed_of(rng)
     log_weights, found = annealed(Tables.of(structure, theta), n, temperatures, seed, n_jobs)

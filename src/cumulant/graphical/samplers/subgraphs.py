@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant import randomness, sampling
+from cumulant import checks, randomness, sampling
 from cumulant.errors import DomainError
 from cumulant.graphical.mixing.certificates import Mixing
 from cumulant.graphical.mixing.ferromagnetic import subgraphs_mixing
@@ -52,7 +52,8 @@ class SubgraphsWorld:
     """
 
     def __init__(self, edges: Any, beta: Any, field: Any):
-        self.model = Ising(edges, beta, field)
+        with checks.about("edges, beta, field"):
+            self.model = Ising(edges, beta, field)
         couplings, fields = self.model.couplings, self.model.fields
         if (couplings < 0).any():
             worst = int(couplings.argmin())

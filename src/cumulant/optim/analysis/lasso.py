@@ -13,6 +13,7 @@ from cumulant.optim.driver.run import run
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.least_squares import LeastSquares
 from cumulant.optim.problems.penalties import L1
+from cumulant.optim.protocol import Problem
 from cumulant.optim.solvers.accelerated_gradient import AcceleratedProximalGradient
 from cumulant.optim.solvers.proximal_gradient import ProximalGradient
 from cumulant.precision import any_tracer
@@ -154,6 +155,7 @@ def penalised_path(
     >>> [float(np.linalg.norm(smooth.A @ result.x - smooth.y).round(3)) for result in path]
     [0.65, 0.001]
     """
+    checks.instance("smooth", smooth, Problem, "a smooth problem of cumulant.optim")
     lams = checks.real_array("lams", lams, ndim=1)
     if np.any(lams < 0):
         raise ValueError(f"lams must not be negative; got {lams.min()}")

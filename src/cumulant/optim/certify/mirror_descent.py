@@ -11,11 +11,13 @@ from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, assume, check, issuer, rounding
 from cumulant.errors import CertificateError
 from cumulant.geometry import Euclidean, Shannon
+from cumulant.geometry.entropy import Entropy
 from cumulant.optim.certify.strong_convexity import accuracy, certify_strong_convexity, convexity, enclosed_gradient
 from cumulant.optim.driver.fingerprint import fingerprint
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.enclosures import enclose
 from cumulant.optim.problems.likelihoods import NegativeLogLikelihood, SampleLikelihood, certify_likelihood
+from cumulant.optim.protocol import Problem
 
 
 class RelativeConstants(NamedTuple):
@@ -59,6 +61,8 @@ def relative_constants(
     >>> round(found.smoothness, 9), round(found.strong_convexity, 9), found.status
     (3.0, 0.5, 'assumed')
     """
+    checks.instance("problem", problem, Problem, "a problem of cumulant.optim")
+    checks.instance("entropy", entropy, Entropy, "an entropy, such as Shannon()")
     if points is not None:
         return _measured_constants(problem, entropy, points)
     reference = problem.reference
@@ -78,7 +82,7 @@ def relative_constants(
 
 def _measured_constants(problem: Any, entropy: Any, points: Any) -> RelativeConstants:
     points = checks.real_array("points", points, ndim=2)
-    if len(points) == 0 or not np.all(entropy.in_domain(points)):
+    if not points.size or not np.all(entropy.in_domain(points)):
         raise ValueError(f"points must be one or more, all inside the domain of {entropy}")
     if problem.shape is not None and points.shape[1:] != tuple(problem.shape):
         raise ValueError(f"points must be vectors of shape {tuple(problem.shape)}; got {points.shape[1:]}")

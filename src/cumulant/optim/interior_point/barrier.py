@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import NotConvergedError
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
 from cumulant.optim.interior_point.moves import direction, follow
-from cumulant.optim.interior_point.problem import ConstrainedProblem, interior
+from cumulant.optim.interior_point.problem import ConstrainedProblem, interior, point, require_constrained
 from cumulant.optim.problems.base import is_concrete, problem_type
 from cumulant.optim.protocol import Problem
 from cumulant.precision import precise
@@ -110,6 +111,8 @@ def log_barrier(problem: ConstrainedProblem, mu: float) -> LogBarrier:
     >>> round(float(barrier.value([1.5])), 6), barrier.value([0.5])
     (2.511294, np.float64(inf))
     """
+    require_constrained(problem)
+    checks.positive("mu", mu)
     return LogBarrier(problem, mu)
 
 
@@ -224,10 +227,13 @@ def noisy_central_path(
     >>> noisy_central_path(problem, [4.0], -3.0, [1.0]).x.round(8)      # x - 3 = 4 / x
     array([[4.]])
     """
-    mus = np.atleast_1d(np.asarray(mus, dtype=np.float64))
+    require_constrained(problem)
+    checks.positive("tol", tol)
+    checks.whole("max_steps", max_steps, 0)
+    mus = np.atleast_1d(checks.real_array("mus", mus, finite=False))
     if mus.ndim != 1 or not np.all((mus > 0) & np.isfinite(mus)):
         raise ValueError(f"mus must be positive numbers; got {mus}")
-    x = np.array(x0, dtype=np.float64)
+    x = np.array(point(problem, "x0", x0))
     noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), x.shape)
     slack = interior(problem, x)
     z = np.array(np.broadcast_to(np.asarray(z0, dtype=np.float64), slack.shape))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.errors import NotConvergedError
 from cumulant.optim.certify.optimality import certify_optimality
 from cumulant.optim.gradients import ByRows, check_oracle
@@ -212,9 +212,15 @@ def dykstra(
     >>> dykstra(halves, [2.0, 1.0]).round(8)
     array([1., 0.])
     """
-    if not projections:
-        raise ValueError("projections must have at least one entry")
-    x = np.array(x, dtype=np.float64)
+    if not isinstance(projections, Sequence) or not projections:
+        raise ValueError("projections must be a list of at least one function")
+    for project in projections:
+        checks.takes("each of projections", project, "x")
+    checks.positive("tol", tol)
+    checks.whole("max_sweeps", max_sweeps)
+    x = np.array(checks.real_array("x", x))
+    if not x.size:
+        raise ValueError("x must have at least one entry")
     corrections = [np.zeros_like(x) for _ in projections]
     room = tol * (1.0 + float(np.max(np.abs(x), initial=0.0)))
     moved = np.inf

@@ -17,12 +17,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.certificates import Assumption, Certificate, assume, by_construction, check, issuer
 from cumulant.errors import CertificateError
 from cumulant.optim.certify.optimality import Knowledge, certify_optimality, running_bound
 from cumulant.optim.certify.strong_convexity import accuracy, certain_strong_convexity, convexity, enclosed_gradient
 from cumulant.optim.interior_point.lifted import LiftedL1, OnSimplex, Plain, SplitL1
-from cumulant.optim.interior_point.problem import ConstrainedProblem
+from cumulant.optim.interior_point.problem import ConstrainedProblem, point, require_constrained
 from cumulant.optim.problems.base import widen
 from cumulant.optim.problems.composite import Composite
 from cumulant.optim.problems.enclosures import Enclosure, dot, enclose
@@ -88,6 +89,8 @@ def certify_constrained(problem: ConstrainedProblem, x: Any) -> Certificate:
     >>> certify_constrained(problem, [1e-8, 1.0]).upper < 1e-6
     True
     """
+    require_constrained(problem)
+    x = point(problem, "x", x)
     if problem.loss is None:
         raise CertificateError("no certificate: the objective is a stream", assumption="the objective is known")
     certify = _certify_l1 if isinstance(problem.objective, LiftedL1) else _certify_lagrangian
@@ -221,7 +224,7 @@ def relative_accuracy(value: float, dual: float) -> float:
     >>> relative_accuracy(1.5, 1.0), relative_accuracy(-1.0, -1.5), relative_accuracy(1.0, -1.0)
     (0.5, 0.5, inf)
     """
-    if not value >= dual:
+    if not checks.number("value", value) >= checks.number("dual", dual):
         raise ValueError(f"value must be at least the lower bound; got {value} and {dual}")
     if dual > 0:
         return (value - dual) / dual

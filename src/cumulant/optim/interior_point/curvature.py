@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from cumulant import checks
 from cumulant.precision import any_tracer, precise
 
 
@@ -53,8 +54,11 @@ def damped_bb(beta: Any, dx: Any, dy: Any, step: Any) -> Any:
     >>> damped_bb(1.0, [1.0, 0.0], [-100.0, 0.0], 0.1)
     np.float64(1.0)
     """
-    if isinstance(beta, int | float) and not beta > 0:
-        raise ValueError(f"beta must be positive; got {beta}")
+    checks.positive("beta", beta)
+    if not any_tracer(dx, dy):
+        dx, dy = checks.real_array("dx", dx), checks.real_array("dy", dy)
+        if dx.shape != dy.shape:
+            raise ValueError(f"dx and dy must have the same shape; got {dx.shape} and {dy.shape}")
     return _bb(beta, dx, dy, step)
 
 
@@ -108,6 +112,9 @@ def damped_bfgs(B: Any, dx: Any, dy: Any, gamma: Any = 0.75, t_max: Any = 1.0, B
     >>> round(float(new.t), 8), round(float(np.linalg.det(new.B)) / 1.91, 12)
     (0.19615385, 0.8)
     """
-    if not any_tracer(gamma) and not 0 < float(gamma) < 1:
-        raise ValueError(f"gamma must be strictly between 0 and 1; got {gamma}")
+    checks.fraction("gamma", gamma)
+    if not any_tracer(B, dx, dy):
+        B, dx, dy = (checks.real_array(name, each) for name, each in (("B", B), ("dx", dx), ("dy", dy)))
+        if dx.ndim != 1 or dy.shape != dx.shape or B.shape != (dx.size, dx.size):
+            raise ValueError(f"B, dx and dy must have shapes (n, n), (n,), (n,); got {B.shape}, {dx.shape}, {dy.shape}")
     return DampedBFGS(*_bfgs(B, dx, dy, gamma, t_max, Binv))

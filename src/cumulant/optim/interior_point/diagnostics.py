@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.optim.interior_point.linear_algebra import dense_curvature
-from cumulant.optim.interior_point.problem import ConstrainedProblem
+from cumulant.optim.interior_point.problem import ConstrainedProblem, point, require_constrained
 from cumulant.optim.interior_point.stochastic import InteriorPointSAState
 from cumulant.optim.problems.base import widen
+from cumulant.optim.protocol import Problem
 from cumulant.precision import float64, to_numpy
 
 
@@ -61,7 +63,9 @@ def check_licq(problem: ConstrainedProblem, x: Any, z: Any = None, tol: float = 
     1 active constraints, their gradients of rank 1: independence holds; strict complementarity holds; second-order
     sufficiency holds
     """
-    wide, x = widen(problem), np.asarray(x, dtype=np.float64)
+    require_constrained(problem)
+    checks.not_negative("tol", tol)
+    wide, x = widen(problem), point(problem, "x", x)
     c, J = np.asarray(wide.constraints_at(x)), np.asarray(wide.constraints.jacobian(x))
     active = np.flatnonzero(c > -tol)
     rows = J[active]
@@ -210,7 +214,11 @@ def l1_violation(loss: Any, w: Any, weight: Any, zero: float = 0.0) -> float:
     >>> l1_violation(optim.LeastSquares([[1.0]], [3.0]), [2.0], 1.0)
     0.0
     """
-    loss, w = widen(loss), np.asarray(w, dtype=np.float64)
+    checks.instance("loss", loss, Problem, "a problem of cumulant.optim")
+    w, weight = checks.real_array("w", w, ndim=1), checks.real_array("weight", weight)
+    if weight.shape not in ((), w.shape) or np.any(weight < 0):
+        raise ValueError(f"weight must be a number, or one for each of {w.size}, not negative; got {weight!s:.60}")
+    loss = widen(loss)
     g = np.asarray(loss.gradient(w))
     here = np.abs(g + weight * np.sign(w))
     return float(np.max(np.where(np.abs(w) > zero, here, np.maximum(np.abs(g) - weight, 0.0))))

@@ -140,7 +140,7 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
     (array([-0.833333, -2.166667]), np.float64(0.333333))
     """
     checks.choice("method", method, get_args(Route))
-    J = sparse.csr_array(J).astype(np.float64) if sparse.issparse(J) else np.asarray(J, dtype=np.float64)
+    J = sparse.csr_array(J).astype(np.float64) if sparse.issparse(J) else checks.real_array("J", J)
     if J.ndim != 2:
         raise ValueError(f"J must be a matrix; got shape {J.shape}")
     m, n = J.shape
@@ -150,7 +150,7 @@ def solve_primal_dual(W: Any, J: Any, c: Any, z: Any, grad: Any, mu: float, meth
     if np.any(z <= 0):
         raise DomainError(f"z must be positive; got {z.min():g} at index {z.argmin()}")
     checks.not_negative("mu", mu)
-    W = sparse.csr_array(W).astype(np.float64) if sparse.issparse(W) else np.asarray(W, dtype=np.float64)
+    W = sparse.csr_array(W).astype(np.float64) if sparse.issparse(W) else checks.real_array("W", W)
     if method == "auto":
         method = _choose(W, J)
     if method == "block2x2":
@@ -172,13 +172,16 @@ def inertia(matrix: Any) -> tuple[int, int, int]:
     >>> inertia([[0.0, 1.0], [1.0, 0.0]])
     (1, 1, 0)
     """
-    _, blocks, _ = scipy.linalg.ldl(np.asarray(matrix, dtype=np.float64))
+    matrix = checks.real_array("matrix", matrix, ndim=2)
+    if matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
+        raise ValueError(f"matrix must be square and symmetric; got shape {matrix.shape}")
+    _, blocks, _ = scipy.linalg.ldl(matrix)
     values = np.linalg.eigvalsh(blocks)  # of blocks of one or two rows; Sylvester's law of inertia
     return int(np.sum(values > 0)), int(np.sum(values < 0)), int(np.sum(values == 0))
 
 
 def _vector(value: Any, name: str, size: int) -> np.ndarray:
-    value = np.asarray(value, dtype=np.float64)
+    value = checks.real_array(name, value, finite=False)
     if value.shape != (size,) or not np.all(np.isfinite(value)):
         raise ValueError(f"{name} must be {size} finite numbers; got shape {value.shape}")
     return value

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.optim.interior_point.constraints import Bounds, Constraints
 from cumulant.optim.interior_point.lifted import BoundL1, Lifted, OnSimplex, Plain, SplitL1
@@ -142,11 +143,10 @@ def l1_regularize(loss: Any, weight: Any, formulation: str = "split") -> Constra
     >>> problem.start(), problem.gradient(problem.start())
     (array([1., 1.]), array([-5.5,  6.5]))
     """
+    checks.choice("formulation", formulation, ("split", "bound"))
     if formulation == "split":
         return ConstrainedProblem(SplitL1(loss, weight), Bounds(0.0))
-    if formulation == "bound":
-        return ConstrainedProblem(BoundL1(loss, weight), AbsoluteBounds())
-    raise ValueError(f"formulation must be 'split' or 'bound'; got {formulation!r}")
+    return ConstrainedProblem(BoundL1(loss, weight), AbsoluteBounds())
 
 
 def on_simplex(loss: Any, total: float = 1.0) -> ConstrainedProblem:
@@ -157,7 +157,22 @@ def on_simplex(loss: Any, total: float = 1.0) -> ConstrainedProblem:
     >>> problem.coefficients([0.5, 0.25])
     array([0.5 , 0.25, 0.25])
     """
+    checks.positive("total", total)
     return ConstrainedProblem(OnSimplex(loss, total), SimplexConstraints(total))
+
+
+def require_constrained(problem: Any) -> None:
+    """Refuse what has no objective under constraints."""
+    checks.instance("problem", problem, ConstrainedProblem, "a ConstrainedProblem")
+
+
+def point(problem: ConstrainedProblem, name: str, x: Any) -> np.ndarray:
+    """`x` as a vector of the right length."""
+    x = checks.real_array(name, x, ndim=1)
+    shape = None if problem.loss is None else problem.shape
+    if not x.size or (shape is not None and x.shape != shape):
+        raise ValueError(f"{name} must have shape {shape or '(n,)'}; got {x.shape}")
+    return x
 
 
 def interior(problem: ConstrainedProblem, x0: Any) -> Any:

@@ -94,6 +94,8 @@ class MirrorDescent(Solver):
             checks.not_negative("radius, a bound on D(x*|x0),", self.radius)
         if isinstance(self.step_size, int | float):
             as_schedule(self.step_size)
+        elif isinstance(self.step_size, str | list | tuple | dict):
+            raise TypeError(f"step_size must be a number or a schedule; got {self.step_size!r:.60}")
 
     def init(self, problem, x0, rng):
         """Both coordinates of ``x0``, and the constants relative to the entropy."""

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from cumulant import checks
 from cumulant.graphical import Ising
 from cumulant.graphical.samplers.gibbs import IsingArrays
-from cumulant.particles.conditional.partitions import Blocks, check_refinement
+from cumulant.particles.conditional.partitions import Blocks, blocks_of, check_refinement
 
 
 class Parameters(NamedTuple):
@@ -95,7 +95,7 @@ class ConditionalObjective:
         w = np.full(len(x), 1.0 / len(x)) if weights is None else checks.real_array("weights", weights, ndim=1)
         if w.shape != (len(x),) or (w < 0).any() or abs(w.sum() - 1.0) > 1e-9:
             raise ValueError(f"weights must be {len(x)} numbers that are not negative and sum to one")
-        blocks = tuple(np.sort(np.asarray(block, dtype=np.int64)) for block in blocks)
+        blocks = blocks_of(blocks)
         check_refinement([np.arange(spins.n)], blocks)
         return cls(spins, blocks, x, w, free_edges)
 

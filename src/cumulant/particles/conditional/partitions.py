@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, shor
 
 from cumulant import checks
 from cumulant.graphical import lattice
+from cumulant.graphical.pairwise import edge_array
 
 Blocks = tuple[np.ndarray, ...]
 Splitter = Callable[[Blocks, np.ndarray], Sequence[Any]]
@@ -27,7 +28,7 @@ def halve(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in halve([range(6)], grid(2, 3))]
     [[0, 1, 3, 4], [2, 5]]
     """
-    blocks, cut = _blocks(blocks), _Cut(edges)
+    blocks, cut = blocks_of(blocks), _Cut(edges)
     return tuple(itertools.chain.from_iterable(cut(block) if block.size > 1 else (block,) for block in blocks))
 
 
@@ -37,7 +38,7 @@ def split_largest(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in split_largest([[0, 1], [2], [3]], [(0, 1), (1, 2), (2, 3)])]
     [[0], [1], [2], [3]]
     """
-    blocks = _blocks(blocks)
+    blocks = blocks_of(blocks)
     k = int(np.argmax([block.size for block in blocks]))
     return (*blocks[:k], *_Cut(edges)(blocks[k]), *blocks[k + 1 :])
 
@@ -48,7 +49,7 @@ def peel(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in peel([[0, 1, 2]], [(0, 1), (1, 2)])]
     [[0, 1], [2]]
     """
-    blocks = _blocks(blocks)
+    blocks = blocks_of(blocks)
     k = int(np.argmax([block.size for block in blocks]))
     order = _Cut(edges).breadth_first(blocks[k])
     return (*blocks[:k], np.sort(order[:-1]), order[-1:], *blocks[k + 1 :])
@@ -65,7 +66,10 @@ def check_refinement(old: Any, new: Any) -> None:
     ...
     ValueError: the new partition must refine the old one, but its block 1, [1, 2], has spins of 2 old blocks
     """
-    old, new = _blocks(old), _blocks(new)
+    with checks.about("old"):
+        old = blocks_of(old)
+    with checks.about("new"):
+        new = blocks_of(new)
     before, after = (np.sort(np.concatenate(blocks)) for blocks in (old, new))
     if before.size != after.size or (before != after).any() or np.unique(after).size != after.size:
         raise ValueError(
@@ -89,7 +93,7 @@ def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[B
     split = partition if callable(partition) else SPLITTERS[checks.choice("partition", partition, SPLITTERS)]
     out: list[Blocks] = [(np.arange(n),)]
     while len(out[-1]) < n:
-        new = _blocks(split(out[-1], edges))
+        new = blocks_of(split(out[-1], edges))
         check_refinement(out[-1], new)
         if len(new) == len(out[-1]):
             raise ValueError(f"partition must split a block at every step; it left the {len(new)} blocks as they were")
@@ -99,11 +103,15 @@ def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[B
     return tuple(out[1:]) if n > 1 else tuple(out)
 
 
-def _blocks(blocks: Any) -> Blocks:
-    found = tuple(np.sort(checks.array("a block", list(block))) for block in blocks)
+def blocks_of(blocks: Any) -> Blocks:
+    """Blocks of spins as sorted arrays."""
+    if not hasattr(blocks, "__iter__") or not all(hasattr(block, "__iter__") for block in blocks):
+        raise TypeError(f"blocks must be lists of spins; got {blocks!r:.60}")
+    with checks.about("blocks"):
+        found = tuple(checks.array("a block", list(block)) for block in blocks)
     if not found or any(block.ndim != 1 or block.size == 0 or block.dtype.kind not in "iu" for block in found):
         raise ValueError("blocks must be lists of spins, whole numbers, none of them empty")
-    return tuple(block.astype(np.int64) for block in found)
+    return tuple(np.sort(block.astype(np.int64)) for block in found)
 
 
 def _warn_of_pieces(blocks: Blocks, edges: np.ndarray) -> None:
@@ -121,7 +129,7 @@ class _Cut:
     """How a block is cut in two, on one graph."""
 
     def __init__(self, edges: Any):
-        self.edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+        self.edges = edge_array(edges)
 
     def __call__(self, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.rectangle(block) or self.by_distance(block)

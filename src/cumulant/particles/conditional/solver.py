@@ -8,6 +8,7 @@ takes seconds.
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from cumulant import checks
 from cumulant.particles.conditional.objective import ConditionalObjective, Parameters
 from cumulant.threads import one_blas_thread
 
@@ -36,6 +37,9 @@ def fit_conditional_mean_field(
     >>> fit_conditional_mean_field(ConditionalObjective.of(model, [[0, 1], [2, 3]], states, weights)).fields.round(6)
     array([ 0.381882,  0.249385, -0.701704, -0.46436 ])
     """
+    checks.instance("objective", objective, ConditionalObjective, "a ConditionalObjective")
+    checks.positive("tol", tol)
+    checks.whole("max_steps", max_steps, 0)
     theta, groups = objective.start, objective.groups
     if len(objective.blocks) == objective.spins.n:
         return objective.parameters(theta)

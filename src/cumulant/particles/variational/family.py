@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import DomainError
 from cumulant.precision import float64, to_jax, to_numpy
 
@@ -188,6 +189,8 @@ def check_family(
     True
     """
     require_family(family)
+    checks.whole("n", n, 2)
+    checks.positive("limit", limit)
     generator = np.random.default_rng(rng)
     half = family.start + 0.5 * (family.target - family.start) if theta is None else np.asarray(theta, dtype=float)
     x_A, x_B = family.begin(n, generator)

@@ -239,7 +239,9 @@ def _blocks(model: Ising, blocks: Any) -> tuple[np.ndarray, np.ndarray]:
             )
         found += [np.zeros(0, np.int64)] * (2 - len(found))
         return found[0], found[1]
-    a, b = (np.asarray(each, dtype=np.int64) for each in blocks)
+    if not isinstance(blocks, tuple | list) or len(blocks) != 2:
+        raise TypeError(f"blocks must be 'auto', 'bipartite', 'trees' or a pair of arrays; got {blocks!r:.60}")
+    a, b = (checks.real_array("a block of blocks", each, ndim=1).astype(np.int64) for each in blocks)
     if not np.array_equal(np.sort(np.concatenate([a, b])), np.arange(model.n_variables)):
         raise ValueError(f"blocks must hold each of the {model.n_variables} variables once")
     return a, b

@@ -190,7 +190,8 @@ def variational_smc(
     >>> result.distance.shape, result.kinds
     ((1,), ('smc', 'bound', 'jump'))
     """
-    chosen = require_family(as_family(model, family))
+    with checks.about("model, family"):
+        chosen = require_family(as_family(model, family))
     schedule = step_size
     if not callable(step_size):
         schedule = Harmonic(1.0, power=float(checks.positive("step_size", step_size)))
@@ -202,7 +203,10 @@ def variational_smc(
                 "0.5 and at most 1 satisfy both",
                 stacklevel=2,
             )
-    rule = Safeguard(safeguard) if isinstance(safeguard, str) else safeguard
+    if isinstance(safeguard, str):
+        with checks.about("safeguard"):
+            safeguard = Safeguard(safeguard)
+    rule = checks.instance("safeguard", safeguard, Safeguard, "a Safeguard, or the name of its mode")
     last = 0 if finish is None else checks.whole("finish", finish)
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
     if pilot and finish is None:

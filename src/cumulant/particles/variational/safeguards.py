@@ -114,7 +114,10 @@ def weight_model(weights: Any, projections: Any, curvatures: Any = None) -> Weig
     total = float(np.sum(W**2))
     curvature = float(np.sum(W * (2 * W - total) * r**2))
     if curvatures is not None:
-        curvature += float(np.sum(W * (W - total) * np.asarray(curvatures)))
+        c = checks.real_array("curvatures", curvatures, ndim=1)
+        if c.shape != W.shape:
+            raise ValueError(f"curvatures must be a number for each of the {W.size} weights; got {c.size}")
+        curvature += float(np.sum(W * (W - total) * c))
     return WeightModel(total - 1 / W.size, float(2 * np.sum(W * (W - total) * r)), curvature)
 
 
@@ -170,7 +173,7 @@ def safeguarded_step(
     >>> safeguarded_step(np.full(4, 0.25), t, 1.0, Safeguard("exact"), log_ratios=lambda a: a * t).step
     0.328787...
     """
-    rule = Safeguard() if safeguard is None else safeguard
+    rule = _rule(safeguard)
     W = require_weights(weights)
     checks.positive("cap", cap)
     total = float(np.sum(W**2))
@@ -197,10 +200,17 @@ def least_steps_between_resamplings(n: int, threshold: float, safeguard: Safegua
     >>> round(least_steps_between_resamplings(100, 50), 1)
     7.6
     """
-    rule = Safeguard() if safeguard is None else safeguard
-    if not 0 < threshold < n:
+    rule = _rule(safeguard)
+    checks.whole("n", n)
+    if not 0 < checks.number("threshold", threshold) < n:
         raise ValueError(f"threshold must be an effective size between 0 and n = {n}; got {threshold}")
     return math.log((n / threshold - 1) / (1 / rule.ess - 1)) / math.log(1 / rule.variance)
+
+
+def _rule(safeguard: Safeguard | None) -> Safeguard:
+    if safeguard is None:
+        return Safeguard()
+    return checks.instance("safeguard", safeguard, Safeguard, "a Safeguard")
 
 
 def variance_gradient(weights: Any, statistics: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from cumulant import checks
 from cumulant.errors import TooWide
 from cumulant.sequences.chain.problem import ChainProblem
 from cumulant.sequences.chain.radius import feature_radii
@@ -24,6 +25,7 @@ def exact_radii(problem: ChainProblem, max_labellings: int = 100_000) -> np.ndar
     >>> exact_radii(ChainProblem(data, n_labels=2))
     array([10., 10.])
     """
+    checks.whole("max_labellings", max_labellings)
     out, k, features, offsets = feature_radii(problem), problem.n_labels, problem.data.features, problem.data.offsets
     signs = np.zeros((2, problem.n_attributes), dtype=bool)
     signs[0, features.indices[features.data < 0]] = True

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from cumulant import randomness
+from cumulant import checks, randomness
 from cumulant.errors import DomainError
 from cumulant.sequences.chain.chain_kernels import chain_distribution, chain_marginals
 from cumulant.sequences.chain.labelling_kernels import best_labels, best_lists, sample_many
@@ -184,6 +184,9 @@ def tree_kl(mu: tuple[Any, Any], nu: tuple[Any, Any]) -> float:
     >>> round(tree_kl(mu, nu), 6), tree_kl(mu, mu)
     (0.06023, 0.0)
     """
+    for name, pair in (("mu", mu), ("nu", nu)):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"{name} must be a pair (nodes, pairs) of marginals; got {pair!r:.60}")
     mu_nodes, mu_pairs = _marginals(*mu, of="mu: ")
     nu_nodes, nu_pairs = _marginals(*nu, of="nu: ")
     if mu_nodes.shape != nu_nodes.shape:
@@ -254,7 +257,7 @@ def checked_scores(unary: Any, pair: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _real(name: str, values: Any) -> np.ndarray:
-    array = np.asarray(values)
+    array = checks.array(name, values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers; got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.float64)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cumulant import checks
 from cumulant.sequences.chain.problem import ChainProblem
 
 __all__ = ["attribute_radii", "feature_radii"]
@@ -39,6 +40,7 @@ def feature_radii(problem: ChainProblem) -> np.ndarray:
     >>> feature_radii(ChainProblem(data, n_labels=2))
     array([16., 10.])
     """
+    checks.instance("problem", problem, ChainProblem, "a ChainProblem")
     n, k, labels, lengths = problem.n_terms, problem.n_labels, problem.labels, problem.data.lengths
     if k == 1:
         return np.zeros(n)

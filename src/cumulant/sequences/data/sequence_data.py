@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cumulant import checks
+
 
 @dataclass(frozen=True, eq=False)
 class SequenceData:
@@ -34,7 +36,7 @@ class SequenceData:
 
     def __post_init__(self):
         object.__setattr__(self, "features", csr_matrix(self.features, "features"))
-        offsets = np.asarray(self.offsets)
+        offsets = checks.array("offsets", self.offsets)
         tokens = self.features.shape[0]
         if offsets.ndim != 1 or offsets.size < 2 or offsets.dtype.kind not in "iu":
             raise ValueError(f"offsets must be whole numbers, one more than there are sequences; got {offsets!r:.80}")
