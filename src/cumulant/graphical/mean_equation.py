@@ -51,7 +51,7 @@ def solve_mean_equation(family: Any, mu: np.ndarray) -> np.ndarray:
                 break  # rounding is all that is left
             best, smallest = theta, found.decrement
             if found.decrement**2 < _TOO_SMALL * (1.0 + abs(value)):
-                # Values no longer tell steps apart; next to a proven minimiser the next decrement judges the whole step.
+                # Values no longer tell steps apart: the whole step, which the next decrement judges.
                 theta = theta + found.direction
                 value = float(problem.value(theta))
                 continue
