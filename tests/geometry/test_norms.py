@@ -61,6 +61,10 @@ def test_the_interval_at_scales_whose_squares_are_not_numbers(scale):
 
 
 def test_corners():
+    for tiny in ([[2e-323], [5e-324]], [[-1.5e-323, -1e-323]], [[1.36044620248526e-310], [1.00239827284394e-310]]):
+        norm = float(np.hypot(*np.ravel(tiny) * 2.0**1000)) * 2.0**-1000  # products lose digits, and all of them
+        interval = operator_norm_interval(np.array(tiny))
+        assert interval.lower <= norm <= interval.upper < 1e-290
     assert operator_norm_interval(np.zeros((3, 2))).upper < 1e-290  # products cannot tell zero from what underflows
     for bad in ({"delta": 0.0}, {"steps": 0}):
         with pytest.raises(ValueError, match="must be"):

@@ -71,19 +71,21 @@ def certify_operator_norm(given: Any, answer: PowerMethod) -> Certificate:
     checks.whole("steps", steps)
     start = np.random.default_rng(seed).standard_normal(A.shape[1])
     log_growth, v = np.log(np.linalg.norm(start)), start / np.linalg.norm(start)
-    lower, upper = 0.0, np.inf
+    lower, upper, b = 0.0, np.inf, float(np.linalg.norm(start))
+    small = float(np.prod(A.shape)) * np.finfo(np.float64).tiny  # where products are rounded to the smallest numbers
     for _ in range(steps):
         # Both products are normalised, so that entries of 1e-200 or 1e200 neither underflow nor overflow.
         with np.errstate(invalid="ignore", over="ignore"):  # `_normalised` refuses what is not finite
             size, image = _normalised(A @ v)
             back, v = _normalised(A.T @ image) if size > 0 else (0.0, v)
-        if size == 0 or back == 0:  # the products underflow: for a Gaussian start the matrix is then this small
-            upper = float(np.prod(A.shape)) * np.finfo(np.float64).tiny / delta
+        if size < small or back < small:  # for a Gaussian start the matrix is then this small
+            upper = 2.0 * small * max(b, 1.0) / delta
             break
         lower, log_growth = max(lower, size), log_growth + np.log(size) + np.log(back)
     else:
         lower = max(lower, _normalised(A @ v)[0])
-        upper = float(np.exp((log_growth - np.log(delta * np.sqrt(np.pi / 2))) / (2 * steps)))
+        with np.errstate(over="ignore"):
+            upper = float(np.exp((log_growth - np.log(delta * np.sqrt(np.pi / 2))) / (2 * steps)))
     slack = 1 + 4 * sum(A.shape) * np.finfo(np.float64).eps  # one product's rounding: the root of `steps` of them
     lower = lower / slack
     return Certificate(
