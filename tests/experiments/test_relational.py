@@ -97,7 +97,7 @@ def judged(found, log_evidence):
 @pytest.mark.parametrize(("log_evidence", "good"), [(-10.0, True), (-10.0, False), (-5.5, True)])
 def test_the_prior_is_at_fault_where_evidence_and_areas_say_so(log_evidence, good):
     claims = judged(made_up(("averaged",) if good else ()), log_evidence)
-    verdicts = [claim.verdict for claim in claims if claim.statement.startswith("the prior is at fault")]
+    verdicts = [claim.verdict for claim in claims if claim.statement.startswith("the fault is in the prior")]
     assert verdicts == ["reproduced" if good and log_evidence < -6.0 else "not reproduced"]
 
 

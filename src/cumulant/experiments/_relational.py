@@ -145,6 +145,11 @@ def waves() -> list[Network]:
     return out
 
 
+def _yes(model: GLM, rows: np.ndarray) -> np.ndarray:
+    """The probability of yes for each row; there may be none."""
+    return model.predict_proba(rows)[:, 1] if len(rows) else np.zeros(0)
+
+
 class NetworkRegression:
     """Logistic regression on what the rest of the network says of a person or of a pair.
 
@@ -169,9 +174,9 @@ class NetworkRegression:
         """Answers about attributes and about ties."""
         attributes, ties = [], []
         for net, who, which in asked:
-            chance = self.of_people.predict_proba(self.people(net)[who])[:, 1]
+            chance = _yes(self.of_people, self.people(net)[who])
             attributes.append(Answers(net.attribute[who], chance))
-            chance = self.of_pairs.predict_proba(self.pairs(net, which))[:, 1]
+            chance = _yes(self.of_pairs, self.pairs(net, which))
             ties.append(Answers(net.ties[tuple(which.T)], chance))
         return _joined(attributes), _joined(ties)
 

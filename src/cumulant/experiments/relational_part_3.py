@@ -30,7 +30,7 @@ _NAMES = {
 }
 _TARGETS = ("smokes", "friends")
 _EM = {"max_iter": 200}
-_DRAWS = 40
+_DRAWS = 20
 _TRIANGLES = ("attribute", "tie_neither", "tie_one", "tie_both", "triangle")
 _RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
@@ -233,7 +233,7 @@ def _judge(
     ]
     claims.append(
         Claim(
-            "the prior is at fault, and not the method: the wave that is learned from is more probable under priors "
+            "the fault is in the prior: the wave that is learned from is more probable under priors "
             "with their modes at its frequencies than under Beta(4, 4) for every rule (by more than 5 nats), and with "
             "them averages over the posterior predict smoking better (in both transitions)",
             "weak, uniform priors Beta(4, 4), chosen for no stated reason",
