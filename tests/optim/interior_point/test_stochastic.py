@@ -123,10 +123,11 @@ def stream():
                     state = ipsa_step(solver, problem, state, -a * (jnp.asarray(y)[row] - a @ w))
                     return state, (state.x, state.z, state.slack, state.primal_step)
 
-                return jax.lax.scan(one, state, jnp.arange(1000) % 40)[1]
+                return jax.lax.scan(one, state, jnp.arange(1000) % 40)
 
-            found = go(ipsa_init(solver, problem, problem.start()))
+            last, found = go(ipsa_init(solver, problem, problem.start()))
             states[formulation] = [np.asarray(each) for each in found]
+            states[formulation, "budget"] = rm_budget(last)
     return A, y, states
 
 
@@ -235,6 +236,17 @@ def test_convergence_and_the_rate_of_the_gap_under_unit_noise():
     gap = falling[:, :, 4].mean(axis=0)
     assert np.all(falling[:, :, 0].mean(axis=0) < gap)  # x_1 z_1 is a part of the gap
     assert falling[:, 2, 2].mean() == pytest.approx(1.0, abs=0.004)  # z_1
+
+
+def test_the_budget_adds_up_steps_their_squares_and_the_bias_of_the_barrier(stream):
+    """``|J^T (1/c)|`` is ``|1/x|`` for ``c = -x`` where a step starts from, and ``mu = sigma gap / m`` there."""
+    x, z, slack, a = stream[2]["split"]
+    before = np.concatenate([np.ones((1, 6)), x[:-1]])
+    gap = np.concatenate([[6.0], np.sum(slack * z, axis=1)[:-1]])
+    mu = np.arange(1.0, 1001) ** -0.9 * gap / 6
+    bias = a * mu * np.linalg.norm(1 / before, axis=1)
+    expected = (a.sum(), np.sum(a**2), bias.sum(), np.sum(1 / (5 + np.arange(1.0, 1001))))
+    np.testing.assert_allclose(stream[2]["split", "budget"], expected, rtol=1e-9)
 
 
 SETTINGS = {
