@@ -61,7 +61,7 @@ def alone():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CUMULANT_DATA", raising=False)
         figures = ("fig_3_3", "fig_3_4", "fig_3_5", "fig_3_8", "fig_3_9", "fig_3_10")
-        yield {name: load(name).run(quick=True) for name in figures}
+        return {name: load(name).run(quick=True) for name in figures}
 
 
 def test_what_must_hold_of_the_figures_even_on_a_small_task(alone):

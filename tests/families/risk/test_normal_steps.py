@@ -53,7 +53,7 @@ def test_constants_of_normals_against_simulation(kind, d):
         V, S = (np.cov(rng.normal(size=(d, 3 * d + 5))).reshape(d, d) for _ in range(2))
         S *= 0.5 * np.linalg.eigvalsh(V)[0] / np.linalg.eigvalsh(S)[-1]
         at = rng.normal(size=d)
-        truth = at + 0.1 * rng.normal(size=d)
+        truth = at + (1.0 if kind == "variance" else 0.1) * rng.normal(size=d)
         x = truth + rng.normal(size=(40_000, d)) @ np.linalg.cholesky(S).T
         here, there, squares = V + outer(at), S + outer(truth), outer(x - truth)
         if kind == "variance":
