@@ -164,7 +164,8 @@ class Run:
         run = copy.copy(self)
         run.records, run.ancestors = {name: [*each] for name, each in self.records.items()}, [*self.ancestors]
         x = take(self.population.x, np.arange(self.settings.n_particles))
-        run.population = dataclasses.replace(self.population, x=x, seed=seed, log_z=log_z)
+        memory = copy.deepcopy(self.population.memory)
+        run.population = dataclasses.replace(self.population, x=x, seed=seed, log_z=log_z, memory=memory)
         return run
 
     def one_step(self) -> None:
