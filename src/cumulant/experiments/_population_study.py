@@ -17,7 +17,7 @@ _WHAT = {"distance": "largest_distance_variance", "level": "largest_level_varian
 
 def study(theta: float, quick: bool, rng: int) -> Report:
     """Every method on one set of data for every number of populations, with equal numbers of sampling events."""
-    events, count, numbers = (2_000, 3, (3,)) if quick else (12_000, 20, (2, 3, 4, 5, 6))
+    events, count, numbers = (2_000, 3, (3,)) if quick else (10_000, 20, (2, 3, 4, 5, 6))
     corpus = admixture.simulate_microsatellites(theta, rng=rng + 1).corpus()
     models = {k: admixture.AdmixtureModel(corpus, k) for k in numbers}
     found = {
@@ -60,7 +60,7 @@ def study(theta: float, quick: bool, rng: int) -> Report:
     notes = (
         f"{count} trials of each method, as in the source, and {events} sampling events in each, where it has 50,000 "
         f"(one trial of everything took {spent:.0f} s of CPU, those of the source would take "
-        f"{20 * 50_000 / events * spent / 3600:.1f} hours; `admixture-agreement` has all of them for one setting); "
+        f"{20 * 50_000 / events * spent / 3600:.1f} hours; `admixture-agreement` has half of them in one setting); "
         "sixty individuals of four simulated populations, ten microsatellites, independent genealogies. Variational "
         "particles have the settings of the source."
     )

@@ -58,9 +58,9 @@ def run(quick: bool, rng: int) -> Report:
     count, shorter = (2, 10) if quick else (3, 1)
     model = admixture.AdmixtureModel(admixture.simulate_microsatellites(2.0, rng=rng + 1).corpus(), 3)
     found = {name: _run(model, each, count, shorter, rng) for name, each in _VARIANTS.items()}
-    steps = 4 * _STEPS // shorter
+    steps = _STEPS // shorter
     annealed = {
-        exchange: admixture.annealed_evidence(model, _PARTICLES, steps // 4, exchange=exchange, rng=rng, n_jobs=1)
+        exchange: admixture.annealed_evidence(model, _PARTICLES, steps, exchange=exchange, rng=rng, n_jobs=1)
         for exchange in (False, True)
     }
     long = admixture.annealed_evidence(model, _PARTICLES, 2 * steps, n_islands=2, rng=rng, n_jobs=1).log_partition()
