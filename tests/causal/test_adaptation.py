@@ -114,6 +114,17 @@ def test_the_same_seed_gives_the_same_answer_at_any_number_of_threads():
     assert not np.array_equal(runs[0], adapt_categorical(reference, transfer, 50, (0.1, 1.0), rng=4).kl)
 
 
+def test_runs_are_averaged():
+    """Those of problem i are what a batch of copies gives at the places of problem i."""
+    reference = sample_reference(3, 4, rng=0)
+    transfer = reference.intervene("effect", rng=1)
+    found = adapt_categorical(reference, transfer, 30, (0.3, 1.0), rng=5, n_runs=6)
+    copies = np.repeat(np.arange(4), 6)
+    runs = adapt_categorical(reference[copies], transfer[copies], 30, (0.3, 1.0), rng=5)
+    assert_allclose(found.kl, runs.kl.reshape(3, 2, 4, 6, -1).mean(axis=3), rtol=1e-12)
+    assert found.distances.causal.shape == (4,)
+
+
 def test_observations_are_those_of_the_transfer_distribution():
     """Nothing moves on average where the reference is the transfer, and a long run finds the transfer."""
     reference = sample_reference(3, 400, rng=0)

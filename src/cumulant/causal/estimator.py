@@ -72,7 +72,8 @@ class AdaptationSpeed(BaseEstimator):
     n_draws : int
         Pairs of tables for the intervals: drawn from the posterior, or, for numbers, of rows drawn with replacement.
     n_runs : int
-        Runs with other observations for each of them, averaged.
+        Runs with other observations for each of them, averaged. Of tables with many rows, they are what makes the
+        interval wide.
     level : float
         Of the intervals.
     random_state : int, Generator or None
@@ -139,7 +140,7 @@ class AdaptationSpeed(BaseEstimator):
         budget: int | None = None,
         step_sizes: Any = None,
         n_draws: int = 200,
-        n_runs: int = 50,
+        n_runs: int = 100,
         level: float = 0.9,
         random_state: Any = None,
         n_jobs: int | None = None,

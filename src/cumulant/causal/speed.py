@@ -9,7 +9,6 @@ from cumulant.causal.trajectories import Trajectories, tune
 
 _HORIZON = 4  # budgets
 _NEAR, _FAR = 1e-12, 1e300  # divergences below are rounding
-_CELLS = 4_000_000  # of the models that are adapted at a time
 
 
 class Comparison(NamedTuple):
@@ -39,11 +38,12 @@ def compare_speed(
     generator = np.random.default_rng(seed)
     reference, *transfers = pairs.draw(n_draws, generator)
 
-    def adapt(start: Any, goal: Any, among: np.ndarray, times: Any, models: tuple[str, ...]) -> Trajectories:
+    def adapt(goal: Any, among: np.ndarray, **options: Any) -> Trajectories:
         stream = int(generator.integers(2**63))
-        return pairs.adapt(start, goal, int(times[-1]), among, stream, times=times, models=models, n_jobs=n_jobs)
+        T = int(options["times"][-1])
+        return pairs.adapt(reference, goal, T, among, stream, n_jobs=n_jobs, **options)
 
-    here = [adapt(reference, each, steps, times, pairs.models) for each in transfers]
+    here = [adapt(each, steps, times=times, models=pairs.models) for each in transfers]
     together = Trajectories(
         here[0].models, steps, times, np.concatenate([each.kl for each in here], axis=2), here[0].distances
     )
@@ -52,15 +52,8 @@ def compare_speed(
     spread = np.array([each.distances[:2] for each in here])  # (transfers, 2, draws)
 
     which, places = np.unique(chosen[:2], return_inverse=True)
-    together_at_once = max(1, _CELLS // (n_runs * int(np.prod(reference.sizes))))
-    at_budget = np.zeros((2, n_draws))
-    for each in transfers:
-        for begin in range(0, n_draws, together_at_once):
-            part = slice(begin, begin + together_at_once)
-            start, goal = (_repeat(one[part], n_runs) for one in (reference, each))
-            found = adapt(start, goal, steps[which], [budget], pairs.models[:2])
-            runs = found.kl[np.arange(2), places, :, 0].reshape(2, -1, n_runs)
-            at_budget[:, part] += runs.mean(axis=-1) / len(transfers)
+    again = [adapt(each, steps[which], times=[budget], models=pairs.models[:2], n_runs=n_runs) for each in transfers]
+    at_budget = np.mean([each.kl[np.arange(2), places, :, 0] for each in again], axis=0)
     tails = [(1 - level) / 2, 0.5, (1 + level) / 2]
     low, advantage, high = np.quantile(_advantage(at_budget), tails)
     distances = np.moveaxis(np.quantile(spread, tails, axis=-1), 0, -1)
@@ -91,8 +84,3 @@ def _choose(together: Trajectories, budget: int) -> tuple[np.ndarray, bool]:
         return tune(together, budget).chosen, True
     except ValueError:
         return np.full(len(together.models), int(np.argmin(together.step_sizes))), False
-
-
-def _repeat(model: Any, n_runs: int) -> Any:
-    """Each model of a batch `n_runs` times, one after the other."""
-    return model[np.repeat(np.arange(model.shape[0]), n_runs)]

@@ -20,8 +20,8 @@ METHOD = (
     "reference; directions are compared after 20 observations, by the sign of the median log ratio of divergences over "
     "tables drawn from their posterior. Selecting rows by a variable changes its distribution and keeps that of the "
     "other given it, exactly: it is an intervention on a cause, whichever variable is the cause. Shares are weighted, "
-    "with Wilson's intervals of two standard errors for the effective number of pairs: a claim counts where the interval is "
-    "above one half."
+    "with Wilson's intervals of two standard errors for the effective number of pairs: a claim counts where the "
+    "interval is above one half."
 )
 EXPLORATION = "Exploration"
 NOT_PUBLISHED = "no real data in the source"
