@@ -64,6 +64,19 @@ def test_a_step_by_hand(formulation, ahat, x, z):
         assert state.slack @ state.z == pytest.approx(0.2609837 if ahat == 0.5 else 1.9734717, abs=1e-7)
 
 
+def test_separate_steps_by_hand():
+    """The same datum, ``dx = (3, -3)`` and ``dz = (-7/2, 5/2)``: each goes 0.995 of its way, or the step allowed."""
+    problem = l1_regularize(optim.LeastSquares([[2.0]], [3.0]), 0.5, "split")
+    for ahat, primal, dual in ((0.5, 0.995 / 3, 0.995 / 3.5), (0.3, 0.3, 0.995 / 3.5), (0.1, 0.1, 0.1)):
+        solver = InteriorPointSA(ahat, ConstantSigma(0.5), separate_steps=True)
+        with float64():
+            state = solver.step(problem, solver.init(problem, problem.start(), jax.random.PRNGKey(0)))
+            state = jax.tree.map(np.asarray, state)
+        np.testing.assert_allclose((state.primal_step, state.dual_step), (primal, dual), rtol=1e-12)
+        np.testing.assert_allclose(state.x, [1 + 3 * primal, 1 - 3 * primal], atol=1e-12)
+        np.testing.assert_allclose(state.z, [1 - 3.5 * dual, 1 + 2.5 * dual], atol=1e-12)
+
+
 def test_the_routes_of_the_compiled_step_agree():
     rng = np.random.default_rng(1)
     problem = l1_regularize(None, 0.5, "bound")
@@ -98,6 +111,9 @@ def test_mehrotras_rule_by_hand():
 
     with float64():
         dx, dz, mus = (np.asarray(each) for each in go(*np.array([[1.0, 2.0], [1.0, 0.5], [1.0, -1.0]])))
+        # dx = (-3/2, 0) and dz = (1/2, -1): all of the way to x = (0, 1), z = (4/3, 1/3), a sixth of the gap
+        to_the_boundary = np.asarray(go(*np.array([[1.0, 1.0], [1.0, 1.0], [3.0, 0.0]]))[2])
+    np.testing.assert_allclose(to_the_boundary[:2], [1 / 36, 1 / 216], atol=1e-12)
     np.testing.assert_allclose(dx, [-0.5, 0.8], atol=1e-12)
     np.testing.assert_allclose(dz, [-0.5, -0.7], atol=1e-12)
     # The gap is 2 with two constraints, so that mu = sigma; the last is at its ceiling.
