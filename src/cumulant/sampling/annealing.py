@@ -88,7 +88,8 @@ def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     """
     checks.fraction("share", share)
     checks.number("t", t)
-    ratio = None if callable(log_ratio) else checks.real_array("log_ratio", log_ratio, ndim=1)
+    is_function = callable(log_ratio) and not isinstance(log_ratio, type)
+    ratio = None if is_function else checks.real_array("log_ratio", log_ratio, ndim=1)
 
     def logs(s: float) -> np.ndarray:
         return np.asarray(log_ratio(s)) if ratio is None else (s - t) * ratio
@@ -201,7 +202,10 @@ def temperature_schedule(temperatures: Any) -> np.ndarray:
     """A number of equal steps from 0 to 1, or increasing numbers that begin with 0 and end with 1, as an array."""
     if isinstance(temperatures, int | np.integer) and not isinstance(temperatures, bool) and temperatures >= 1:
         return np.linspace(0.0, 1.0, int(temperatures) + 1)
-    given = np.asarray(temperatures, dtype=np.float64)
+    try:
+        given = checks.real_array("temperatures", temperatures)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
     if given.ndim != 1 or given.size < 2 or given[0] != 0 or given[-1] != 1 or not (np.diff(given) > 0).all():
         raise ValueError(
             "temperatures must be a positive whole number of steps, or numbers that increase from 0 to 1; "

@@ -14,8 +14,8 @@ from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
 from cumulant.particles.variational.bridge import RULES, VariationalBridge
 from cumulant.particles.variational.family import TwoBlockFamily, require_family
-from cumulant.particles.variational.lattice import as_family
-from cumulant.particles.variational.safeguards import Safeguard
+from cumulant.particles.variational.lattice import TYINGS, as_family
+from cumulant.particles.variational.safeguards import MODES, Safeguard
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -190,6 +190,8 @@ def variational_smc(
     >>> result.distance.shape, result.kinds
     ((1,), ('smc', 'bound', 'jump'))
     """
+    checks.choice("family", family, TYINGS)
+    checks.instance("pilot", pilot, bool, "True or False")
     chosen = require_family(as_family(model, family))
     schedule = step_size
     if not callable(step_size):
@@ -202,7 +204,7 @@ def variational_smc(
                 "0.5 and at most 1 satisfy both",
                 stacklevel=2,
             )
-    rule = Safeguard(safeguard) if isinstance(safeguard, str) else safeguard
+    rule = Safeguard(checks.choice("safeguard", safeguard, MODES)) if isinstance(safeguard, str) else safeguard
     last = 0 if finish is None else checks.whole("finish", finish)
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
     if pilot and finish is None:
