@@ -95,7 +95,7 @@ class ParticleResult:
 
     def _kind(self, outcome: Outcome, kind: str | None) -> float:
         """That of an island; zero is the estimate of ``Z`` where none of its particles was possible."""
-        name = checks.choice("kind", kind or self.default_kind, self.kinds)
+        name = checks.choice("kind", self.default_kind if kind is None else kind, self.kinds)
         if name == "smc":
             return outcome.log_z
         return outcome.kinds[name] if outcome.log_z > -math.inf else -math.inf
@@ -186,7 +186,14 @@ class ParticleResult:
 
     def expect(self, function: Callable[[np.ndarray], Any]) -> Any:
         """The weighted mean of a function of the particles: it gets all states ``(n, ...)`` and returns a row each."""
-        return self.draws.mean(function)
+        draws = self.draws
+        found = np.asarray(checks.takes("function", function, "states")(draws.flat))
+        if found.shape[:1] != (len(draws),) or found.dtype.kind not in "biufc":
+            raise ValueError(
+                f"function must give a number, or a row of them, for each of the {len(draws)} states; got an array of "
+                f"{found.dtype} of shape {found.shape}"
+            )
+        return draws.mean(lambda _: found)
 
     @property
     def ess(self) -> float:
@@ -230,7 +237,7 @@ class ParticleResult:
         return one - two, math.hypot(self._kind_error(kind), other._kind_error(kind))
 
     def _kind_error(self, kind: str | None) -> float:
-        if (kind or self.default_kind) == "smc":
+        if (self.default_kind if kind is None else kind) == "smc":
             return self.log_partition_error
         return self._spread([self._kind(each, kind) for each in self.outcomes])
 

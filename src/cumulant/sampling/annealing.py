@@ -88,7 +88,8 @@ def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     """
     checks.fraction("share", share)
     checks.number("t", t)
-    ratio = None if callable(log_ratio) else checks.real_array("log_ratio", log_ratio, ndim=1)
+    is_function = callable(log_ratio) and not isinstance(log_ratio, type)
+    ratio = None if is_function else checks.real_array("log_ratio", log_ratio, ndim=1)
 
     def logs(s: float) -> np.ndarray:
         return np.asarray(log_ratio(s)) if ratio is None else (s - t) * ratio

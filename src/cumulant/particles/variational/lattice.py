@@ -153,6 +153,9 @@ class IsingFamily(TwoBlockFamily):
 
     def draws(self, x_A, x_B):
         """The spins in the order of the model, ``(n, spins)``, int8."""
+        for name, block, nodes in (("x_A", x_A, self.forest_A.nodes), ("x_B", x_B, self.forest_B.nodes)):
+            if np.ndim(block) != 2 or np.shape(block)[1] != nodes.size:
+                raise ValueError(f"{name} must have {nodes.size} spins in each row; got shape {np.shape(block)}")
         x = np.empty((len(x_A), self.n_spins), np.int8)
         x[:, self.forest_A.nodes], x[:, self.forest_B.nodes] = x_A, x_B
         return x
