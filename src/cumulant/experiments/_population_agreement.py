@@ -141,7 +141,8 @@ def _recent(distance: np.ndarray, populations: np.ndarray) -> tuple[float, float
     late = np.isin(populations, ("C", "D"))
     same, both = populations[:, None] == populations, late[:, None] & late
     off = ~np.eye(populations.size, dtype=bool)
-    return tuple(float(distance[pairs].mean()) for pairs in (both & same & off, both & ~same, ~both & ~same))
+    within, between, others = (distance[pairs].mean() for pairs in (both & same & off, both & ~same, ~both & ~same))
+    return float(within), float(between), float(others)
 
 
 def _excess(within: float, between: float, others: float) -> float:

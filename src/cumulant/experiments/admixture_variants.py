@@ -84,7 +84,7 @@ def _ends(name: str) -> bool:
 def _run(model: admixture.AdmixtureModel, variant: Variant, count: int, shorter: int, rng: int) -> Found:
     rows = []
     for trial in range(count):
-        result = particles.variational_smc(
+        result: Any = particles.variational_smc(
             admixture.AdmixtureFamily(model, variant.exchange, 1), _PARTICLES, variant.steps // shorter, step_size=0.6,
             gradient="rb", safeguard=variant.safeguard, curvature=variant.curvature,
             finish=variant.finish // shorter or None, rng=1000 * int(rng) + trial, progress=False, n_jobs=1,
