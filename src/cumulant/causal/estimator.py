@@ -43,11 +43,12 @@ class AdaptationSpeed(BaseEstimator):
     What is reported are medians and quantiles over these draws. (Tables of smoothed counts would differ in every
     mechanism, by noise, which hides the advantage of small tables.)
 
-    It assumes that one mechanism was changed from outside and the other not at all. Rows that were selected by the
-    values of one variable look as if this variable were a cause that was changed. Where both mechanisms changed a
-    little, a change of one cause is often the simplest explanation: of tables with 9 cells and 1,000 rows whose cells
-    all changed, by factors of about ``exp(0.5)``, one in six (dense prior) to one in four (sparse) looked so, for
-    the right variable as often as for the wrong one.
+    It assumes that rows are independent draws, and that one mechanism was changed from outside and the other not at
+    all. Repeated rows look like certainty. Rows that were selected by the values of one variable look as if this
+    variable were a cause that was changed. Where both mechanisms changed a little, a change of one cause is often the
+    simplest explanation: of tables with 9 cells and 1,000 rows whose cells all changed, by factors of about
+    ``exp(0.5)``, one in six (dense prior) to one in four (sparse) looked so, for the right variable as often as for
+    the wrong one.
 
     Parameters
     ----------
@@ -224,8 +225,8 @@ class AdaptationSpeed(BaseEstimator):
             )
         lines.append(f"  caution: {self.caution_ or 'none'}")
         lines.append(
-            "  assumes: one mechanism was changed from outside, the other not at all; rows selected by a variable, or "
-            "small changes of both mechanisms, can look like a changed cause"
+            "  assumes: rows are independent draws; one mechanism was changed from outside, the other not at all; rows "
+            "selected by a variable, or small changes of both mechanisms, can look like a changed cause"
         )
         return "\n".join(lines)
 
