@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from cumulant.causal import (
     AdaptationSpeed,
+    Change,
     adapt_categorical,
     initial_distances,
     sample_normal_reference,
@@ -56,6 +57,27 @@ def test_a_change_of_the_effect_is_cautioned():
         faster.append(model.faster_)
     assert faster.count("Y") >= 9
     assert faster.count("X") == 0
+
+
+@pytest.mark.parametrize(
+    ("faster", "probabilities", "words"),
+    [
+        ("dose", (0.97, 0.02, 0.01), None),
+        ("dose", (0.60, 0.38, 0.02), "either variable may be the cause that changed: dose with probability 0.60"),
+        ("dose", (0.38, 0.60, 0.02), "which points to the slower direction"),
+        ("dose", (0.50, 0.30, 0.20), "with probability 0.50: the change may be on the effect"),
+        (None, (0.60, 0.38, 0.02), None),
+    ],
+)
+def test_cautions(faster, probabilities, words):
+    """A direction is named without caution only where the change of this variable has a probability of 0.95."""
+    model = AdaptationSpeed()
+    kinds = [("cause", 0), ("cause", 1), ("effect", 1)]
+    changes = [Change(*kind, p) for kind, p in zip(kinds, probabilities, strict=True)]
+    model.names_, model.faster_, model.kl_ = ("dose", "response"), faster, np.zeros(1)
+    model.changes_ = [sorted(changes, key=lambda change: -change.probability)]
+    found = model._caution(True)
+    assert found is None if words is None else words in found
 
 
 def test_no_change_is_cautioned():
