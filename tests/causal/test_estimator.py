@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from cumulant.causal import (
     AdaptationSpeed,
+    Change,
     adapt_categorical,
     initial_distances,
     sample_normal_reference,
@@ -56,6 +57,27 @@ def test_a_change_of_the_effect_is_cautioned():
         faster.append(model.faster_)
     assert faster.count("Y") >= 9
     assert faster.count("X") == 0
+
+
+@pytest.mark.parametrize(
+    ("faster", "probabilities", "words"),
+    [
+        ("dose", (0.97, 0.02, 0.01), None),
+        ("dose", (0.60, 0.38, 0.02), "either variable may be the cause that changed: dose with probability 0.60"),
+        ("dose", (0.38, 0.60, 0.02), "which points to the slower direction"),
+        ("dose", (0.50, 0.30, 0.20), "with probability 0.50: the change may be on the effect"),
+        (None, (0.60, 0.38, 0.02), None),
+    ],
+)
+def test_cautions(faster, probabilities, words):
+    """A direction is named without caution only where the change of this variable has a probability of 0.95."""
+    model = AdaptationSpeed()
+    kinds = [("cause", 0), ("cause", 1), ("effect", 1)]
+    changes = [Change(*kind, p) for kind, p in zip(kinds, probabilities, strict=True)]
+    model.names_, model.faster_, model.kl_ = ("dose", "response"), faster, np.zeros(1)
+    model.changes_ = [sorted(changes, key=lambda change: -change.probability)]
+    found = model._caution(True)
+    assert found is None if words is None else words in found
 
 
 def test_no_change_is_cautioned():
@@ -236,15 +258,10 @@ def test_independent_variables_have_no_direction():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("K", "n", "prior", "least"),
-    [(2, 100, "dense", 0.9), (4, 100, "dense", 0.9), (8, 100, "dense", 0.9), (4, 1000, "dense", 0.9),
-     (4, 100, "sparse", 0.9), (8, 100, "sparse", 0.85)],
-)  # fmt: skip
-def test_intervals_hold_the_advantage_of_the_true_tables(K, n, prior, least):
+@pytest.mark.parametrize(("K", "n", "prior"), [(2, 100, "dense"), (4, 100, "dense"), (8, 100, "sparse")])
+def test_intervals_hold_the_advantage_of_the_true_tables(K, n, prior):
     """Of level 0.9, in 300 problems, half of them changes of the cause and half of the effect, in either order of the
-    variables, less three binomial standard deviations. With sparse tables of 64 cells a hundred rows leave most cells
-    empty, and 0.85 is what is reached.
+    variables, less three binomial standard deviations.
     """
     held, runs = [], 300
     for seed in range(runs):
@@ -253,7 +270,7 @@ def test_intervals_hold_the_advantage_of_the_true_tables(K, n, prior, least):
         tables = [table(model, n, seed + 1), table(changed, n, seed + 2)]
         if seed // 2 % 2:
             tables, model, changed = [each[:, ::-1] for each in tables], model.reverse(), changed.reverse()
-        settings = {"categories": (range(K), range(K)), "n_draws": 100, "n_runs": 20, "random_state": seed}
+        settings = {"categories": (range(K), range(K)), "n_draws": 100, "n_runs": 50, "random_state": seed}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
             found = AdaptationSpeed(**settings).fit(*tables)
@@ -263,7 +280,7 @@ def test_intervals_hold_the_advantage_of_the_true_tables(K, n, prior, least):
         )  # fmt: skip
         advantage = np.log(truth.kl[1, 1, 0, 0] / truth.kl[0, 0, 0, 0])
         held.append(found.interval_[0] <= advantage <= found.interval_[1])
-    assert np.mean(held) >= least - 3 * np.sqrt(least * (1 - least) / runs)
+    assert np.mean(held) >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / runs)
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -43,11 +43,12 @@ class AdaptationSpeed(BaseEstimator):
     What is reported are medians and quantiles over these draws. (Tables of smoothed counts would differ in every
     mechanism, by noise, which hides the advantage of small tables.)
 
-    It assumes that one mechanism was changed from outside and the other not at all. Rows that were selected by the
-    values of one variable look as if this variable were a cause that was changed. Where both mechanisms changed a
-    little, a change of one cause is often the simplest explanation: of tables with 9 cells and 1,000 rows whose cells
-    all changed, by factors of about ``exp(0.5)``, one in six (dense prior) to one in four (sparse) looked so, for
-    the right variable as often as for the wrong one.
+    It assumes that rows are independent draws, and that one mechanism was changed from outside and the other not at
+    all. Repeated rows look like certainty. Rows that were selected by the values of one variable look as if this
+    variable were a cause that was changed. Where both mechanisms changed a little, a change of one cause is often the
+    simplest explanation: of tables with 9 cells and 1,000 rows whose cells all changed, by factors of about
+    ``exp(0.5)``, one in six (dense prior) to one in four (sparse) looked so, for the right variable as often as for
+    the wrong one.
 
     Parameters
     ----------
@@ -224,8 +225,8 @@ class AdaptationSpeed(BaseEstimator):
             )
         lines.append(f"  caution: {self.caution_ or 'none'}")
         lines.append(
-            "  assumes: one mechanism was changed from outside, the other not at all; rows selected by a variable, or "
-            "small changes of both mechanisms, can look like a changed cause"
+            "  assumes: rows are independent draws; one mechanism was changed from outside, the other not at all; rows "
+            "selected by a variable, or small changes of both mechanisms, can look like a changed cause"
         )
         return "\n".join(lines)
 
@@ -287,18 +288,24 @@ class AdaptationSpeed(BaseEstimator):
         """Where the faster direction need not be the causal one, and why."""
         unclear = []
         for i, changes in enumerate(self.changes_):
-            points = {v: sum(c.probability for c in changes if c[:2] == ("cause", v)) for v in (0, 1)}
+            points = [sum(c.probability for c in changes if c[:2] == ("cause", v)) for v in (0, 1)]
+            named = None if self.faster_ is None else self.names_.index(self.faster_)
             best = changes[0]
             where = f" after transfer {i}" if len(self.changes_) > 1 else ""
             if best.kind == "none":
                 unclear.append(f"it is likely that nothing changed{where}, so that speed says nothing")
-            elif sum(points.values()) < _SURE:
+            elif sum(points) < _SURE:
                 unclear.append(
                     f"{self.describe(best)}{where} with probability {best.probability:.2f}: the change may be on the "
                     "effect, and then the anticausal direction is often the faster"
                 )
-            elif self.faster_ is not None and points[1 - self.names_.index(self.faster_)] > 0.5:
+            elif named is not None and points[1 - named] > 0.5:
                 unclear.append(f"{self.describe(best)}{where}, which points to the slower direction")
+            elif named is not None and points[named] < _SURE:
+                unclear.append(
+                    f"either variable may be the cause that changed{where}: {self.names_[0]} with probability "
+                    f"{points[0]:.2f}, {self.names_[1]} with {points[1]:.2f}"
+                )
         if not tuned:
             unclear.append(
                 "no step size comes nearer to the transfer: the tables differ too little, or all runs diverge"
