@@ -101,6 +101,7 @@ def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[B
 
 
 def blocks_of(name: str, blocks: Any) -> Blocks:
+    """Blocks of spins as sorted arrays."""
     try:
         found = tuple(np.sort(np.asarray(list(block))) for block in blocks)
     except (TypeError, ValueError):
