@@ -48,7 +48,7 @@ def run(quick: bool, rng: int) -> Report:
         fits = {
             "loopy": learn([train], "loopy", n_restarts=2 if quick else 20, rng=rng, **_EM),
             "one start": learn([train], "loopy", **_EM),
-            "averaged": averaged([train], 4 if quick else _DRAWS, rng, **_frequencies([train])),
+            "averaged": averaged([train], 2 if quick else _DRAWS, rng, **_frequencies([train])),
             "mln": learn([train], "mln"),
             "triangles": MarkovLogic(_TRIANGLES).fit([train]),
             "pairs": MarkovLogic(("attribute", "tie_neither", "tie_one", "tie_both", "pair_both")).fit([train]),
@@ -68,7 +68,7 @@ def run(quick: bool, rng: int) -> Report:
             found.setdefault(name, []).append(pair)
             if name == "double_loop":
                 unrounded.append(ask(fit, asked, way, decimals=16))
-        same = averaged([train], 4 if quick else _DRAWS, rng)
+        same = averaged([train], 2 if quick else _DRAWS, rng)
         smoking = ask(same, [Queries(test, np.arange(test.n_people), test.pairs[:0])], "loopy")[0]
         evidence.append((same.found, fits["averaged"].found, smoking))
         theta = fits["loopy"].theta
@@ -91,7 +91,7 @@ def run(quick: bool, rng: int) -> Report:
         "network tells who smokes: its area of smoking is an artefact of leaving one out, and is not compared with. "
         f"Intervals are at 90 per cent, of a paired bootstrap over queries. {'; '.join(told)}."
     )
-    more = _both_waves(nets, 4 if quick else _DRAWS, rng)
+    more = _both_waves(nets, 2 if quick else _DRAWS, rng)
     claims = _judge(found, unrounded, starts, ridges, evidence, more, quick)
     return Report(claims, lambda: _draw(found), notes)
 
