@@ -7,7 +7,7 @@ import numpy as np
 from cumulant import admixture, particles
 from cumulant.experiments._populations import PUBLISHED
 from cumulant.experiments.base import Claim, Report, experiment, verdict
-from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Variational particles of an admixture: what keeps them from the posterior"
 SOURCE = "Carbonetto (2009), PhD thesis, sections 3.3.8, 3.3.9 and 3.5.2; variants of our own"
@@ -144,8 +144,8 @@ def _judge(found: dict[str, Found], prior: dict[bool, float], best: float) -> li
             item="section 3.3.9",
         ),
         Claim(
-            "with a factor 0.5, the exact safeguard, exchanges and steepest descent the method reaches the posterior by "
-            "itself (phi - gamma within 0.1 of 1, KL below 10)",
+            "with a factor 0.5, the exact safeguard, exchanges and steepest descent the method reaches the posterior "
+            "by itself (phi - gamma within 0.1 of 1, KL below 10)",
             "our question",
             listed(steepest),
             verdict(abs(power[steepest] - 1) < 0.1 and kl[steepest] < 10),
@@ -178,9 +178,10 @@ def _judge(found: dict[str, Found], prior: dict[bool, float], best: float) -> li
 
 
 def _draw(found: dict[str, Found]) -> Any:
-    fig, ax = figure(width=8.0, height=4.0)
+    fig, ax = figure(width=10.0, height=4.0)
     shown = [name for name in found if not _ends(name) and _VARIANTS[name].steps == _STEPS]
     for name, colour in zip(shown, COLOURS, strict=False):
         ax.plot(np.median(found[name].path, axis=0), color=colour, label=name)
     ax.set(xlabel="step", ylabel="phi - gamma (1: the posterior)")
+    legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig
