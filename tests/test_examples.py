@@ -15,7 +15,10 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
         ("distributions", ("LogNormal", "central 95%")),
         ("optimisation", ("strength", "stationary")),
         ("causes", ("faster: dose -> response", "response was set and no longer depends on dose")),
-        ("friends", ("converged", "decides independently", "area less that of Markov logic", "log p of the class")),
+        (
+            "friends",
+            ("stationary after", "decides independently", "area less that of Markov logic", "log p of the class"),
+        ),
     ],
 )
 def test_it_runs(name, words, capsys, monkeypatch):

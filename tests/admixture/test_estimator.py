@@ -97,6 +97,31 @@ def test_a_pilot_of_variational_particles_gives_a_certificate_that_can_be_verifi
         loaded.verify(DATA[::-1])
 
 
+def test_a_mode_is_found_in_noise():
+    """Three draws in five are of one mode, two of another, in which half of the individuals have exchanged
+    components; all have other names, and are as far from each other as memberships of few alleles are.
+    """
+    rng, n = np.random.default_rng(1), 60
+    first = np.repeat(np.eye(3), n // 3, axis=0) * 0.7 + 0.1
+    second = np.where(np.arange(n)[:, None] % 2 == 0, first[:, [1, 2, 0]], first)
+    frequencies = rng.dirichlet(np.full(4, 0.5), size=3)
+    data = np.array([rng.choice(4, size=(5, 2), p=tau @ frequencies) for tau in first])
+    of_first = np.arange(100) % 5 < 3
+    clean = np.where(of_first[:, None, None], first, second)
+    noisy = np.array([[rng.dirichlet(1.5 * tau) for tau in each] for each in clean])
+    assert 0.5 * np.abs(noisy[0] - noisy[5]).sum(axis=1).mean() > 0.3  # two draws of one mode: noise
+    order = np.array([rng.permutation(3) for _ in noisy])
+    draws = np.take_along_axis(noisy, order[:, None], 2)
+    model = AdmixtureModel(Genotypes(data).corpus(), 3)
+    beta = np.broadcast_to(np.tile(frequencies, 5)[:, : model.corpus.n_words], (100, 3, model.corpus.n_words))
+    beta = np.where(of_first[:, None, None], np.take_along_axis(beta, order[:, :, None], 1), 1 / 4)
+    found = MembershipDraws(draws, beta, np.full(100, 0.01)).mode(model)
+    assert found.share == pytest.approx(0.6)
+    matched = found.memberships[:, (found.memberships.T @ first).argmax(axis=0)]
+    np.testing.assert_allclose(matched, first, atol=0.15)  # 60 draws with deviations of 0.29: four standard errors
+    assert found.memberships_sd.mean() == pytest.approx(np.sqrt(first * (1 - first) / 2.5).mean(), rel=0.05)
+
+
 def test_new_individuals_belong_to_the_group_of_their_alleles():
     model = fitted("gibbs")
     new = model.transform(np.concatenate([FIRST[:2], SECOND[:2]]))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cumulant import admixture, sampling
+from cumulant.admixture.mean_field import _Ascent
 from tests.admixture.tiny import ASSIGNMENTS, CORPUS, LOG_EVIDENCE, MODEL, SAME
 
 
@@ -56,6 +57,13 @@ def test_the_certificate_of_mean_field_is_about_any_parameters():
     equal = (0.5 + np.array([[1.0, 1.0, 1.0]] * 2), 0.7 + np.full((2, 2), 1.5))
     certificate = admixture.certify_mean_field(MODEL, equal)
     assert -certificate.bound == pytest.approx(-10.676149547, abs=1e-8)
+    again = _Ascent(MODEL).sweep(*equal)
+    for before, after in zip(equal, again, strict=False):
+        np.testing.assert_allclose(after, before, rtol=1e-14)
+    aside = _Ascent(MODEL).sweep(equal[0] + [[0.0, 0.0, 1e-3], [0.0, 0.0, -1e-3]], equal[1])
+    for _ in range(200):
+        aside = _Ascent(MODEL).sweep(*aside[:2])
+    assert aside[2] > -9.5  # ascent leaves it: not a maximum
     rng = np.random.default_rng(0)
     for scale in (1e-3, 1.0, 1e3):
         parameters = tuple(scale * rng.exponential(size=each.shape) for each in equal)
@@ -98,17 +106,26 @@ def test_the_evidence_chooses_the_number_of_components():
     assert choice.decided
     assert choice.probability.sum() == pytest.approx(1.0)
     assert "<- largest" in str(choice)
+    assert "larger ones may be better" not in str(choice)
     assert (choice.bound <= choice.log_evidence).all()
     hasty = admixture.choose_components(counts, (2,), n_particles=2, n_temperatures=1, rng=0)
     assert not hasty.decided  # an estimate below a certified bound
     logs = [outcome.log_z for outcome in hasty.results[0].outcomes]
     assert hasty.error[0] > 0.499 * abs(logs[0] - logs[1]) > 1  # islands that are nats apart are not hidden
     assert "too low" in str(hasty)
+    two = {name: getattr(choice, name)[:2] for name in ("n_components", "log_evidence", "error", "bound", "results")}
+    assert "K = 2 is the largest number that was compared" in str(admixture.ComponentChoice(**two))
     same = admixture.choose_components(counts, (1, 2, 3), n_particles=30, n_temperatures=100, rng=0, n_jobs=1)
     np.testing.assert_array_equal(choice.log_evidence, same.log_evidence)
     # of one component the evidence is a closed form: nothing is left to sum over
     one = admixture.AdmixtureModel(admixture.Corpus.from_counts(counts), 1)
     assert choice.log_evidence[0] == pytest.approx(float(one.log_joint(np.zeros(240, int))), abs=1e-8)
+
+
+@pytest.mark.parametrize("numbers", [3, (), [[1, 2]]])
+def test_numbers_of_components_to_compare_are_a_list(numbers):
+    with pytest.raises(ValueError, match=r"n_components must be the numbers to compare, such as \(1, 2, 3\)"):
+        admixture.choose_components([[2, 1]], numbers)
 
 
 def test_rounding_of_log_gammas_of_a_large_prior_is_allowed_for():

@@ -7,7 +7,7 @@ from cumulant import particles
 from cumulant.admixture import AdmixtureFamily, AdmixtureModel, Corpus, variational_evidence
 from cumulant.particles.chains import take
 from tests.admixture.test_model import THETA, flat, member, moments_of
-from tests.admixture.tiny import ASSIGNMENTS, LOG_EVIDENCE, MODEL
+from tests.admixture.tiny import ASSIGNMENTS, CORPUS, LOG_EVIDENCE, MODEL
 
 TWO_LOCI = AdmixtureModel(Corpus.from_genotypes([[[0, 1], [2, 0]], [[1, 1], [1, -1]]], n_alleles=[2, 3]), 2, 0.7, 0.5)
 
@@ -23,6 +23,26 @@ def test_the_parts_of_the_family_belong_together():
         (family.block_products, 2, (theta, vector)),
     ):
         np.testing.assert_allclose(closed(x_A, *rest), family._call(which, x_A, *rest), rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_published_method_reaches_the_published_bound(seed):
+    """The bound within 0.02. Each word occurs twice, so that all members with ``phi - gamma = 1`` and ``eta + 2 gamma =
+    1/2`` are the posterior: which of them is reached means nothing.
+    """
+    published = particles.Safeguard("joint-quadratic", variance=0.95)
+    result = variational_evidence(MODEL, 2000, 100, safeguard=published, exchange=False, rng=seed)
+    assert result.log_partition("bound") == pytest.approx(LOG_EVIDENCE, abs=0.02)
+    *eta, phi, gamma = result.theta[0]
+    np.testing.assert_allclose([phi - gamma, *(np.array(eta) + 2 * gamma)], [1.0] + 6 * [0.5], atol=0.02)
+
+
+def test_log_gammas_of_a_large_prior_leave_weights_that_sum_to_one():
+    """Increments are 1e9 and more, and lose digits; the truth is a sum in 200 digits."""
+    model = AdmixtureModel(CORPUS, 2, 0.7, 1e8)
+    result = variational_evidence(model, 50, 5, finish=20, rng=0)
+    assert result.draws.weights.sum() == pytest.approx(1.0)
+    assert result.log_partition() == pytest.approx(-6.591673742008658, abs=0.1)
 
 
 @pytest.mark.parametrize("safeguard", ["joint-quadratic", "exact"])

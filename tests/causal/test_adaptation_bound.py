@@ -32,11 +32,11 @@ def copies(model, n):
 @pytest.mark.parametrize("model", ["causal", "anticausal", "joint"])
 @pytest.mark.parametrize("T", [10, 100, 1000])
 def test_means_over_runs_are_below_the_bound(T, model):
-    """Check 11, with ``step = c / sqrt(T)`` for ``c = 1`` and the best one: three standard errors."""
+    """Check 11, for ``step = c / sqrt(T)``, `c` ``1``, ``sqrt(delta) / 2`` and the best: three standard errors."""
     n = 3000
     delta = float(getattr(initial_distances(SMALL, CHANGED), model))
     B = np.sqrt(2.0) if model == "joint" else 2.0
-    cs = np.array([1.0, np.sqrt(delta) / B])
+    cs = np.array([1.0, np.sqrt(delta) / 2, np.sqrt(delta) / B])
     runs = adapt_categorical(copies(SMALL, n), copies(CHANGED, n), T, cs / np.sqrt(T), rng=T, models=model, times=[T])
     for c, kl in zip(cs, runs.kl[0, :, :, 0], strict=True):
         bound = (delta / c + c * B**2) / (2 * np.sqrt(T))
@@ -45,7 +45,7 @@ def test_means_over_runs_are_below_the_bound(T, model):
         assert kl.mean() + 3 * kl.std() / np.sqrt(n) <= bound
     best = adaptation_bound(SMALL, CHANGED, T, model=model)
     assert_allclose(best.bound, B * np.sqrt(delta / T), rtol=1e-12)
-    assert_allclose(best.details["step_size"], cs[1] / np.sqrt(T), rtol=1e-12)
+    assert_allclose(best.details["step_size"], cs[2] / np.sqrt(T), rtol=1e-12)
 
 
 def test_the_bound_holds_on_random_problems():
@@ -89,6 +89,12 @@ def test_it_can_be_verified_and_not_deceived():
         adaptation_bound(SMALL, CHANGED, 100, 0.05).verify(subject)
     with pytest.raises(CertificateError):
         certificate.verify(Subject((SMALL, SMALL.intervene("cause", [0.99, 0.01])), subject.answer))
+
+
+@pytest.mark.parametrize("step", [1e-320, 1e308])
+def test_a_bound_that_says_nothing_is_not_issued(step):
+    with pytest.raises(CertificateError, match="the bound is finite with this step size"):
+        adaptation_bound(SMALL, CHANGED, 10, step)
 
 
 def test_where_nothing_changes_the_bound_is_zero():
@@ -135,6 +141,7 @@ def test_the_slack_covers_rounding():
 
 
 NORMAL = sample_normal_reference(1, 1, 0)
+NEARER = copies(CategoricalSCM.from_logits([0.0, 1.8e154], [[0.0, 1.0], [1.0, 0.0]]), 50)  # squares add up to infinity
 FAR = CategoricalSCM.from_logits([0.0, 1e200], [[0.0, 1.0], [1.0, 0.0]])
 
 
@@ -146,6 +153,7 @@ FAR = CategoricalSCM.from_logits([0.0, 1e200], [[0.0, 1.0], [1.0, 0.0]])
         ((sample_reference(3, 2, rng=0), sample_reference(3, 3, rng=0)), ValueError, "must have the same shape"),
         ((sample_reference(3, 2, rng=0)[:0],) * 2, ValueError, "at least one model; got an empty batch"),
         ((FAR, FAR.intervene("cause", [0.5, 0.5])), CertificateError, "that of finite logits"),
+        ((NEARER, NEARER.intervene("cause", [0.5, 0.5])), CertificateError, "that of finite logits"),
     ],
 )
 def test_no_bound_without_its_assumptions(pair, error, words):

@@ -189,6 +189,10 @@ def test_the_answer_does_not_depend_on_threads_or_company():
     alone = adapt_normal(reference, transfer, 50, STEPS, 5, n_jobs=1)
     assert np.array_equal(alone.kl, adapt_normal(reference, transfer, 50, STEPS, 5, n_jobs=2).kl)
     assert np.array_equal(alone.kl[:, 1:2], adapt_normal(reference, transfer, 50, 0.02, 5).kl)
+    pairs = np.repeat(np.arange(20), 2)  # two runs of each problem
+    copies = adapt_normal(reference[pairs], transfer[pairs], 50, 0.02, 5).kl.reshape(2, 1, 20, 2, -1)
+    runs = adapt_normal(reference[:20], transfer[:20], 50, 0.02, 5, n_runs=2)
+    assert_allclose(runs.kl, copies.mean(axis=3), rtol=1e-9)
 
 
 @pytest.fixture(scope="module", params=["cause", "effect"])
@@ -247,6 +251,7 @@ def test_a_step_that_is_too_large_is_reported_and_not_chosen():
         ({"transfer": sample_normal_reference(2, 5, 0)}, "must have the same shape"),
         ({"reference": 3.0}, "reference must be a NormalSCM"),
         ({"samples": np.zeros((10, 2))}, "samples must be a pair of arrays"),
+        ({"samples": (np.zeros((10, 4, 2)), np.zeros((10, 4, 2))), "n_runs": 2}, "n_runs must be 1 where samples are"),
         ({"samples": (np.zeros((10, 4, 2)), np.zeros((9, 4, 2)))}, r"samples of the effects must have shape"),
         ({"samples": (np.full((10, 4, 2), np.nan), np.zeros((10, 4, 2)))}, "samples of the causes must be finite"),
     ],

@@ -75,6 +75,21 @@ def test_the_expected_radius():
     assert_allclose(expected_squared_radius(20, "sparse", method="document"), 434.4, atol=0.05)
 
 
+def test_radii_against_deviations():
+    """Figure 4.7 b, K = 20: means, 5th and 95th percentiles, and how often the causal model is nearer."""
+    for prior, radii, deviations, share in (
+        ("dense", (0.69, 0.37, 1.11), (33, 14.5, 62), 0.0),
+        ("sparse", (391, 209, 627), (454, 232, 751), 0.37),
+    ):
+        model = sample_reference(20, 6000, prior, rng=1)
+        centre, radius = effect_advantage_ball(model)
+        new = model.intervene("effect", rng=5).reverse().to_logit().cause
+        deviation = np.sum((new - centre) ** 2, axis=-1)
+        for values, expected in ((radius, radii), (deviation, deviations)):
+            assert_allclose([values.mean(), *np.quantile(values, (0.05, 0.95))], expected, rtol=0.05)
+        assert abs(np.mean(deviation < radius) - share) <= 4 * np.sqrt(share * (1 - share) / 6000)
+
+
 def test_the_mean_of_the_first_term_under_the_dense_prior():
     K, models = 6, sample_reference(6, 20_000, "dense", rng=3)
     A = row_log_partitions(models)

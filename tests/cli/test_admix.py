@@ -37,7 +37,24 @@ def test_fit_prints_memberships_and_draws_them(data, tmp_path, capsys):
     assert fit.exists()
     assert call("admix", "fit", data, "-K", 2, "--json") == 0
     plain = json.loads(capsys.readouterr().out)
-    assert abs(plain["memberships"]["north"][0] - plain["memberships"]["south"][0]) > 0.5
+    assert abs(plain["populations"]["north"][0] - plain["populations"]["south"][0]) > 0.5
+    assert len(plain["memberships"]) == 16
+
+
+def test_individuals_of_one_name_are_not_merged(tmp_path, capsys):
+    rows = [f"{'tom' if i % 2 else 'ann'},{90 + 10 * (i // 35)},{91 + 10 * (i // 35)}" for i in range(70)]
+    (tmp_path / "cats.csv").write_text("id,L1,L1\n" + "\n".join(rows) + "\n")
+    arguments = ("admix", "fit", tmp_path / "cats.csv", "-K", 2, "--method", "mean_field")
+    assert call(*arguments, "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["populations"] == {}
+    assert [each["individual"] for each in plain["memberships"]] == ["ann", "tom"] * 35
+    shares = np.array([each["memberships"] for each in plain["memberships"]])
+    assert abs(shares[0] - shares[69]).max() > 0.5
+    assert call(*arguments) == 0
+    text = capsys.readouterr().out
+    assert text.count("tom") + text.count("ann") == 60
+    assert "and 10 more" in text
 
 
 def test_tables_name_individuals_and_groups(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """The experiments on social networks in their quick forms."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -69,27 +71,47 @@ def test_one_year_learned_and_the_next_predicted(tmp_path):
 
 
 def made_up(good, names=relational_part_3._NAMES):
-    """Answers of all models, those in `good` from informative scores and the others from noise."""
+    """Answers of all models: informative where they are in `good`, else noise, and of directed models misleading."""
     generator = np.random.default_rng(0)
     found = {}
     for name in names:
         labels = np.repeat([0, 1], 30)
-        scores = [generator.random(60) / 2 + (labels / 2 if name in good else 0.0) for _ in range(2)]
+        worth = 0.5 if name in good else -0.2 if name in ("loopy", "one start", "averaged") else 0.0
+        scores = [0.25 + generator.random(60) / 4 + worth * (labels - 0.5) for _ in range(2)]
         found[name] = [tuple(Answers(labels, each) for each in scores)] * 2
     return found
+
+
+def judged(found, log_evidence):
+    """The claims where the networks have this evidence with the published prior, and -1 with that of frequencies."""
+    ridges = [dict.fromkeys(("mln", "triangles", "logistic"), (0.5, 0.5))] * 2
+    runs = [
+        SimpleNamespace(log_partition=lambda value=value: value, log_partition_error=0.1,
+                        draws=SimpleNamespace(mean=lambda name: np.full(14, 0.5)))
+        for value in (log_evidence, -1.0)
+    ]  # fmt: skip
+    noise = made_up((), ["mln"])["mln"][0][0]
+    return relational_part_3._judge(found, [], [(-2.0, -1.0)] * 2, ridges, [(*runs, noise)] * 2, "", True)
+
+
+@pytest.mark.parametrize(("log_evidence", "good"), [(-10.0, True), (-10.0, False), (-5.5, True)])
+def test_the_prior_is_at_fault_where_evidence_and_areas_say_so(log_evidence, good):
+    claims = judged(made_up(("averaged",) if good else ()), log_evidence)
+    verdicts = [claim.verdict for claim in claims if claim.statement.startswith("the fault is in the prior")]
+    assert verdicts == ["reproduced" if good and log_evidence < -6.0 else "not reproduced"]
 
 
 @pytest.mark.parametrize(
     ("good", "verdicts"),
     [
-        (("loopy", "one start"), ["reproduced"] * 4),
-        (("one start",), ["reproduced", "not reproduced"] * 2),
-        (("loopy", "one start", "logistic"), ["reproduced"] * 4),
-        (("logistic",), ["not reproduced"] * 4),
+        (("loopy", "one start", "averaged"), ["reproduced"] * 6),
+        (("one start",), ["reproduced", "not reproduced", "not reproduced"] * 2),
+        (("averaged",), ["not reproduced", "not reproduced", "reproduced"] * 2),
+        (("loopy", "one start", "averaged", "logistic"), ["reproduced"] * 6),
+        (("logistic",), ["not reproduced"] * 6),
     ],
 )
 def test_the_bars_of_part_3_turn_with_the_scores(good, verdicts):
-    ridges = [dict.fromkeys(("mln", "triangles", "logistic"), (0.5, 0.5))] * 2
-    claims = relational_part_3._judge(made_up(good), [], [(-2.0, -1.0)] * 2, ridges, True)
+    claims = judged(made_up(good), -10.0)
     bars = [claim for claim in claims if claim.statement.startswith("a bar of our own")]
     assert [claim.verdict for claim in bars] == verdicts

@@ -105,21 +105,21 @@ def test_influence_of_twenty_thousand_tables():
 
 
 def test_projected_gradient_with_exact_gradients_contracts():
-    """Projected gradient steps of the library stay within its bound for exact gradients at every step."""
+    """Projected gradient steps of the library stay within its bound for exact gradients, and need nearly all of it."""
     rng = np.random.default_rng(5)
     x = rng.choice([-1, 1], size=(5, 9))
-    l2, edges, members = 1.0, grid(3, 3), FastMixing(0.2, "box")
+    l2, edges, members = 40.0, grid(3, 3), FastMixing(0.011, "box")  # the covariance adds little to the curvature
     problem = learning_problem(x, edges, mixing=members, l2=l2, fields=False)
     best = fit(x, edges, method=MaximumLikelihood(tol=1e-13), mixing=members, l2=l2, fields=False).model.couplings
-    assert (np.abs(best) == 0.2).any()  # the box is active
+    assert 0 < (np.abs(best) == 0.011).sum() < len(edges)  # some of the constraints are active
     R, L = len(edges) ** 0.5, lipschitz(len(edges) ** 0.5, l2)
     theta, start = np.zeros(len(edges)), float(np.linalg.norm(best))
-    for k in range(1, 61):
+    for k in range(1, 7):  # to the accuracy of the optimum
         theta = problem.project(theta - problem.value_and_gradient(theta)[1] / L)[0]
         known = {"R": R, "L": L, "l2": l2, "distance": start, "delta": 0.1, "mixing": None}
-        bound = bound_strongly_convex(SamplingPlan(60, 10**30, 1), done=k, **known)
-        assert np.linalg.norm(theta - best) <= bound + 1e-7
-    assert bound < 0.01 * start
+        bound = bound_strongly_convex(SamplingPlan(6, 10**60, 1), done=k, **known)
+        assert 0.4 * bound < np.linalg.norm(theta - best) <= bound
+    assert bound < 2e-4 * start
 
 
 def test_four_spins_of_a_square():

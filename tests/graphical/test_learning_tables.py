@@ -24,6 +24,7 @@ from cumulant.graphical import (
     Potts,
     SamplingPlan,
     Structure,
+    grid,
     noisy_or,
 )
 from cumulant.graphical.learning.conditional_likelihood import (
@@ -34,7 +35,7 @@ from cumulant.graphical.learning.conditional_likelihood import (
 from cumulant.graphical.learning.fit import fit, learning_problem
 from cumulant.graphical.learning.mcmc import replay
 from cumulant.graphical.learning.planner import gradient_error_bound
-from cumulant.graphical.learning.statistics_ball import statistics_ball
+from cumulant.graphical.learning.statistics_ball import spectral_gap_smoothness, statistics_ball
 from cumulant.graphical.mixing.fast_mixing import FastMixing, TableSet
 from cumulant.graphical.mixing.table_projection import Tables
 from cumulant.graphical.samplers.gibbs import TableArrays
@@ -280,14 +281,15 @@ def test_projection_of_tables_that_are_nearly_in_the_set():
         point, error = members.project(flat)
         assert members.size(point) <= 0.8 * (1 + 1e-9)
         assert error < 1e-5
-        psi, Z = cp.Variable((15, 3)), cp.Variable((4, 4), nonneg=True)
+        step, Z = cp.Variable((15, 3)), cp.Variable((4, 4), nonneg=True)  # small, so that the solver keeps its digits
+        psi = flat.reshape(15, 3) + step
         constraints = [cp.sigma_max(Z) <= 0.8]
         for e, (i, j) in enumerate(edges):
             t = psi[3 * e : 3 * e + 3]
             constraints += [cp.max(t[a]) - cp.min(t[a]) <= 2 * Z[i, j] for a in range(3)]
             constraints += [cp.max(t[:, b]) - cp.min(t[:, b]) <= 2 * Z[j, i] for b in range(3)]
-        cp.Problem(cp.Minimize(1e4 * cp.sum_squares(psi - flat.reshape(15, 3))), constraints).solve(solver=cp.CLARABEL)
-        assert np.linalg.norm(psi.value.ravel() - point) <= error + 1e-5
+        cp.Problem(cp.Minimize(1e4 * cp.sum_squares(step)), constraints).solve(solver=cp.CLARABEL)
+        assert np.linalg.norm(psi.value.ravel() - point) <= error + 1e-6
 
 
 def test_refusals():
@@ -307,3 +309,55 @@ def test_refusals():
     hidden = CausalFactorGraph([2, 2, 2], [], [noisy_or(2, [0, 1], [0.5, 0.5])])
     with pytest.raises(TypeError, match="hidden"):
         fit(x, hidden, method="exact")
+
+
+def test_curvature_in_the_set_is_below_what_the_spectral_gap_proves():
+    """Enumerated covariances of members, spins and tables, with fields and without; and the bound is not idle."""
+    rng, nearest = np.random.default_rng(4), 0.0
+    edges = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 4), (4, 5)])
+    q = [2, 3, 2, 2, 3, 2]
+    general = PairwiseMRF([np.zeros(k) for k in q], edges, [np.zeros((q[i], q[j])) for i, j in edges])
+    for model in (Ising(edges, 0.0), Potts(edges, 0.0, n_states=3), BoltzmannMachine(edges, 0.0), general):
+        states = np.array(list(itertools.product(*map(range, model.cardinalities))))
+        states = model.family.values(states)
+        T = model.family.statistics(states)
+        for within in (FastMixing(0.7), FastMixing(0.3, "inf")):
+            for fields in (True, False):
+                problem = learning_problem(states[:3], model, mixing=within, fields=fields, l2=0.5)
+                mixing = problem.fast_set.mixing()
+                proved = spectral_gap_smoothness(model.family, problem.free, mixing.log_rate)
+                assert problem.smoothness_in_set <= problem.smoothness
+                assert problem.smoothness_in_set <= (proved + 0.5) * (1 + 1e-7)
+                for _ in range(5):
+                    theta = problem.project(3 * rng.normal(size=problem.free.size))[0]
+                    p = model.family.score(states, problem.full(theta))
+                    p = np.exp(p - p.max())
+                    p /= p.sum()
+                    apart = T[:, problem.free] - p @ T[:, problem.free]
+                    truth = np.linalg.eigvalsh(apart.T @ (p[:, None] * apart))[-1]
+                    assert truth <= proved
+                    nearest = max(nearest, truth / proved)
+    assert nearest > 0.25
+
+
+def test_a_large_model_is_planned_with_the_constant_of_its_set():
+    """It does not grow with the model, where ``R^2`` does; and the certificate says where it comes from."""
+    found = {}
+    for side in (6, 12):
+        edges = grid(side, side)
+        model = Ising(edges, 0.0)
+        problem = learning_problem(np.zeros(len(edges)), model, mixing=FastMixing(0.4, "inf"), l2=1.0, fields=False)
+        found[side] = problem.smoothness_in_set
+        assert problem.smoothness_in_set < 0.9 * problem.smoothness
+    assert_allclose(found[6], found[12], rtol=0.01)
+    run = fit(np.zeros(len(edges)), model, method=MCMC(plan=SamplingPlan(2, 10, 10)), mixing=FastMixing(0.4, "inf"),
+              l2=1.0, fields=False, rng=0)  # fmt: skip
+    assert run.certificate.details["L"] == found[12]
+    assert any("spectral gap" in a.detail for a in run.certificate.assumptions)
+    run.certificate.verify(run.subject)
+    # a run whose steps were 1 / (R^2 + l2), as those of earlier versions, has the certificate of those steps
+    method = MCMC(plan=SamplingPlan(2, 10, 10), smoothness=problem.smoothness)
+    slow = fit(np.zeros(len(edges)), model, method=method, mixing=FastMixing(0.4, "inf"), l2=1.0, fields=False, rng=0)
+    old = dataclasses.replace(slow, run=dataclasses.replace(slow.run, smoothness=None))
+    assert replay(old).certificate == slow.certificate == slow.certificate.verify(old.subject)
+    assert slow.certificate.details["L"] == problem.smoothness

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cumulant.errors import DomainError, NotConvergedError
-from cumulant.graphical import CausalFactorGraph, FactorGraph, Ising, complete, grid, noisy_or
+from cumulant.graphical import CausalFactorGraph, FactorGraph, Ising, complete, grid, noisy_or, spin_glass
 from cumulant.graphical.messages.incidence import Incidence
 from cumulant.graphical.messages.loopy import belief_propagation, max_product
 from cumulant.graphical.messages.loopy_kernels import propagate
@@ -242,6 +242,21 @@ def test_tables_that_hear_nothing_new_are_passed_over(schedule, damping):
     few = min(seconds(3) for _ in range(3))
     many = min(seconds(found.trace.size) for _ in range(3))
     assert many < 0.5 * few * found.trace.size / 3
+
+
+def test_the_time_of_a_spin_does_not_grow_with_the_lattice():
+    """It took twice as long at 600 x 600 as at 300 x 300 before settled tables were passed over."""
+    seconds, sweeps = {}, {}
+    for side in (40, 120):
+        model, times = spin_glass(grid(side, side), couplings=0.45, fields=0.1, rng=0), []
+        for _ in range(2 if side == 120 else 6):
+            start = time.process_time()
+            found = belief_propagation(model)
+            times.append(time.process_time() - start)
+        assert found.converged
+        seconds[side], sweeps[side] = min(times) / side**2, found.trace.size
+    assert sweeps[120] > 1.5 * sweeps[40]  # though a larger lattice takes more of them
+    assert seconds[120] < 1.5 * seconds[40]
 
 
 @pytest.mark.parametrize("schedule", ["sequential", "residual"])

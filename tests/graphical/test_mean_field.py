@@ -187,7 +187,7 @@ def test_newton_ends_where_coordinate_ascent_ends_in_fewer_steps():
     lattice = glass(0, grid(12, 12))
     slow, quick = mean_field(lattice, n_starts=1), mean_field(lattice, method="newton", n_starts=1)
     assert quick.converged
-    assert quick.trace.size < slow.trace.size
+    assert quick.trace.size < 25 < slow.trace.size  # quadratic in the end: half a step each time would take 35 and more
     for method in ("coordinate", "newton"):  # a run elsewhere found 145.177
         assert 145.172 < mean_field(lattice, method=method, n_starts=20).bound < 153.838123
 

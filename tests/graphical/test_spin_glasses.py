@@ -90,6 +90,24 @@ def test_couplings_of_one_bond_that_cancel():
             assert mpmath.mpf(found.lower) <= truth <= mpmath.mpf(found.upper)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (2, 2)])
+def test_tori_of_two_rows_have_double_bonds(rows, columns):
+    """From each site to the right and down, round the sides: `lattice` makes no such edges, but they may be given."""
+    sites = np.arange(rows * columns).reshape(rows, columns)
+    edges = np.concatenate([np.stack([sites, np.roll(sites, -1, k)], -1).reshape(-1, 2) for k in (1, 0)])
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    for scale in (1e-8, 1.0, 1e4):
+        model = Ising(edges, scale * np.random.default_rng(rows).normal(size=len(edges)), np.zeros(sites.size))
+        found = spin_glass_log_partition(model)
+        with mpmath.workdps(60):
+            assert mpmath.mpf(found.lower) <= log_z_in_digits(model) <= mpmath.mpf(found.upper)
+    signs = Ising(edges, pattern(len(edges)), np.zeros(sites.size))
+    levels, counts = np.unique(energies_of_all_states(signs), return_counts=True)
+    states = density_of_states(signs)
+    assert_allclose(states.energies, levels)
+    assert states.counts == tuple(counts.tolist())
+
+
 def test_densities_of_huge_energies_and_temperatures_that_are_no_numbers():
     states = density_of_states(Ising(grid(3, 3), 1e160))  # the squares of energies are beyond all numbers
     assert states.variance() == states.specific_heat() == 0.0

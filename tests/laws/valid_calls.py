@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterator
 import jax.numpy as jnp
 import numpy as np
 
-from cumulant import certificates, families, geometry, glm, graphical, layers, optim, plotting, sampling, sequences
+from cumulant import (
+    certificates,
+    families,
+    geometry,
+    glm,
+    graphical,
+    layers,
+    optim,
+    particles,
+    plotting,
+    sampling,
+    sequences,
+)
 from cumulant import variational as vi
 from cumulant.families import risk
 from cumulant.geometry import norms, projections, proximal, symmetric
@@ -195,6 +207,100 @@ def sampling_calls() -> Iterator[Call]:
     yield call("sampling.next_temperature", sampling.next_temperature, log_ratio=[0.1, 0.5], t=0.2, share=0.5)
 
 
+def particle_calls() -> Iterator[Call]:
+    model = graphical.Ising(EDGES, 0.3, [0.1, 0.0, -0.1, 0.2])
+    family = particles.IsingFamily(model)
+    x_A, x_B = family.begin(4, np.random.default_rng(0))
+    result = particles.anneal(model, 20, 3, rng=0)
+    spins, W = [[1, 1], [1, -1], [-1, 1]], [0.2, 0.3, 0.5]
+    common = {
+        "n_particles": 20,
+        "resampling": "stratified",
+        "ess_threshold": 0.5,
+        "n_islands": 2,
+        "delta": 0.1,
+        "rng": 0,
+    }
+    yield call(
+        "particles.anneal",
+        particles.anneal,
+        model=model,
+        temperatures=3,
+        weights="rb",
+        sweeps=1,
+        pilot=False,
+        chain_length=1,
+        exchange=2,
+        **common,
+    )
+    yield call(
+        "particles.hot_coupling",
+        particles.hot_coupling,
+        model=model,
+        order=[0],
+        groups=1,
+        steps_per_group=2,
+        weights="rb",
+        sweeps=1,
+        **common,
+    )
+    yield call(
+        "particles.variational_smc",
+        particles.variational_smc,
+        model=model,
+        n_steps=3,
+        family="global",
+        step_size=0.65,
+        safeguard="exact",
+        gradient="plain",
+        curvature="bfgs",
+        finish=2,
+        pilot=False,
+        penalty=0.5,
+        **common,
+    )
+    yield call(
+        "particles.conditional_mean_field",
+        particles.conditional_mean_field,
+        model=model,
+        temperatures=2,
+        partition="halve",
+        sweeps=1,
+        free_edges=False,
+        start="uniform",
+        backward="mixture",
+        pilot=False,
+        **common,
+    )
+    yield call("particles.conditional_means", particles.conditional_means, result=result, sweeps=2, rng=0)
+    yield call("ParticleResult.interval", result.interval, level=0.9)
+    yield call("ParticleResult.expect", result.expect, function=_first)
+    yield call("ParticleResult.log_partition", result.log_partition, kind="smc")
+    yield call("ParticleResult.bayes_factor", result.bayes_factor, other=result, kind="smc")
+    yield call("particles.overlap_distribution", particles.overlap_distribution, particles=spins, weights=W, bins=5)
+    yield call("particles.up_share", particles.up_share, particles=spins, weights=W)
+    yield call(
+        "particles.safeguarded_step", particles.safeguarded_step, weights=W, projections=[0.0, 1.0, 2.0], cap=1.0
+    )
+    yield call("particles.check_refinement", particles.check_refinement, old=[[0, 1], [2]], new=[[0], [1], [2]])
+    yield call("particles.ParameterPath.tempered", particles.ParameterPath.tempered, family=family, n_steps=3)
+    yield call(
+        "particles.Settings",
+        particles.Settings,
+        n_particles=10,
+        resampling="stratified",
+        ess_threshold=0.5,
+        chain_length=1,
+    )
+    yield call(
+        "particles.kl_gradient", particles.kl_gradient, weights=[0.25] * 4, x_A=x_A, x_B=x_B, theta=[0.2], family=family
+    )
+
+
+def _first(states):
+    return states[:, 0]
+
+
 def graphical_calls() -> Iterator[Call]:
     ising = graphical.Ising(EDGES, 0.3, [0.1, 0.0, -0.1, 0.2])
     net = graphical.BayesNet({"a": [0.4, 0.6], "b": [[0.3, 0.7], [0.8, 0.2]]}, {"b": ["a"]})
@@ -302,6 +408,7 @@ PACKAGES: dict[str, Callable[[], Iterator[Call]]] = {
     "families": family_calls,
     "sampling": sampling_calls,
     "graphical": graphical_calls,
+    "particles": particle_calls,
     "glm": regression_calls,
     "sequences": sequence_calls,
     "others": other_calls,

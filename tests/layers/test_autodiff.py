@@ -153,6 +153,10 @@ def test_corners():
         assert ad.reverse_vjp(ad.sqrt, np.float64(0.0))[1] == np.inf  # as it is, not a number made up
     with pytest.raises(TypeError, match="forward_jvp or reverse_vjp inside"):
         ad.forward_jvp(lambda x: ad.fd_grad(ad.sin, x), 1.0, 1.0)
+    for mode in (lambda f: ad.reverse_vjp(f, 1.0), lambda f: ad.forward_jvp(f, 1.0, 1.0)):
+        for function in (lambda x: [x, x], lambda x: np.array([x, 2 * x])):  # the gradient of either was 0
+            with pytest.raises(TypeError, match="must return one number or array"):
+                mode(function)
     with pytest.raises(ValueError, match="evaluate needs a value of x; got y"):
         ad.Expression.variable("x").evaluate(y=1.0)
     with pytest.raises(ValueError, match="scheme must be"):

@@ -148,6 +148,17 @@ def test_the_leapfrog_goes_back_to_where_it_came_from():
     assert_allclose([r, s], [1.0, 0.0], atol=1e-13)
 
 
+def test_the_leapfrog_takes_its_forces_half_a_step_later():
+    """``r' = t`` and ``s' = t``: sums of ``tau^2 k`` and of ``tau^2 (k + 1/2)``, and back."""
+
+    def time(_, theta, t):
+        return theta * t
+
+    r, s = leapfrog(time, time, 0.0, 0.0, 1.0, 0.1, 20)
+    assert_allclose([r, s], [0.01 * 20 * 19 / 2, 0.01 * 20**2 / 2], rtol=1e-12)
+    assert_allclose(leapfrog_back(time, time, r, s, 1.0, 0.1, 20), (0.0, 0.0), atol=1e-12)
+
+
 def test_the_orders_of_the_leapfrog():
     plain, staggered = [], []
     for n in (10, 20, 40):

@@ -33,15 +33,17 @@ def test_fresh_draws_are_unbiased_with_the_variance_of_the_loss():
 
 
 def test_projected_steps_and_their_average_obey_their_bounds():
-    """z = +-1: the gradient at x in [-1, 1] is x -+ 1, of second moment 1 + x^2 <= 2 = C^2; x* = 0."""
-    problem = optim.Composite(SIGNS, optim.Box(-1.0, 1.0))
+    """z = +-1: the gradient at x in [-1, 1] is x -+ 1, of second moment 1 + x^2 <= 2 = C^2; x* = 0. In [-1/2, 1/2] the
+    first steps are cut off: all paths are enumerated.
+    """
+    problem, narrow = (optim.Composite(SIGNS, optim.Box(-size, size)) for size in (1.0, 0.5))
     solvers = [
         optim.RobbinsMonro(optim.InverseTime(1.0), Fresh(), average=average, leading=average)
         for average in (False, True)
     ]
 
-    def run(key, solver, steps):
-        state = solver.init(problem, jnp.array([0.8]), key)
+    def run(key, solver, steps, problem=problem):
+        state = solver.init(problem, jnp.array([0.4]), key)
         return jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
 
     with float64():
@@ -51,8 +53,15 @@ def test_projected_steps_and_their_average_obey_their_bounds():
             error = (last**2).std() / np.sqrt(last.size)
             assert abs(np.mean(last**2) - 1 / steps) <= 3 * error + 1e-12  # the mean of k signs: 1/k, never clipped
             assert np.mean(last**2) <= float(optim.rates.sgd(np.sqrt(2.0), 1.0, steps)) + 3 * error
+        cut = np.asarray(jax.jit(jax.vmap(lambda key: run(key, solvers[0], 5, narrow).x))(keys))[:, 0]
         state = jax.jit(jax.vmap(lambda key: run(key, solvers[1], 40)))(keys)
         gap = np.asarray(state.mean)[:, 0] ** 2 / 2
+    paths = np.array([0.4])
+    for k in range(5):
+        paths = np.clip(paths - (paths - np.array([[-1.0], [1.0]])) / (k + 1), -0.5, 0.5).ravel()
+    assert set(np.round(cut, 12)) == set(np.round(paths, 12))
+    assert abs(np.mean(cut**2) - np.mean(paths**2)) <= 4 * (cut**2).std() / np.sqrt(cut.size)
+    assert np.mean(paths**2) < 0.9 / 5  # without the projection 1/5
     # f(mean of x_0 .. x_{T-1}) - f* <= C^2 (1 + log T) / (2 mu T) for steps 1 / (mu (k + 1)).
     assert gap.mean() + 3 * gap.std() / np.sqrt(gap.size) <= 2 * (1 + np.log(40)) / (2 * 40)
 

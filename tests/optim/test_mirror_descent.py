@@ -251,6 +251,8 @@ def test_measured_constants_are_inside_of_the_proven_ones_and_reach_them():
     np.testing.assert_allclose(euclidean[:2], [1.0, 1.0])
     with pytest.raises(ValueError, match="inside the domain"):
         relative_constants(TARGET, Burg(), points=[[-1.0, 1.0]])
+    with pytest.raises(ValueError, match=r"vectors of shape \(2,\)"):
+        relative_constants(TARGET, Burg(), points=np.ones((1, 3)))
 
 
 def test_the_constants_relative_to_an_entropy():

@@ -91,6 +91,31 @@ def test_paths_may_be_chosen_and_nothing_is_certified():
     assert (particles.anneal(GLASS, 200, None, share=0.8, sampler=JAX, sweeps=2, rng=0).mean() == coloured.mean()).all()
 
 
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (graphical.UniformTorus(4, 64, 0.35, 0.1), {"sweeps": 2}),
+        (GLASS, {"sampler": JAX, "sweeps": 2, "resampling": "systematic", "ess_threshold": 0.95}),
+        (DENSE, {"sampler": JAX, "ess_threshold": 0.95}),
+    ],
+    ids=["torus", "two colours", "all colours"],
+)
+def test_many_steps_in_one_program_are_those_of_single_ones(monkeypatch, model, settings):
+    """Programs of one step, of one step and of the ten that are left, and the last step by itself."""
+    settings = {"n_particles": 40, "temperatures": 13, "rng": 3, **settings}
+    single = particles.anneal(model, **settings)
+    monkeypatch.setattr("cumulant.particles.accelerated_bridges._on_accelerator", lambda: True)
+    monkeypatch.setattr("cumulant.particles.engine._AT_ONCE", 1e9)
+    many = particles.anneal(model, **settings)
+    assert single.trace["resampled"].sum() > 0
+    for name, values in single.trace.items():
+        np.testing.assert_allclose(many.trace[name], values, rtol=1e-10, atol=1e-12)
+    assert (many.draws.values == single.draws.values).all()
+    np.testing.assert_allclose(many.outcomes[0].variance, single.outcomes[0].variance, rtol=1e-9)
+    residual = {**settings, "resampling": "residual"}  # its random numbers depend on the weights: step by step
+    assert np.isfinite(particles.anneal(model, **residual).log_partition())
+
+
 def test_chains_of_particles_are_kept_whole():
     for model, exact in ((GLASS, GLASS.log_partition()), (graphical.UniformTorus(4, 64, 0.3), None)):
         sampler = JAX if exact is not None else None

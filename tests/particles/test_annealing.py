@@ -210,6 +210,17 @@ def test_names_are_those_of_the_model():
     assert particles.anneal(model, 50, 5, rng=0).draws["b"].shape == (1, 50)
 
 
+def test_particles_can_be_saved(tmp_path):
+    model = graphical.Ising([(0, 1), (1, 2)], 0.5, [0.3, 0.0, -0.2], names=["a", "b", "c"])
+    for settings in ({"n_islands": 2}, {"sampler": graphical.ColouredGibbs()}):
+        draws = particles.anneal(model, 40, 3, rng=0, **settings).draws
+        again = sampling.Draws.load(draws.save(tmp_path / "particles"))
+        assert (again.values == draws.values).all()
+        assert (again.mean() == draws.mean()).all()
+        assert (again["b"] == draws["b"]).all()
+        assert (again.log_normaliser, again.settings) == (draws.log_normaliser, draws.settings)
+
+
 def test_particles_for_arviz_are_resampled_island_by_island():
     pytest.importorskip("arviz")
     model = graphical.Ising([(0, 1), (1, 2)], 0.5, [0.3, 0.0, -0.2], names=["a", "b", "c"])
@@ -233,6 +244,45 @@ def test_impossible_states_have_weight_zero():
         assert (result.expect(lambda x: x[:, 0] != x[:, 1])) == 0.0
     found = np.exp([particles.anneal(model, 4, 3, rng=s).log_partition() - model.log_partition() for s in range(500)])
     assert unbiased(found)
+
+
+BARRED = np.array([[0.0, 0.0], [0.0, -np.inf]])
+SETS = graphical.FactorGraph(
+    [2] * 16, [((int(i), int(j)), BARRED) for i, j in graphical.grid(4, 4)]
+)  # independent ones
+
+
+def test_constraints_are_switched_on_by_and_by():
+    """1,234 of 65,536 states satisfy all 24: of 500 independent draws nine or so."""
+    exact = np.log(1234)
+    assert SETS.log_partition() == pytest.approx(exact)
+    found = [particles.anneal(SETS, 500, 10, rng=seed, n_jobs=1) for seed in range(40)]
+    assert min(each.trace["ess"][1] for each in found) > 250
+    inside = sum(exact in each.interval(0.95) for each in found)
+    assert all(each.log_partition_error < 0.15 for each in found)
+    assert inside >= binom.ppf(0.001, len(found), 0.92)
+    for settings in ({"share": 0.7}, {"temperatures": [0.0, 1.0]}, {"chain_length": 5}):
+        result = particles.anneal(SETS, 2000, **{"temperatures": 10, "rng": 0, **settings})
+        assert abs(result.log_partition() - exact) < 0.5
+        states = result.draws.flat[np.exp(result.draws.log_weights.ravel()) > 0]
+        assert not (states[:, SETS.structure.scopes[0::2]] & states[:, SETS.structure.scopes[1::2]]).any()
+    runs = np.exp([particles.anneal(SETS, 10, 4, rng=s, n_jobs=1).log_partition() - exact for s in range(400)])
+    assert unbiased(runs)
+
+
+def _above(x, least):
+    return jnp.where(x[0] > least, -jnp.sum(x**2) / 2, -jnp.inf)
+
+
+def test_the_error_is_not_known_where_few_particles_are_possible():
+    """A normal number above 2.05, which 20 of 1,000 draws are: no group of lineages has members enough."""
+    for least, known in ((2.05, 0), (1.3, 5)):
+        target, exact = sampling.Target(_above, 1, least), np.log(np.sqrt(2 * np.pi) * ndtr(-least))
+        found = [particles.anneal(target, 1000, 4, sampler=sampling.RandomWalk(0.5), rng=s) for s in range(6)]
+        finite = [each.interval(0.999) for each in found if np.isfinite(each.log_partition_error)]
+        assert len(finite) >= known
+        assert known or not finite
+        assert all(exact in each for each in finite)
 
 
 def test_a_single_spin_and_spins_without_edges_are_exact():
@@ -304,6 +354,20 @@ def test_densities_with_a_pilot_are_unbiased():
     found = [particles.anneal(NORMAL, 50, None, pilot=True, rng=seed) for seed in range(60)]
     assert unbiased(np.exp([each.log_partition() - np.log(2 * np.pi) for each in found]))
     assert all(each.certificate is not None for each in found)
+
+
+def _two_modes(x):
+    """Narrow normals at -2.5 and 2.5 with 3/4 and 1/4 of ``Z = 1``: between them deviations are 50 times theirs."""
+    logs = [jnp.log(p) - jnp.sum(((x - m) / 0.05) ** 2) / 2 for m, p in ((-2.5, 0.75), (2.5, 0.25))]
+    return jnp.logaddexp(*logs) - x.size * jnp.log(0.05 * jnp.sqrt(2 * jnp.pi))
+
+
+def test_moves_become_short_enough_for_modes_that_are_far_apart():
+    results = [particles.anneal(sampling.Target(_two_modes, 2), 1000, None, rng=seed) for seed in range(4)]
+    assert abs(np.mean([each.log_partition() for each in results])) < 0.15
+    shares = [each.expect(lambda x: x[:, 0] < 0) for each in results]
+    assert abs(np.mean(shares) - 0.75) < 0.1
+    assert all(np.nanmedian(each.trace["accepted"]) > 0.4 for each in results)
 
 
 def _exponential(x):

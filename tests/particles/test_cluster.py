@@ -62,6 +62,7 @@ def mortal(deadly):
     ("method", "settings"),
     [
         (particles.anneal, {"temperatures": 10}),
+        (particles.anneal, {"temperatures": 10, "exchange": 3}),
         (particles.conditional_mean_field, {"temperatures": 3, "pilot": True}),
         (particles.variational_smc, {"n_steps": 5, "finish": 5, "pilot": True, "resampling": "systematic"}),
     ],

@@ -52,7 +52,7 @@ def test_what_does_not_refine_is_refused():
     with pytest.raises(ValueError, match=r"block 1, \[1, 2\], has spins of 2 old blocks"):
         particles.check_refinement([[0, 1], [2, 3]], [[0], [1, 2], [3]])
     for wrong in ([[0, 1], [1, 2, 3]], [[0, 1]], [[0, 1], [2, 4]]):
-        with pytest.raises(ValueError, match="each of the 4 spins exactly once"):
+        with pytest.raises(ValueError, match="new must have each of the 4 spins of old exactly once"):
             particles.check_refinement([[0, 1, 2, 3]], wrong)
     with pytest.raises(ValueError, match="must split a block at every step"):
         refinements(lambda blocks, edges: blocks, 4, grid(2, 2))

@@ -40,7 +40,7 @@ def test_refusals():
         overlap_distribution([[1, 1]])
     with pytest.raises(ValueError, match="one has all of it"):
         overlap_distribution([[1, 1], [-1, 1]], [1.0, 0.0])
-    with pytest.raises(ValueError, match="weights must be 2 numbers"):
+    with pytest.raises(ValueError, match="weights must be a number for each of the 2 particles"):
         up_share([[1], [-1]], weights=[1.0])
     with pytest.raises(ValueError, match="temperature must be positive"):
         free_energy(1.0, 0.0, 4)

@@ -16,7 +16,7 @@ def fitted():
     tables = [
         np.stack(each.sample(500, rng=k), axis=1) for k, each in enumerate((model, model.intervene("cause", rng=1)))
     ]
-    return AdaptationSpeed(n_bootstrap=20, random_state=0).fit(tables[0], [tables[1], tables[1]])
+    return AdaptationSpeed(n_draws=20, random_state=0).fit(tables[0], [tables[1], tables[1]])
 
 
 def test_curves_and_distances(fitted):

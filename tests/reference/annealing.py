@@ -66,7 +66,8 @@ def draw_spins(x, sites, edges, old, new, fields, seed, first, sweep):
                 if i in (a, b):
                     other = x[b if i == a else a, c]
                     h, before = h + mine * other, before + its * other
-            u = (int(words_of(seed, first + c, sweep, p // 4, 1)[p % 4]) + 0.5) / 2**32
+            high, low = map(int, words_of(seed, first + c, sweep, p // 2, 1)[2 * (p % 2) : 2 * (p % 2) + 2])
+            u = (((high << 20) ^ (low >> 12)) + 0.5) / 2**52
             logs[c] += np.logaddexp(h, -h) - np.logaddexp(before, -before)
             x[i, c] = 1 if h > np.log(u / (1 - u)) / 2 else -1
     return x, logs

@@ -6,10 +6,11 @@ import pytest
 from cumulant import optim
 from cumulant.errors import CertificateError
 from cumulant.relational import SmokersModel, fit_em
-from cumulant.relational.expectation_maximisation import ExpectationMaximisation, NetworkPosterior, Settings
+from cumulant.relational.expectation_maximisation import ExpectationMaximisation, NetworkPosterior
 from cumulant.relational.learning import default_start
+from cumulant.relational.parameters import Settings
 
-SETTINGS = Settings(4.0, 4.0, {}, "independent")
+SETTINGS = Settings(np.full(14, 4.0), np.full(14, 4.0), {}, "independent")
 
 
 @pytest.fixture(scope="module")

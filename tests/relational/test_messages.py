@@ -261,6 +261,20 @@ def test_a_warm_start_is_there_at_once():
     assert_allclose(model.posterior(net, "double_loop", start=first).independence, first.independence, atol=1e-6)
 
 
+def test_strong_damping_has_the_sweeps_that_it_needs():
+    """Damped by 0.9, messages cannot come to 1e-9 in 200 sweeps, which is all that they had."""
+    rng = np.random.default_rng(22)
+    net = random_network(12, rng, rng.choice([0.2, 0.4]))
+    theta = np.where(rng.random(14) < 0.5, rng.choice([0.05, 0.95], 14), rng.random(14))
+    model = SmokersModel(theta)
+    found = model.posterior(net)
+    assert not model.posterior(net, damping=0.9).converged
+    assert found.converged
+    assert found.damping == 0.9
+    assert found.trace.size == found.sweeps > 200
+    assert_allclose(found.log_likelihood, model.posterior(net, "double_loop").log_likelihood, atol=1e-9)
+
+
 def test_what_did_not_settle_says_so():
     net = SmokersModel(STUDY).sample(30, 0)
     found = SmokersModel(STUDY).posterior(net, max_sweeps=2)

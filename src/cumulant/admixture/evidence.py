@@ -165,6 +165,8 @@ class ComponentChoice:
             lines.append(f"Estimates below their certified bounds, at K = {low}, are too low: use more temperatures.")
         elif not self.decided:
             lines.append("The errors are too large to tell the best from the next: use more temperatures.")
+        if self.best == max(self.n_components) > min(self.n_components):
+            lines.append(f"K = {self.best} is the largest number that was compared: larger ones may be better.")
         return "\n".join(lines)
 
 
@@ -200,11 +202,10 @@ def choose_components(
     from cumulant.admixture.genotypes import as_corpus
 
     corpus, seed = as_corpus("data", data)[0], randomness.seed(rng)
-    if not hasattr(n_components, "__iter__"):
-        raise TypeError(f"n_components must be several numbers of components; got {n_components!r}")
-    numbers = tuple(checks.whole("a number in n_components", k) for k in n_components)
-    if not numbers:
-        raise ValueError("n_components must have at least one number")
+    several = checks.array("n_components", n_components)
+    if several.ndim != 1 or several.size == 0:
+        raise ValueError(f"n_components must be the numbers to compare, such as (1, 2, 3); got {n_components!r:.80}")
+    numbers = tuple(checks.whole("a number in n_components", k) for k in several.tolist())
     checks.whole("n_islands", n_islands, 2)
     models = [AdmixtureModel(corpus, k, membership_prior, allele_prior) for k in numbers]
     results = tuple(

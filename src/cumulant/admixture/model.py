@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +106,8 @@ class AdmixtureModel:
             sizes = np.diff(self.corpus.locus_starts)
             totals = theta.eta * sizes + theta.phi * self._by_locus(words)
             return logs.sum(axis=(-1, -2)) - gammaln(totals).sum(axis=(-1, -2))
-        shapes = self.shapes_of(words, theta)
-        return gammaln(shapes).sum(axis=(-1, -2)) - gammaln(self._by_locus(shapes)).sum(axis=(-1, -2))
+        totals = self._by_locus(self.shapes_of(words, theta))
+        return self._of_shapes(gammaln, words, theta).sum(axis=(-1, -2)) - gammaln(totals).sum(axis=(-1, -2))
 
     @property
     def magnitude(self) -> float:
@@ -146,16 +146,35 @@ class AdmixtureModel:
 
     def moments(self, words: np.ndarray, theta: Parameters) -> Parameters:
         """``E[t | z]``: of ``log beta_kj``, of ``sum m_kj log beta_kj`` and of ``sum (c_j - m_kj) log beta_kj``."""
-        shapes = self.shapes_of(words, theta)
-        logs = digamma(shapes) - self._spread(digamma(self._by_locus(shapes)))
-        return self._statistics(words, logs)
+        totals = self._by_locus(self.shapes_of(words, theta))
+        return self._statistics(words, self._of_shapes(digamma, words, theta) - self._spread(digamma(totals)))
 
     def covariance_product(self, words: np.ndarray, theta: Parameters, delta: Parameters) -> Parameters:
         """``Cov[t | z] delta`` by ``O(KW)`` operations for each row of counts."""
-        shapes = self.shapes_of(words, theta)
+        totals = self._by_locus(self.shapes_of(words, theta))
         u = delta.eta + delta.phi * words + delta.gamma * (self.totals - words)
-        v = polygamma(1, shapes) * u - self._spread(polygamma(1, self._by_locus(shapes)) * self._by_locus(u))
-        return self._statistics(words, v)
+        spread = self._spread(_trigamma(totals) * self._by_locus(u))
+        return self._statistics(words, self._of_shapes(_trigamma, words, theta) * u - spread)
+
+    def _of_shapes(self, function: Callable[[np.ndarray], np.ndarray], words: np.ndarray, theta: Parameters) -> Any:
+        """``function(shapes_of(words, theta))``. A count of word ``j`` is one of ``0, ..., c_j``: with many particles
+        these values are computed once and looked up.
+        """
+        starts, column, count = self._possible_counts
+        n_components, n_words = words.shape[-2:]
+        if words.size <= 2 * n_components * count.size:
+            return function(self.shapes_of(words, theta))
+        eta = np.broadcast_to(np.float64(theta.eta), (n_components, n_words))[:, column]
+        table = function(eta + (theta.phi - theta.gamma) * count + theta.gamma * self.totals[column])
+        return table.ravel()[words + (count.size * np.arange(n_components)[:, None] + starts)]
+
+    @functools.cached_property
+    def _possible_counts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the counts of each word begin in a table of all of them, and the word and the count of each entry."""
+        sizes = self.totals + 1
+        starts = np.cumsum(sizes) - sizes
+        column = np.repeat(np.arange(sizes.size), sizes)
+        return starts, column, np.arange(column.size) - starts[column]
 
     def _statistics(self, words: np.ndarray, logs: np.ndarray) -> Parameters:
         inside = (words * logs).sum(axis=(-1, -2))
@@ -256,3 +275,7 @@ class AdmixtureModel:
     def starts(self, chains: int, start: Any, seed: int) -> np.ndarray:
         """The component of every token at the start of each chain: by default drawn uniformly."""
         return start_components(self.corpus, self.n_components, chains, start, seed)
+
+
+def _trigamma(x: np.ndarray) -> np.ndarray:
+    return polygamma(1, x)

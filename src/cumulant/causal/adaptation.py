@@ -12,7 +12,7 @@ from cumulant.causal.distances import initial_distances
 from cumulant.causal.trajectories import Trajectories
 
 MODELS = ("causal", "anticausal", "joint")
-_OBSERVATIONS = 1_000_000  # drawn at a time by a thread
+_OBSERVATIONS, _CELLS = 1_000_000, 4_000_000  # drawn, and of tables copied, at a time by a thread
 _LARGEST_STEP = 1e100
 
 
@@ -26,6 +26,7 @@ def adapt_categorical(
     models: tuple[str, ...] = MODELS,
     log_every: int = 10,
     times: Any = None,
+    n_runs: int = 1,
     n_jobs: int | None = None,
 ) -> Trajectories:
     """How fast each direction learns the transfer distribution, from one observation of it at a time.
@@ -54,6 +55,8 @@ def adapt_categorical(
         Divergences are kept after ``0, log_every, 2 log_every, ..., T`` observations.
     times : array of int, optional
         Where to keep them instead.
+    n_runs : int
+        Runs of each problem with other observations, of which the divergences are averaged.
     n_jobs : int or None
         Threads over problems; None takes all cores.
 
@@ -84,20 +87,21 @@ def adapt_categorical(
     start, goal = (_flat(each, n) for each in (reference, transfer))
     given = checked_step_sizes(step_sizes, n)
     steps = np.ascontiguousarray(np.broadcast_to(given.reshape(given.shape[0], -1), (given.shape[0], n)))
-    out = np.empty((len(models), len(given), n, when.size))
-    _adapt(start, goal, steps, when, randomness.seed(rng), models, out, n_jobs)
-    return Trajectories(models, given, when, out, initial_distances(start, goal))
+    n_runs = checks.whole("n_runs", n_runs)
+    out = np.empty((len(models), len(given), n * n_runs, when.size))
+    _adapt(start, goal, steps, when, randomness.seed(rng), models, n_runs, out, n_jobs)
+    return Trajectories(models, given, when, averaged(out, n_runs), initial_distances(start, goal))
 
 
-def _adapt(start, goal, steps, times, seed, models, out, n_jobs) -> None:
-    """Fill `out`, by threads over problems."""
+def _adapt(start, goal, steps, times, seed, models, n_runs, out, n_jobs) -> None:
+    """Fill `out`, by threads over the runs of all problems."""
     causes, effects = start.sizes
     n, last_time = start.shape[0], int(times[-1])
     table = goal.to_joint()
     ends = np.cumsum(table.reshape(n, -1), axis=-1)
     entropies = np.sum(xlogy(table, table), axis=(-2, -1))
     given = [_starts_and_targets(start, goal, model) for model in models]
-    at_once = max(1, _OBSERVATIONS // max(last_time, 1))
+    at_once = max(1, min(_OBSERVATIONS // max(last_time, 1), _CELLS // (causes * effects)))
 
     def work(first, last):
         row = np.empty(causes * effects)
@@ -107,19 +111,25 @@ def _adapt(start, goal, steps, times, seed, models, out, n_jobs) -> None:
         ]
         for begin in range(first, last, at_once):
             here = slice(begin, min(begin + at_once, last))
-            seen = np.empty((here.stop - begin, last_time), np.int32)
-            draw_cells(ends[here], begin, seed, seen)
-            own = np.ascontiguousarray(steps[:, here])
+            problems = np.arange(here.start, here.stop) // n_runs
+            seen = np.empty((problems.size, last_time), np.int32)
+            draw_cells(ends[problems], begin, seed, seen)
+            own = np.ascontiguousarray(steps[:, problems])
             for model, arrays, states, answer in zip(models, given, work_arrays, out, strict=True):
                 found = np.empty((len(steps), len(seen), times.size))
-                parts, common = [each[here] for each in arrays], (entropies[here], seen)
+                parts, common = [each[problems] for each in arrays], (entropies[problems], seen)
                 if model == "joint":
                     adapt_table(*parts, *common, own, times, *states, row, found)
                 else:
                     adapt_mechanisms(*parts, *common, model == "anticausal", own, times, *states, row, found)
                 answer[:, here] = found
 
-    threads.in_parts(work, n, n_jobs)
+    threads.in_parts(work, n * n_runs, n_jobs)
+
+
+def averaged(kl: np.ndarray, n_runs: int) -> np.ndarray:
+    """Divergences ``(models, steps, problems * runs, times)`` as means over runs, infinite where one is."""
+    return kl.reshape(*kl.shape[:2], -1, n_runs, kl.shape[3]).mean(axis=3)
 
 
 def _starts_and_targets(start: CategoricalSCM, goal: CategoricalSCM, model: str) -> tuple[np.ndarray, ...]:

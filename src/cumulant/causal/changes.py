@@ -9,7 +9,8 @@ from cumulant import checks
 
 _CONSTANT, _SAME = 1e-28, 1e-12  # variances up to this share of squares, or of another variance, are rounding
 _LARGEST = 1e9  # of counts and pseudo-counts: the logarithms of gamma functions beyond cancel to rounding
-_SMALLEST = 1e-300
+_SMALLEST = 1e-3  # of pseudo-counts: the logarithms of probabilities go as its inverse
+_PSEUDO_COUNTS = tuple(2.0**k for k in range(-4, 3))
 
 
 class Change(NamedTuple):
@@ -32,13 +33,16 @@ class Change(NamedTuple):
     probability: float
 
 
-def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> list[Change]:
+def table_changes(reference: Any, transfer: Any, pseudo_count: float | None = None) -> list[Change]:
     """How probable each explanation is, from tables of counts before and after, the most probable first.
 
-    The evidence of each is exact: tables are drawn from ``Dirichlet(pseudo_count)`` over all cells, which makes the
-    distribution of one variable and the rows of the other given it independent Dirichlet distributions, in both
-    directions (Le Priol 2021, theorem 4.C.1). What an explanation keeps is one distribution for both tables; what it
-    changes is drawn anew. Of ``"row"``, the value of the other variable is averaged over.
+    An explanation has a cause: `variable` of a ``"cause"``, the other one of an ``"effect"`` and of a ``"row"``, either
+    of the rest. The distribution of the cause is uniform on the simplex and each row of the other given it
+    ``Dirichlet(a)``, independent; what an explanation keeps is one distribution for both tables, and what was set from
+    outside is uniform. The evidence is that of the transfer, given the reference, and exact: the reference by itself
+    does not favour a direction, and before the transfer all explanations have the same probability. Of ``"row"``, the
+    value of the other variable is averaged over. `pseudo_count` is ``a``; by default seven values from 1/16 (rows with
+    a few large probabilities) to 4 (nearly uniform rows) are averaged over.
 
     An explanation by an ``"effect"`` is about a variable that something else now sets; one by a ``"cause"`` about a
     variable that the other still depends on as before.
@@ -58,27 +62,52 @@ def table_changes(reference: Any, transfer: Any, pseudo_count: float = 1.0) -> l
         tables.append(counts)
     if tables[0].shape != tables[1].shape:
         raise ValueError(f"transfer must have the shape of the reference, {tables[0].shape}; got {tables[1].shape}")
-    a = checked_pseudo_count(pseudo_count)
-    names: list[tuple[str, int | None]] = [("none", None), ("everything", None)]
-    scores = []
-    before, after = tables
-    scores.append(_evidence((before + after).ravel(), a))
-    scores.append(_evidence(before.ravel(), a) + _evidence(after.ravel(), a))
-    for variable in (0, 1):
-        first, second = (before, after) if variable == 0 else (before.T, after.T)
-        rows, columns = first.shape
-        of_first = a * columns, a * rows  # pseudo-counts of a value of this variable, and of the other
-        changed = _evidence(first.sum(axis=1), of_first[0]) + _evidence(second.sum(axis=1), of_first[0])
-        names.append(("cause", variable))
-        scores.append(changed + _evidence(first + second, a).sum())
-        kept = _evidence((first + second).sum(axis=0), of_first[1])
-        names.append(("effect", variable))
-        given_the_other = _evidence(first.T, a).sum()
-        scores.append(kept + given_the_other + _evidence(second.sum(axis=1), of_first[0]))
-        together, apart = _evidence((first + second).T, a), _evidence(first.T, a) + _evidence(second.T, a)
-        names.append(("row", variable))
-        scores.append(kept + together.sum() + logsumexp(apart - together) - np.log(columns))
-    return _ranked(names, np.array([float(score) for score in scores]))
+    found, scores = explain(tables[0], tables[1], pseudo_counts(pseudo_count))
+    together: dict[tuple[str, int | None], Any] = {}
+    for each, score in zip(found, scores, strict=True):
+        name = each.kind, each.variable
+        together[name] = np.logaddexp(together.get(name, -np.inf), score)
+    return _ranked(list(together), np.array(list(together.values())))
+
+
+class Explanation(NamedTuple):
+    """A `Change` of a table, the variable that is the cause in it, and of which value of it a row is another one."""
+
+    kind: str
+    variable: int | None
+    cause: int
+    place: int | None = None
+
+
+def explain(before: np.ndarray, after: np.ndarray, among: tuple[float, ...]) -> tuple[list[Explanation], np.ndarray]:
+    """All explanations of `table_changes`, those of single rows one by one, and the logarithm of the evidence of each
+    times its prior probability, up to a constant: rows of the reference are ``Dirichlet(a)`` with `a` `among` these.
+    """
+    found: list[Explanation] = []
+    scores: list[Any] = []
+    for cause in (0, 1):
+        old, new = turned(before, cause), turned(after, cause)
+        by_rows = np.array([[log_evidence(each, a) for each in (old, new, old + new)] for a in among])
+        first, second, both = np.moveaxis(by_rows, 1, 0)  # each (pseudo-counts, rows)
+        one, other, kept = (log_evidence(each.sum(axis=1)) for each in (old, new, old + new))
+        whole = {
+            "none": kept + both.sum(axis=1) - np.log(2),  # half for each cause
+            "everything": one + first.sum(axis=1) + other + second.sum(axis=1) - np.log(2),
+            "cause": one + other + both.sum(axis=1),
+            "effect": kept + first.sum(axis=1) + log_evidence(new.sum(axis=0)),
+        }
+        row = kept + both.sum(axis=1, keepdims=True) + (first + log_evidence(new) - both) - np.log(len(old))
+        of_reference = one + first.sum(axis=1)
+        scores.append(logsumexp(np.column_stack([*whole.values(), row]), axis=0) - logsumexp(of_reference))
+        variables = {"cause": cause, "effect": 1 - cause}
+        found += [Explanation(kind, variables.get(kind), cause) for kind in whole]
+        found += [Explanation("row", 1 - cause, cause, place) for place in range(len(old))]
+    return found, np.concatenate(scores)
+
+
+def turned(table: np.ndarray, cause: int) -> np.ndarray:
+    """With the cause on the second axis from the end."""
+    return np.swapaxes(table, -1, -2) if cause else table
 
 
 def normal_changes(reference: Any, transfer: Any) -> list[Change]:
@@ -128,12 +157,14 @@ def normal_changes(reference: Any, transfer: Any) -> list[Change]:
     return _ranked(names, np.array(scores))
 
 
-def checked_pseudo_count(value: Any) -> float:
-    """A pseudo-count with which evidence is more than rounding."""
+def pseudo_counts(value: Any) -> tuple[float, ...]:
+    """The one that is given, with which evidence is more than rounding, or those that are averaged over."""
+    if value is None:
+        return _PSEUDO_COUNTS
     a = float(checks.positive("pseudo_count", value))
     if not _SMALLEST <= a <= _LARGEST:
         raise ValueError(f"pseudo_count must be between {_SMALLEST:g} and {_LARGEST:g}; got {value!r}")
-    return a
+    return (a,)
 
 
 def in_units(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -153,8 +184,11 @@ def _check_spread(name: str, values: np.ndarray) -> None:
         raise ValueError(f"{name} must have columns that are not linear functions of each other")
 
 
-def _evidence(counts: np.ndarray, a: float) -> Any:
-    """``log`` of the probability of a sequence with these counts (last axis), Dirichlet parameters all `a`."""
+def log_evidence(counts: np.ndarray, a: float = 1.0) -> Any:
+    """Of a sequence with these counts (last axis), Dirichlet parameters all `a`; 1 is uniform on the simplex.
+
+    The difference of the log-partitions of `families.Dirichlet` at the posterior and at the prior.
+    """
     total = a * counts.shape[-1]
     each = np.sum(gammaln(counts + a) - gammaln(a), axis=-1)
     return each + gammaln(total) - gammaln(counts.sum(axis=-1) + total)

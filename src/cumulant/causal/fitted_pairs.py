@@ -9,10 +9,11 @@ import numpy as np
 from cumulant import checks, families
 from cumulant.causal.adaptation import adapt_categorical
 from cumulant.causal.categorical import CategoricalSCM
-from cumulant.causal.changes import Change, checked_pseudo_count, in_units, normal_changes, table_changes
+from cumulant.causal.changes import Change, in_units, normal_changes, pseudo_counts, table_changes
 from cumulant.causal.discretise import Bins
 from cumulant.causal.normal_adaptation import adapt_normal
 from cumulant.causal.normal_model import NormalSCM
+from cumulant.causal.table_posterior import draw_tables
 from cumulant.causal.tables import encode, learn_column
 from cumulant.causal.trajectories import Trajectories
 
@@ -22,10 +23,10 @@ _SINGULAR = 1e-12  # determinants of correlations at most this are taken to be z
 
 @dataclass(frozen=True, eq=False)
 class CategoricalPairs:
-    """Tables of counts, the reference first; smoothed by `pseudo_count` in each cell."""
+    """Tables of counts, the reference first, and the pseudo-counts of a cell that are averaged over."""
 
     counts: list[np.ndarray]
-    pseudo_count: float
+    pseudo_count: float | None
     beyond: np.ndarray
     labels: list[list[str]]
 
@@ -37,7 +38,7 @@ class CategoricalPairs:
         cls, names, columns, transfers, n_bins, categories, strategy, outside, pseudo_count
     ) -> "CategoricalPairs":
         """Categories are those of the reference."""
-        pseudo_count = checked_pseudo_count(pseudo_count)
+        pseudo_counts(pseudo_count)  # refuses what is none
         learnt = [learn_column(*each, strategy) for each in zip(names, columns, n_bins, categories, strict=True)]
         beyond, counts = np.zeros((len(transfers), 2)), []
         for i, table in enumerate([columns, *transfers]):
@@ -50,41 +51,30 @@ class CategoricalPairs:
             cells = codes[0] * learnt[1].size + codes[1]
             size = learnt[0].size * learnt[1].size
             counts.append(np.bincount(cells, minlength=size).reshape(learnt[0].size, learnt[1].size))
-        return cls(counts, pseudo_count, beyond, [column.labels() for column in learnt])
-
-    @property
-    def tables(self) -> list[np.ndarray]:
-        """The smoothed tables, reference first."""
-        return [self._table(counts) for counts in self.counts]
+        labels = [column.labels() for column in learnt]
+        return cls([each.astype(float) for each in counts], pseudo_count, beyond, labels)
 
     @property
     def default_budget(self) -> int:
         """A quarter of the number of cells, at least 20."""
         return max(20, self.counts[0].size // 4)
 
-    def models_of(self, rng: np.random.Generator | None, n: int) -> list[CategoricalSCM]:
-        """Models with `n` on the leading axis: of the tables, or of tables whose rows are drawn with replacement."""
-        found = []
-        for counts in self.counts:
-            total = int(counts.sum())
-            flat = counts.ravel() / total
-            drawn = (
-                np.broadcast_to(counts.ravel(), (n, counts.size)) if rng is None else rng.multinomial(total, flat, n)
-            )
-            found.append(CategoricalSCM.from_joint(self._table(drawn.reshape(n, *counts.shape))))
-        return found
+    def draw(self, n: int, rng: np.random.Generator) -> list[CategoricalSCM]:
+        """`n` models of each table, from the posterior over the explanations of the changes and all mechanisms."""
+        drawn = draw_tables(self.counts, pseudo_counts(self.pseudo_count), n, rng)
+        return [CategoricalSCM.from_log_joint(each) for each in drawn]
 
     def adapt(self, reference: Any, transfer: Any, T: int, step_sizes: Any, seed: int, **options: Any) -> Trajectories:
         """By stochastic gradients on the logits."""
-        return adapt_categorical(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+        return adapt_categorical(reference, transfer, T, step_sizes, seed, **options)
 
     def changes(self) -> list[list[Change]]:
         """The explanations of each transfer."""
         return [table_changes(self.counts[0], after, self.pseudo_count) for after in self.counts[1:]]
 
-    def _table(self, counts: np.ndarray) -> np.ndarray:
-        smoothed = counts + self.pseudo_count
-        return smoothed / smoothed.sum(axis=(-2, -1), keepdims=True)
+    def tables(self, drawn: list[CategoricalSCM]) -> list[np.ndarray]:
+        """Means of the tables that were drawn."""
+        return [each.to_joint().mean(axis=0) for each in drawn]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,22 +107,18 @@ class NormalPairs:
         centre, scale = values[0].mean(axis=0), values[0].std(axis=0)
         return cls([(each - centre) / scale for each in values], np.zeros((len(transfers), 2)))
 
-    @property
-    def tables(self) -> list[np.ndarray]:
-        """Mean and covariance of each, in the rows of one array."""
+    def tables(self, drawn: list[NormalSCM]) -> list[np.ndarray]:
+        """Mean and covariance of each table of values, in the rows of one array."""
         return [np.vstack([each.mean(axis=0), np.cov(each.T, bias=True)]) for each in self.values]
 
-    def models_of(self, rng: np.random.Generator | None, n: int) -> list[NormalSCM]:
-        """Models with `n` on the leading axis: maximum likelihood, of the rows or of rows drawn with replacement."""
+    def draw(self, n: int, rng: np.random.Generator) -> list[NormalSCM]:
+        """`n` models of each table: maximum likelihood, of rows drawn with replacement."""
         found = []
         for values in self.values:
             centre = values.mean(axis=0)
             x, y = (values - centre).T
             features = np.stack([x, y, x * x, x * y, y * y], axis=1)
-            if rng is None:
-                moments = np.broadcast_to(features.mean(axis=0), (n, 5))
-            else:
-                moments = np.stack([_drawn_moments(features, rng) for _ in range(n)])
+            moments = np.stack([_drawn_moments(features, rng) for _ in range(n)])
             found.append(NormalSCM.from_joint(moments[:, :2] + centre, _covariance(moments), 1))
         return found
 
@@ -140,7 +126,7 @@ class NormalPairs:
         """By stochastic proximal gradients; step sizes that diverge are not chosen."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "step size .* times the expected smoothness", RuntimeWarning)
-            return adapt_normal(reference, transfer, T, step_sizes, seed, models=self.models, **options)
+            return adapt_normal(reference, transfer, T, step_sizes, seed, **options)
 
     def changes(self) -> list[list[Change]]:
         """The explanations of each transfer."""

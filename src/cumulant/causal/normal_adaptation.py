@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import checks, randomness, threads
-from cumulant.causal.adaptation import checked_step_sizes, checked_times, chosen_models, same_problems
+from cumulant.causal.adaptation import averaged, checked_step_sizes, checked_times, chosen_models, same_problems
 from cumulant.causal.distances import initial_distances
 from cumulant.causal.normal_adaptation_kernels import adapt, draw_samples
 from cumulant.causal.normal_model import NormalSCM
@@ -27,6 +27,7 @@ def adapt_normal(
     log_every: int = 10,
     times: Any = None,
     samples: tuple[Any, Any] | None = None,
+    n_runs: int = 1,
     n_jobs: int | None = None,
 ) -> Trajectories:
     """How fast each direction learns the transfer distribution, from one observation of it at a time.
@@ -63,6 +64,8 @@ def adapt_normal(
         Where to keep them instead.
     samples : pair of arrays ``(T, *batch, K_x)`` and ``(T, *batch, K_y)``, optional
         The observations, in this order, instead of draws from the transfer.
+    n_runs : int
+        Runs of each problem with other observations, of which the divergences are averaged.
     n_jobs : int or None
         Threads over problems; None takes all cores.
 
@@ -97,9 +100,12 @@ def adapt_normal(
     seed = randomness.seed(rng) if seen is None else 0
     _warn_of_large_steps(steps, transfer)
     start, goal = (_flat(each, n) for each in (reference, transfer))
-    out = np.empty((len(models), n, given.shape[0], when.size))
-    _adapt(start, goal, steps, when, bool(prox), seen, seed, models, out, n_jobs)
-    kl = np.ascontiguousarray(np.moveaxis(out, 1, 2))
+    n_runs = checks.whole("n_runs", n_runs)
+    if n_runs > 1 and samples is not None:
+        raise ValueError(f"n_runs must be 1 where samples are given, as all runs would be the same; got {n_runs}")
+    out = np.empty((len(models), n * n_runs, given.shape[0], when.size))
+    _adapt(start, goal, steps, when, bool(prox), seen, seed, models, n_runs, out, n_jobs)
+    kl = averaged(np.moveaxis(out, 1, 2), n_runs)
     return Trajectories(models, given, when, kl, initial_distances(start, goal, "cholesky"))
 
 
@@ -109,8 +115,8 @@ def pack(model: NormalSCM) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([each.reshape(n, -1) for each in model.to_cholesky()], axis=-1))
 
 
-def _adapt(start, goal, steps, times, proximal, seen, seed, models, out, n_jobs) -> None:
-    """Fill `out`, by threads over problems."""
+def _adapt(start, goal, steps, times, proximal, seen, seed, models, n_runs, out, n_jobs) -> None:
+    """Fill `out`, by threads over the runs of all problems."""
     T, (p, q), truth = int(times[-1]), start.sizes, pack(goal)
     directions = {"causal": (start, goal), "anticausal": (start.reverse(), goal.reverse())}
     given = [(pack(begin), pack(end), end.to_mean().mean) for begin, end in (directions[model] for model in models)]
@@ -118,16 +124,17 @@ def _adapt(start, goal, steps, times, proximal, seen, seed, models, out, n_jobs)
     def work(first, last):
         x, y = np.empty((T, p)), np.empty((T, q))
         end = np.empty((steps.shape[1], truth.shape[1]))
-        for i in range(first, last):
+        for run in range(first, last):
+            i = run // n_runs
             if seen is None:
-                draw_samples(truth[i], seed, i, x, y)
+                draw_samples(truth[i], seed, run, x, y)
             else:
                 x[:], y[:] = seen[0][:T, i], seen[1][:T, i]
             for model, (begin, target, mean), answer in zip(models, given, out, strict=True):
                 pair = (x, y) if model == "causal" else (y, x)
-                adapt(*pair, steps[i], times, proximal, begin[i], target[i], mean[i], answer[i], end)
+                adapt(*pair, steps[i], times, proximal, begin[i], target[i], mean[i], answer[run], end)
 
-    threads.in_parts(work, start.shape[0], n_jobs)
+    threads.in_parts(work, start.shape[0] * n_runs, n_jobs)
 
 
 def _warn_of_large_steps(steps: np.ndarray, transfer: NormalSCM) -> None:

@@ -1,16 +1,14 @@
-"""The two directions side by side: tuned on the tables themselves, then run on tables drawn from their rows."""
+"""The two directions side by side, on tables drawn from what the counts or rows leave possible."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cumulant import checks
-from cumulant.causal.distances import initial_distances
 from cumulant.causal.trajectories import Trajectories, tune
 
 _HORIZON = 4  # budgets
 _NEAR, _FAR = 1e-12, 1e300  # divergences below are rounding
-_CELLS = 4_000_000  # of the models that are adapted at a time
 
 
 class Comparison(NamedTuple):
@@ -26,62 +24,49 @@ class Comparison(NamedTuple):
     interval: np.ndarray
     distances: np.ndarray
     distance_intervals: np.ndarray
+    tables: list[np.ndarray]
 
 
 def compare_speed(
-    pairs: Any, *, budget: int, step_sizes: Any, n_bootstrap: int, n_runs: int, level: float, seed: int, n_jobs: Any
+    pairs: Any, *, budget: int, step_sizes: Any, n_draws: int, n_runs: int, level: float, seed: int, n_jobs: Any
 ) -> Comparison:
-    """Curves of each model on each transfer, the advantage of the first variable as the cause, and its interval."""
+    """Curves of each model on each transfer, the advantage of the first variable as the cause, and its interval: over
+    `n_draws` of what the tables may have been.
+    """
     steps = np.atleast_1d(checks.real_array("step_sizes", step_sizes))
-    horizon = _HORIZON * budget
-    times = np.unique(np.append(np.linspace(0, horizon, 41).astype(int), budget))
-    reference, *transfers = pairs.models_of(None, n_runs)
-    streams = np.random.SeedSequence(seed).generate_state(1 + 2 * len(transfers), np.uint64) >> np.uint64(1)
-    here = [
-        pairs.adapt(reference, each, horizon, steps, int(stream), times=times, n_jobs=n_jobs)
-        for each, stream in zip(transfers, streams[1:], strict=False)
-    ]
+    times = np.unique(np.append(np.linspace(0, _HORIZON * budget, 41).astype(int), budget))
+    generator = np.random.default_rng(seed)
+    reference, *transfers = pairs.draw(n_draws, generator)
+
+    def adapt(goal: Any, among: np.ndarray, **options: Any) -> Trajectories:
+        stream = int(generator.integers(2**63))
+        T = int(options["times"][-1])
+        return pairs.adapt(reference, goal, T, among, stream, n_jobs=n_jobs, **options)
+
+    here = [adapt(each, steps, times=times, models=pairs.models) for each in transfers]
     together = Trajectories(
         here[0].models, steps, times, np.concatenate([each.kl for each in here], axis=2), here[0].distances
     )
     chosen, tuned = _choose(together, budget)
     kl = np.stack([each.kl[np.arange(len(chosen)), chosen] for each in here], axis=1)
-    place = int(np.flatnonzero(times == budget)[0])
-    advantage = _advantage(kl[..., place].mean(axis=(1, 2)))
-    distances = np.array([[float(d[0]) for d in initial_distances(reference, each)[:2]] for each in transfers])
+    spread = np.array([each.distances[:2] for each in here])  # (transfers, 2, draws)
 
-    generator = np.random.default_rng(int(streams[0]))
-    drawn_reference, *drawn = pairs.models_of(generator, n_bootstrap)
-    spread = np.array([initial_distances(drawn_reference, each)[:2] for each in drawn])  # (transfers, 2, bootstrap)
-    which, places = np.unique(chosen, return_inverse=True)
-    together_at_once = max(1, _CELLS // (n_runs * int(np.prod(drawn_reference.sizes))))
-    at_budget = np.zeros((len(chosen), n_bootstrap))
-    for each, stream in zip(drawn, streams[1 + len(transfers) :], strict=True):
-        seeds = np.random.default_rng(int(stream))
-        for begin in range(0, n_bootstrap, together_at_once):
-            part = slice(begin, begin + together_at_once)
-            found = pairs.adapt(
-                _repeat(drawn_reference[part], n_runs),
-                _repeat(each[part], n_runs),
-                budget,
-                steps[which],
-                int(seeds.integers(2**63)),
-                times=[budget],
-                n_jobs=n_jobs,
-            )
-            runs = found.kl[np.arange(len(chosen)), places, :, 0].reshape(len(chosen), -1, n_runs)
-            at_budget[:, part] += runs.mean(axis=-1) / len(drawn)
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    interval = np.quantile(_advantage(at_budget), tails) if tuned else np.array([-np.inf, np.inf])
+    which, places = np.unique(chosen[:2], return_inverse=True)
+    again = [adapt(each, steps[which], times=[budget], models=pairs.models[:2], n_runs=n_runs) for each in transfers]
+    at_budget = np.mean([each.kl[np.arange(2), places, :, 0] for each in again], axis=0)
+    tails = [(1 - level) / 2, 0.5, (1 + level) / 2]
+    low, advantage, high = np.quantile(_advantage(at_budget), tails)
+    distances = np.moveaxis(np.quantile(spread, tails, axis=-1), 0, -1)
     return Comparison(
         times,
         kl,
         steps[chosen],
         tuned,
         float(advantage),
-        interval,
-        distances,
-        np.moveaxis(np.quantile(spread, tails, axis=-1), 0, -1),
+        np.array([low, high]) if tuned else np.array([-np.inf, np.inf]),
+        distances[..., 1],
+        distances[..., [0, 2]],
+        pairs.tables([reference, *transfers]),
     )
 
 
@@ -89,22 +74,13 @@ def _advantage(kl: np.ndarray) -> Any:
     """``log(KL of the second model / KL of the first)``, zero where rounding is all the difference there is; a run that
     blew up counts as one that is very far away.
     """
-    first, second = np.log(np.clip(kl[:2], _NEAR, _FAR))
+    first, second = np.log(np.clip(kl, _NEAR, _FAR))
     return np.where(np.abs(second - first) > 1e-9, second - first, 0.0)
 
 
 def _choose(together: Trajectories, budget: int) -> tuple[np.ndarray, bool]:
     """The step size of each model; the smallest for all where all move away from the transfer."""
     try:
-        return tune(together, budget, diverged="any").chosen, True
-    except ValueError:
-        pass
-    try:
         return tune(together, budget).chosen, True
     except ValueError:
         return np.full(len(together.models), int(np.argmin(together.step_sizes))), False
-
-
-def _repeat(model: Any, n_runs: int) -> Any:
-    """Each model of a batch `n_runs` times, one after the other."""
-    return model[np.repeat(np.arange(model.shape[0]), n_runs)]

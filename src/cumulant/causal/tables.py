@@ -26,10 +26,10 @@ class Categories:
     def codes(self, values: np.ndarray) -> np.ndarray:
         """The place of each value among the categories; one that is not among them is refused."""
         known = {value: i for i, value in enumerate(self.values.tolist())}
-        unseen = sorted({str(v) for v in values.tolist() if v not in known})
+        unseen = sorted({repr(v) for v in values.tolist() if v not in known})  # 1 and '1' are two values
         if unseen:
             more = ", ..." if len(unseen) > 5 else ""
-            shown = ", ".join(map(str, self.values[:8])) + (", ..." if self.size > 8 else "")
+            shown = ", ".join(map(repr, self.values[:8].tolist())) + (", ..." if self.size > 8 else "")
             raise ValueError(
                 f"has categories that are not known: {', '.join(unseen[:5])}{more}; known are {shown}, those of the "
                 "reference unless categories= lists them"

@@ -3,12 +3,14 @@
 import json as json_text
 import math
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 app = typer.Typer(help="Population structure: memberships, evidence, the number of populations.", no_args_is_help=True)
+_SHOWN = 60  # rows of the table on the terminal
 
 
 class Method(StrEnum):
@@ -110,23 +112,30 @@ def _table(model: Any, genotypes: Any) -> Any:
     """Mean memberships of each population, or of the first individuals where none are named."""
     from rich.table import Table
 
+    means = _means(model, genotypes)
+    shown = means.items() if means else zip(_names(genotypes), model.memberships_, strict=True)
     table = Table(title="Mean memberships", title_justify="left")
-    table.add_column("population" if genotypes.populations else "individual")
+    table.add_column("population" if means else "individual")
     for k in range(model.memberships_.shape[1]):
         table.add_column(str(k + 1), justify="right")
-    for name, shares in _means(model, genotypes)[:60]:
+    for name, shares in islice(shown, _SHOWN):
         table.add_row(name, *(f"{share:.3f}" for share in shares))
+    hidden = len(means or genotypes) - _SHOWN
+    if hidden > 0:
+        table.caption = f"and {hidden} more: --table writes all of them"
     return table
 
 
-def _means(model: Any, genotypes: Any) -> list[tuple[str, Any]]:
+def _names(genotypes: Any) -> tuple[str, ...]:
+    return genotypes.individuals or tuple(map(str, range(len(genotypes))))
+
+
+def _means(model: Any, genotypes: Any) -> dict[str, Any]:
+    """Mean memberships by population; none where no populations are named."""
     import numpy as np
 
-    if not genotypes.populations:
-        names = genotypes.individuals or [str(i) for i in range(len(genotypes))]
-        return list(zip(names, model.memberships_, strict=True))
-    labels = np.array(genotypes.populations)
-    return [(name, model.memberships_[labels == name].mean(axis=0)) for name in dict.fromkeys(genotypes.populations)]
+    labels = np.array(genotypes.populations or ())
+    return {str(name): model.memberships_[labels == name].mean(axis=0) for name in dict.fromkeys(labels)}
 
 
 def _rows(model: Any, genotypes: Any) -> str:
@@ -140,9 +149,8 @@ def _rows(model: Any, genotypes: Any) -> str:
         "individual", "population", *(f"membership_{i + 1}" for i in range(k)), *(f"sd_{i + 1}" for i in range(k)),
         "level",
     ])  # fmt: skip
-    names = genotypes.individuals or range(len(genotypes))
     groups = genotypes.populations or [""] * len(genotypes)
-    for d, (name, group) in enumerate(zip(names, groups, strict=True)):
+    for d, (name, group) in enumerate(zip(_names(genotypes), groups, strict=True)):
         numbers = (*model.memberships_[d], *model.memberships_sd_[d], model.level_[d])
         writer.writerow([name, group, *(f"{value:.5f}" for value in numbers)])
     return out.getvalue()
@@ -156,7 +164,13 @@ def _plain(model: Any, genotypes: Any, plot: Path | None, output: Path | None) -
         "components": model.n_components,
         "method": model.method,
         "mode_share": model.mode_share_,
-        "memberships": {name: shares.tolist() for name, shares in _means(model, genotypes)},
+        "populations": {name: shares.tolist() for name, shares in _means(model, genotypes).items()},
+        "memberships": [  # in the order of the file: names of individuals need not differ
+            {"individual": name, "memberships": shares.tolist(), "sd": sd.tolist(), "level": float(level)}
+            for name, shares, sd, level in zip(
+                _names(genotypes), model.memberships_, model.memberships_sd_, model.level_, strict=True
+            )
+        ],
         "log_evidence": model.evidence_,
         "log_evidence_error": error if error is not None and math.isfinite(error) else None,
         "elbo": model.elbo_,

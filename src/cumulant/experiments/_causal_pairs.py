@@ -17,11 +17,11 @@ METHOD = (
     "A pair becomes two environments: half of the rows, drawn at random, are the reference; of the other half the "
     "third with the largest values of one variable, or of the sum of the ranks of both, is the transfer. Columns are "
     "exchanged at random before the method sees them. Each variable is cut into five bins with equal shares of the "
-    "reference, with one pseudo-count in a cell; directions are compared after 20 observations, by the sign of the "
-    "mean log ratio of divergences. Selecting rows by a variable changes its distribution and keeps that of the other "
-    "given it, exactly: it is an intervention on a cause, whichever variable is the cause. Shares are weighted, with "
-    "Wilson's intervals of two standard errors for the effective number of pairs: a claim counts where the interval is "
-    "above one half."
+    "reference; directions are compared after 20 observations, by the sign of the median log ratio of divergences over "
+    "tables drawn from their posterior. Selecting rows by a variable changes its distribution and keeps that of the "
+    "other given it, exactly: it is an intervention on a cause, whichever variable is the cause. Shares are weighted, "
+    "with Wilson's intervals of two standard errors for the effective number of pairs: a claim counts where the "
+    "interval is above one half."
 )
 EXPLORATION = "Exploration"
 NOT_PUBLISHED = "no real data in the source"
@@ -120,7 +120,7 @@ class Guess(NamedTuple):
     sure: bool
 
 
-def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_bootstrap: int, n_runs: int) -> Guess:
+def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_draws: int, n_runs: int) -> Guess:
     """Which direction of the pair, with the cause `x`, adapts faster after a split."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(x))
@@ -133,7 +133,7 @@ def guess(x: np.ndarray, y: np.ndarray, split: str, seed: int, n_bootstrap: int,
     flip = bool(generator.integers(2))
     if flip:
         here, there = here[:, ::-1], there[:, ::-1]
-    model = AdaptationSpeed(n_bins=5, n_bootstrap=n_bootstrap, n_runs=n_runs, random_state=seed)
+    model = AdaptationSpeed(n_bins=5, n_draws=n_draws, n_runs=n_runs, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "faster adaptation does not mean cause", UserWarning)
         model.fit(here, there)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cumulant.glm import GLM
-from cumulant.relational import MarkovLogic, Network, SmokersModel, fit_em, loo_scores
+from cumulant.particles import ParticleResult
+from cumulant.relational import MarkovLogic, Network, SmokersModel, fit_em, loo_scores, sample_parameters
+from cumulant.sampling.resampling import resample
 
 SOURCE = "Carbonetto (2009), PhD thesis, chapter 5"
 THETA = (0.5, 0.10, 0.02, 0.30, 0.10, 0.15, 0.10, 0.4, 0.5, 0.5, 0.3, 0.05, 0.9, 0.5)
@@ -57,6 +59,21 @@ def learn(nets: Any, method: str, **options: Any) -> Any:
     return fit_em(nets, e_step=method, **{"max_iter": 50, "n_jobs": 1, **extra, **options})
 
 
+class Averaged(NamedTuple):
+    """Models with probabilities drawn from their posterior, of equal weight, and the run that they are from."""
+
+    models: list[SmokersModel]
+    found: ParticleResult
+
+
+def averaged(nets: list[Network], draws: int, rng: Any, **prior: Any) -> Averaged:
+    """Models to average predictions over."""
+    found = sample_parameters(nets, 1000, rng=rng, n_jobs=1, **prior)
+    weighted = found.draws
+    chosen = resample(np.asarray(weighted.log_weights)[0], draws, rng=rng)
+    return Averaged([SmokersModel(theta) for theta in weighted["theta"][0, chosen]], found)
+
+
 def ask(fit: Any, asked: list[Queries], method: str, decimals: int | None = None) -> tuple[Answers, Answers]:
     """Answers about attributes and about ties, over all networks.
 
@@ -64,6 +81,8 @@ def ask(fit: Any, asked: list[Queries], method: str, decimals: int | None = None
     over. A double loop ends with free energies that are still a little too high, the observed one less so than that of
     the query, which started from it: unrounded, its scores tell the answer.
     """
+    if isinstance(fit, Averaged):
+        return _mean([ask(model, asked, method, decimals) for model in fit.models])
     if decimals is None:
         decimals = 3 if method == "double_loop" else 9
     attributes, ties = [], []
@@ -87,6 +106,15 @@ def _joined(parts: list[Answers]) -> Answers:
     for part in parts[1:]:
         total = total + part
     return total
+
+
+def _mean(answers: list[tuple[Answers, Answers]]) -> tuple[Answers, Answers]:
+    """The same queries by several models: the mean of what they say."""
+    smokes, friends = zip(*answers, strict=True)
+    return tuple(
+        Answers(each[0].labels, np.mean([one.scores for one in each], axis=0), all(one.converged for one in each))
+        for each in (smokes, friends)
+    )  # type: ignore[return-value]
 
 
 def folder() -> Path | None:
@@ -117,6 +145,11 @@ def waves() -> list[Network]:
     return out
 
 
+def _yes(model: GLM, rows: np.ndarray) -> np.ndarray:
+    """The probability of yes for each row; there may be none."""
+    return model.predict_proba(rows)[:, 1] if len(rows) else np.zeros(0)
+
+
 class NetworkRegression:
     """Logistic regression on what the rest of the network says of a person or of a pair.
 
@@ -141,9 +174,9 @@ class NetworkRegression:
         """Answers about attributes and about ties."""
         attributes, ties = [], []
         for net, who, which in asked:
-            chance = self.of_people.predict_proba(self.people(net)[who])[:, 1]
+            chance = _yes(self.of_people, self.people(net)[who])
             attributes.append(Answers(net.attribute[who], chance))
-            chance = self.of_pairs.predict_proba(self.pairs(net, which))[:, 1]
+            chance = _yes(self.of_pairs, self.pairs(net, which))
             ties.append(Answers(net.ties[tuple(which.T)], chance))
         return _joined(attributes), _joined(ties)
 

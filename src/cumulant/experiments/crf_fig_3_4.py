@@ -18,13 +18,23 @@ def run(quick: bool, rng: int) -> Report:
     epochs, seeds = (6, 2) if quick else (25, 10)
     runs = many({share: dual_ascent("gap", share) for share in SHARES}, task, epochs, range(rng, rng + seeds))
     found = {share: decades(columns["value"], task) for share, columns in runs.items()}
+    claims = _claims(found, epochs)
+
+    def draw():
+        shown = {f"{share:g}" if share else "0: uniform": values for share, values in found.items()}
+        return draw_decades({task.name: shown}, title="share of draws by gap")
+
+    return Report(claims, draw, notes(f"Means over {seeds} seeds."))
+
+
+def _claims(found, epochs):
     last = {share: values[:, -1] for share, values in found.items()}
     mean = np.array([last[share].mean() for share in SHARES])
-    error = np.array([last[share].std(ddof=1) / np.sqrt(seeds) for share in SHARES])
+    error = np.array([last[share].std(ddof=1) / np.sqrt(len(last[share])) for share in SHARES])
     noise = 2 * np.hypot(error[1:], error[:-1])
     gains = mean[:-1] - mean[1:]
     text = ", ".join(f"{share:g}: {m:.2f} ± {e:.2f}" for share, m, e in zip(SHARES, mean, error, strict=True))
-    claims = (
+    return (
         Claim(
             "a larger share of draws by gap only improves the performance (no step is worse by more than two standard "
             "errors)",
@@ -41,9 +51,3 @@ def run(quick: bool, rng: int) -> Report:
             item="section 3.6.3",
         ),
     )
-
-    def draw():
-        shown = {f"{share:g}" if share else "0: uniform": values for share, values in found.items()}
-        return draw_decades({task.name: shown}, title="share of draws by gap")
-
-    return Report(claims, draw, notes(f"Means over {seeds} seeds."))

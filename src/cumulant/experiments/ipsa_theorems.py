@@ -17,8 +17,8 @@ TITLE = "Interior-point stochastic approximation: what is proved, and what is co
 _NOTES = (
     "That the iterates converge is a conjecture in the thesis, whose proof has a gap at points of the boundary that "
     "are not minimisers; runs can only fail to contradict it. Corrections of indices only are left out: n for m in "
-    "(2.14), z_k for z_{k-1} in step 5 of figure 2.1, H for W in (2.41) to (2.43), f for grad f in part IV, (2.74) "
-    "for (2.75)."
+    "(2.14), z_k for z_{k-1} in step 5 of figure 2.1, f for grad f in part IV, (2.74) for (2.75); and of signs: in "
+    "(2.31), for steps x - a g, and `positive` for the constraints of a strictly feasible point in part III."
 )
 
 # min |x - (-1, 1)|^2 / 2 over x >= 0: solution (0, 1), multipliers (1, 0).
@@ -48,6 +48,7 @@ def run(quick: bool, rng: int) -> Report:
         _routes(generate),
         _inertia(generate),
         _tangent(),
+        _curved_tangent(),
         stability,
         _neighbourhood(),
     )
@@ -389,6 +390,35 @@ def _tangent():
         ours=f"errors for the whole, half and quarter displacement {listed(errors, '.2e')}: ratios "
         f"{errors[0] / errors[1]:.2f} and {errors[1] / errors[2]:.2f}",
         holds=3.8 < errors[0] / errors[1] < 4.3 and 3.8 < errors[1] / errors[2] < 4.3,
+    )
+
+
+def _curved_tangent():
+    """Of x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2, whose objective has no curvature; the path is known in closed form."""
+
+    def path(mu):
+        first = (np.sqrt(1 + 8 * mu) - 1) / 4
+        return np.array([first, first**2 + mu]), np.array([mu / first, 1.0])
+
+    (x, z), errors = path(0.5), {}
+    for name, matrix in (("W", np.diag([2 * z[1], 0.0])), ("H", np.zeros((2, 2)))):
+        found = []
+        for share in (1.0, 0.5, 0.25):
+            mu = 0.5 - 0.1 * share
+            J, c = np.array([[-1.0, 0.0], [2 * x[0], -1.0]]), np.array([-x[0], x[0] ** 2 - x[1]])
+            step, exact = ip.solve_primal_dual(matrix, J, c, z, np.ones(2), mu), np.concatenate(path(mu))
+            found.append(float(np.linalg.norm(np.concatenate([x + step.dx, z + step.dz]) - exact)))
+        errors[name] = found
+    ratios = {name: found[0] / found[1] for name, found in errors.items()}
+    return claim(
+        item="(2.41) to (2.43), matrix",
+        statement="the matrix of the tangent is W = H + sum z_i hess c_i, the Hessian of the Lagrangian; H will do for "
+        "affine constraints alone",
+        published="H",
+        ours="x_1 + x_2 over x_1 >= 0, x_2 >= x_1^2, mu = 0.5, errors for displacements of 0.1, 0.05, 0.025: with W "
+        f"{listed(errors['W'], '.1e')}, of second order; with H {listed(errors['H'], '.1e')}, of first order",
+        holds=3.5 < ratios["W"] < 4.5 and 1.8 < ratios["H"] < 2.2,
+        corrected=True,
     )
 
 

@@ -13,12 +13,14 @@ from cumulant.experiments._mixing_chains import (
     DISTANCE,
     L2,
     R,
+    box,
     chain,
     continuity,
     conversion,
     gibbs,
     projections,
     smoothness,
+    tables,
 )
 from cumulant.experiments._mixing_schedules import convex_schedules, rates_of_work, strongly_convex_schedules
 from cumulant.experiments.base import Claim, Report, experiment, listed, verdict
@@ -37,7 +39,9 @@ def run(quick: bool, rng: int) -> Report:
     claims = (
         gibbs(draw, 2 if quick else 10),
         conversion(),
+        box(draw, 2 if quick else 10),
         projections(draw),
+        tables(),
         smoothness(draw, 1 if quick else 4),
         *continuity(draw, 20 if quick else 200),
         _inexact_convex(draw),
@@ -49,7 +53,7 @@ def run(quick: bool, rng: int) -> Report:
         *_section_5(draw),
         *_learning(draw, quick),
         *_subgraphs(draw, quick),
-        _cost(draw, quick),
+        _cost(draw),
     )
     notes = (
         "Where a bound holds but says nothing at the printed sizes, the claim says so, and at which size it starts to "
@@ -376,12 +380,11 @@ def _subgraphs(draw, quick) -> list[Claim]:
     ]
 
 
-def _cost(draw, quick) -> Claim:
+def _cost(draw) -> Claim:
     """Processor time of one projection and of the chains of one iteration at the printed sizes."""
     edges = graphical.grid(4, 4)
     model = graphical.Ising(edges, 0.0)
-    shares = {}
-    chains = 300 if quick else 1533
+    shares, chains = {}, 1533
     for mixing in (BOX, graphical.FastMixing(0.9), graphical.FastMixing(0.9, "inf")):
         problem = graphical.learning_problem(np.zeros(24), model, mixing=mixing, l2=L2, fields=False)
         theta = 0.4 * draw.normal(size=24)

@@ -16,6 +16,7 @@ _MAX_STEPS = 100
 _FEW_STATES = 2048  # up to which a linear programme is asked why there is no estimate
 _IN_HULL = 1e-9
 _START_L2 = 1e-6
+_TOO_SMALL = 1e-12  # a decrease, relative to the value, whose digits are mostly rounding
 
 
 def solve_mean_equation(family: Any, mu: np.ndarray) -> np.ndarray:
@@ -49,6 +50,11 @@ def solve_mean_equation(family: Any, mu: np.ndarray) -> np.ndarray:
             if not found.decrement < smallest / 2:
                 break  # rounding is all that is left
             best, smallest = theta, found.decrement
+            if found.decrement**2 < _TOO_SMALL * (1.0 + abs(value)):
+                # Values no longer tell steps apart: the whole step, which the next decrement judges.
+                theta = theta + found.direction
+                value = float(problem.value(theta))
+                continue
         for size in 0.5 ** np.arange(30.0):
             trial = theta + size * found.direction
             after = float(problem.value(trial))

@@ -59,8 +59,7 @@ def apply(rule: Rule, *arguments: Any) -> Any:
     traced = [a for a in arguments if isinstance(a, Traced)]
     if not traced:
         return rule.value(*arguments)
-    newest = max(traced, key=lambda a: a.level)
-    return newest.handle(rule, arguments)
+    return max(traced, key=lambda a: a.level).handle(rule, arguments)
 
 
 def _operator(rule: str) -> tuple[Callable, Callable]:
@@ -96,9 +95,7 @@ class Traced:
 
 
 class Dual(Traced):
-    """``x + e x'`` with ``e^2 = 0``: a value and its derivative along a direction (forward mode).
-
-    The product of two has the product rule in it (Clifford 1873; Peyré 2021, section 10.3).
+    """``x + e x'`` with ``e^2 = 0``, a value and its derivative along a direction (forward mode; Clifford 1873).
 
     >>> x = Dual(3.0, 1.0)
     >>> y = x * x + 2.0 * x
@@ -132,9 +129,8 @@ class Node(Traced):
 
     def sweep(self, cotangent: Any = 1.0) -> dict["Node", Any]:
         """The cotangents of all nodes that this one depends on: each is visited once, after all that use it."""
-        found: dict[Node, Any] = {
-            self: cotangent if shape(cotangent) == shape(self) else apply(_BROADCAST, cotangent, shape(self))
-        }
+        same = shape(cotangent) == shape(self)
+        found: dict[Node, Any] = {self: cotangent if same else apply(_BROADCAST, cotangent, shape(self))}
         for node in reversed(_arguments_first(self)):
             values = self.values(node.arguments)
             for k, a in enumerate(node.arguments):
@@ -266,7 +262,7 @@ def forward_jvp(function: Callable, x: Any, v: Any) -> tuple[Any, Any]:
     level, many = next(_levels), isinstance(x, list | tuple)
     pairs = zip(x, v, strict=True) if many else ((x, v),)
     out: Any = function(*(Dual(value, tangent, level) for value, tangent in pairs))
-    return (out.value, out.tangent) if isinstance(out, Dual) and out.level == level else (out, out * 0.0)
+    return (out.value, out.tangent) if _depends(out, level) else (out, out * 0.0)
 
 
 def reverse_vjp(function: Callable, x: Any, cotangent: Any = 1.0) -> tuple[Any, Any]:
@@ -279,11 +275,16 @@ def reverse_vjp(function: Callable, x: Any, cotangent: Any = 1.0) -> tuple[Any, 
     """
     level, many = next(_levels), isinstance(x, list | tuple)
     leaves = [Node(each, level) for each in (x if many else (x,))]
-    out = function(*leaves)
-    traced = isinstance(out, Node) and out.level == level
-    found = out.sweep(cotangent) if traced else {}
+    out: Any = function(*leaves)
+    found = out.sweep(cotangent) if _depends(out, level) else {}
     gradients = [found[leaf] if leaf in found else leaf.value * 0.0 for leaf in leaves]
-    return (out.value if traced else out), gradients if many else gradients[0]
+    return (out.value if found else out), gradients if many else gradients[0]
+
+
+def _depends(out: Any, level: int) -> bool:
+    if not isinstance(out, Traced) and np.asarray(out).dtype == object:
+        raise TypeError(f"function must return one number or array; got {type(out).__name__}")
+    return isinstance(out, Traced) and out.level == level
 
 
 def forward_grad(function: Callable, x: Any) -> np.ndarray:
@@ -322,11 +323,10 @@ def symbolic_grad(formula: Expression, variable: Expression) -> Expression:
     """The formula of the derivative by one variable; equal parts are shared."""
     found: dict[Expression, Any] = {}
     for node in _arguments_first(formula):
-        total = Expression.constant(float(node is variable))
+        found[node] = Expression.constant(float(node is variable))
         for k, a in enumerate(node.arguments):
             if found[a].value != 0.0:
-                total = total + node.rule.forward(k, found[a], node, node.arguments)
-        found[node] = total
+                found[node] = found[node] + node.rule.forward(k, found[a], node, node.arguments)
     return found[formula]
 
 

@@ -4,7 +4,7 @@ One engine (`run`) serves every bridge: it weighs, keeps the evidence, resamples
 """
 
 from cumulant.particles.annealing import anneal
-from cumulant.particles.bridges import Bridge, Population, Start, Step
+from cumulant.particles.bridges import Bridge, Population, SeveralSteps, Start, Step
 from cumulant.particles.conditional.block_gibbs import BlockGibbs
 from cumulant.particles.conditional.bridge import ConditionalMeanField
 from cumulant.particles.conditional.means import conditional_means
@@ -46,6 +46,7 @@ __all__ = [
     "Population",
     "Safeguard",
     "Settings",
+    "SeveralSteps",
     "Start",
     "Step",
     "TwoBlockFamily",

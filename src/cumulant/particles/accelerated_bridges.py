@@ -3,12 +3,17 @@
 Decisions have 23 or 24 random digits there, so that a move leaves its distribution as it is only up to their rounding.
 A small error of each decision may add up over all of them, and nothing proves that it does not: these bridges are not
 `fixed`, whatever their temperatures, and their runs have no certificate.
+
+With temperatures that are given, all steps but the last are one program on an accelerator, with their weights and their
+resampling: what is done between two temperatures on the host takes longer there than the sweeps themselves. On a
+processor it does not, and the smaller programs of single steps compile sooner. The answers are the same.
 """
 
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -31,9 +36,88 @@ from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.temperatures import Temperatures, Tempered
 from cumulant.precision import float64
 
+_ENTRIES = 2**22  # of the largest array of weights of several steps
+
+
+def _on_accelerator() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+class Accelerated(Tempered):
+    """Several steps at once (`SeveralSteps`), where temperatures are given."""
+
+    def possible_at_once(self, population: Population) -> int:
+        """All but the last step, as far as there is room for their weights."""
+        values = self.temperatures.values
+        if values is None or not _on_accelerator():
+            return 0
+        return max(0, min(values.size - 2 - population.step, self._room(population.size)))
+
+    def several_steps(
+        self, population: Population, points: np.ndarray, threshold: float
+    ) -> tuple[Any, Iterable[tuple[Step, bool, np.ndarray]]]:
+        """All in one program, which is compiled once: where there are fewer steps than room, the rest is padding."""
+        count, room, begin = len(points), self._room(population.size), population.step
+        assert self.temperatures.values is not None
+        t = self.temperatures.values[begin : begin + count + 1]
+        with float64():
+            x, *found = self._program(population, t, _padded(points, room), threshold)
+            logs, due, chosen = (np.asarray(each)[:count] for each in found)
+        steps = (
+            (Step(None, logs[k], False, float(t[k + 1]), {"temperature": float(t[k + 1])}), bool(due[k]), chosen[k])
+            for k in range(count)
+        )
+        return x, steps
+
+    def _room(self, n: int) -> int:
+        return max(1, min(256, _ENTRIES // n))
+
+    def _program(self, population, t, points, threshold) -> tuple[Any, ...]:
+        """Particles, and what the logarithms of their weights grew by, whether they were resampled, and their
+        ancestors.
+        """
+        raise NotImplementedError
+
+
+def _padded(values: np.ndarray, rows: int) -> np.ndarray:
+    """With zeros behind."""
+    return np.concatenate([values, np.zeros((rows - len(values), *values.shape[1:]), values.dtype)])
+
+
+def _steps(weigh, move, x, log_weights, points, threshold, begin, count):
+    """Steps numbered from `begin`, from functions of the particles and the number of the step: `weigh` gives what the
+    logarithms of weights grow by and the particles after it, `move` the particles after the moves.
+    """
+    room, n = points.shape
+    everyone = jnp.arange(n)
+
+    def step(k, carry):
+        x, before, logs, due, chosen = carry
+        gained, x = weigh(x, k, begin + k)
+        after = before + gained
+        after = after - jax.scipy.special.logsumexp(after)
+        weights = jnp.exp(after)
+        resampled = 1.0 / jnp.sum(weights**2) < threshold
+        ends = jnp.cumsum(weights)
+        last = jnp.max(jnp.where(weights > 0, everyone, 0))
+        drawn = jnp.minimum(jnp.searchsorted(ends, points[k] * ends[-1], side="right"), last)
+        ancestors = jnp.where(resampled, drawn, everyone)
+        x = move(_chosen(x, ancestors), k, begin + k)
+        after = jnp.where(resampled, -jnp.log(n), after)
+        return x, after, logs.at[k].set(gained), due.at[k].set(resampled), chosen.at[k].set(ancestors)
+
+    empty = jnp.zeros((room, n)), jnp.zeros(room, bool), jnp.zeros((room, n), everyone.dtype)
+    x, _, *found = jax.lax.fori_loop(0, count, step, (x, log_weights, *empty))
+    return x, *found
+
+
+def _chosen(x, ancestors):
+    """Particles are the rows of words, and the columns of spins."""
+    return x[ancestors] if x.ndim > 2 else x[:, ancestors]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TorusBridge(Tempered):
+class TorusBridge(Accelerated):
     """``f_t(x) = exp(h sum_i x_i + t K sum_e x_i x_j)`` on a `UniformTorus`, with 32 spins in a word.
 
     The second colour of the chequerboard is summed out of the weights, ``prod_i cosh h_i(t') / cosh h_i(t)``: they need
@@ -73,11 +157,9 @@ class TorusBridge(Tempered):
         """The next temperature, and the second colour drawn anew there."""
         x, t, step = population.x, population.memory, population.step
         counts = np.asarray(packed_torus.count_neighbours(x, 1), dtype=np.float64)
-        sums = np.arange(-4.0, 5.0, 2.0)  # of 0, ..., 4 neighbours up
-        energies = self.torus.coupling * ((counts[:, 1] - counts[:, 0]) @ sums)
+        energies = self.torus.coupling * ((counts[:, 1] - counts[:, 0]) @ _SUMS)
         following = self.temperatures.after(t, step, lambda: energies)
-        before, after = (self.torus.field + each * self.torus.coupling * sums for each in (t, following))
-        logs = counts.sum(axis=1) @ (np.logaddexp(after, -after) - np.logaddexp(before, -before))
+        logs = counts.sum(axis=1) @ self._gains(t, following)
         x = self._draw(x, (1,), following, population.seed, step * (self.sweeps + 1))
         return Step(x, logs, following >= 1.0, following, {"temperature": following})
 
@@ -99,6 +181,19 @@ class TorusBridge(Tempered):
         """The name of the variable."""
         return self.torus.shapes
 
+    def _gains(self, t: float, following: float) -> np.ndarray:
+        """What the logarithm of a weight grows by for a spin of the second colour with 0, ..., 4 neighbours up."""
+        before, after = (self.torus.field + each * self.torus.coupling * _SUMS for each in (t, following))
+        return np.logaddexp(after, -after) - np.logaddexp(before, -before)
+
+    def _program(self, population, t, points, threshold):
+        gains = np.array([self._gains(*each) for each in itertools.pairwise(t)])
+        masks = np.array([packed_torus.digit_masks(self._digits(each)) for each in t[1:]])
+        key, lanes = randomness.key(population.seed), np.arange(population.size, dtype=np.uint32)
+        flat = (population.x, population.log_weights, points, threshold, np.uint32(population.step + 1), len(gains))
+        tables = (_padded(each, len(points)) for each in (gains, masks))
+        return _torus_steps(*flat, *tables, key, lanes, sweeps=self.sweeps)
+
     def _digits(self, t: float) -> np.ndarray:
         return packed_torus.up_digits(t * self.torus.coupling, self.torus.field)[0]
 
@@ -106,6 +201,26 @@ class TorusBridge(Tempered):
         key, lanes = randomness.key(seed), np.arange(len(x), dtype=np.uint32)
         masks = packed_torus.digit_masks(self._digits(t))
         return packed_torus.draw_colours(x, colours, masks, key, lanes, np.uint32(number))
+
+
+_SUMS = np.arange(-4.0, 5.0, 2.0)  # of 0, ..., 4 neighbours up
+
+
+@functools.partial(jax.jit, static_argnames=("sweeps",))
+def _torus_steps(x, log_weights, points, threshold, begin, count, gains, masks, key, lanes, *, sweeps):
+    def draw(x, colours, k, step, number):
+        return packed_torus.draw_colours(x, colours, masks[k], key, lanes, step * np.uint32(sweeps + 1) + number)
+
+    def weigh(x, k, step):
+        gained = packed_torus.count_neighbours(x, 1).sum(axis=1) @ gains[k]
+        return gained, draw(x, (1,), k, step, np.uint32(0))
+
+    def move(x, k, step):
+        for number in range(sweeps):
+            x = draw(x, (1, 0) if number else (0,), k, step, np.uint32(number + 1))
+        return x
+
+    return _steps(weigh, move, x, log_weights, points, threshold, begin, count)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,7 +238,7 @@ class Columns:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ColouredBridge(Tempered):
+class ColouredBridge(Accelerated):
     """``f_t(x) = exp(sum_i h_i x_i + t sum_e J_e x_i x_j)`` on any graph, one colour of a colouring after the other.
 
     Weights are computed in float64. With ``weights="rb"`` the larger of two colours is summed out of them and drawn
@@ -167,14 +282,17 @@ class ColouredBridge(Tempered):
 
     def move(self, population: Population) -> Columns:
         """Sweeps at the current temperature."""
-        x, every = population.x.values, tuple(range(len(self._classes.classes)))
+        x = population.x.values
         with float64():
             for k in range(self.sweeps):
-                colours = every if self.weights == "naive" else (self._second, 1 - self._second)
-                if self.weights == "rb" and k == 0:
-                    colours = colours[1:]
-                x = self._draw(x, colours, population, k + 1, population.memory)
+                x = self._draw(x, self._order(k), population, k + 1, population.memory)
         return Columns(x)
+
+    def _order(self, sweep: int) -> tuple[int, ...]:
+        """The colours of a sweep, in order; with two, the second has been drawn with the weights."""
+        if self.weights == "naive":
+            return tuple(range(len(self._classes.classes)))
+        return (self._second, 1 - self._second) if sweep else (1 - self._second,)
 
     def draws(self, x: Columns) -> np.ndarray:
         """Spins of all variables, those with evidence too."""
@@ -200,6 +318,15 @@ class ColouredBridge(Tempered):
     def _second(self) -> int:
         """The largest colour."""
         return int(np.argmax([fields.size for *_, fields in self._classes.classes]))
+
+    def _program(self, population, t, points, threshold):
+        orders = tuple(self._order(k) for k in range(self.sweeps))
+        summed_out = None if self.weights == "naive" else self._second
+        key, begin, count = randomness.key(population.seed), np.uint32(population.step + 1), len(t) - 1
+        flat = (population.x.values, population.log_weights, points, threshold, begin, count)
+        padded = _padded(t, len(points) + 1)
+        x, *found = _coloured_steps(self._classes.classes, *flat, padded, key, orders=orders, summed_out=summed_out)
+        return Columns(x), *found
 
     def _draw(self, x: Any, colours: tuple[int, ...], population: Population, number: int, t: float) -> Any:
         key = jax.random.fold_in(randomness.key(population.seed), population.step * (self.sweeps + 1) + number)
@@ -235,3 +362,23 @@ def _draw_classes(classes, x, colours, key, t):
         h = fields[:, None] + t * neighbour_sums(others, weights, x)
         x = draw_class(x, h, jax.random.fold_in(key, k), int(starts[colour]))
     return x
+
+
+@functools.partial(jax.jit, static_argnames=("orders", "summed_out"))
+def _coloured_steps(classes, x, log_weights, points, threshold, begin, count, t, key, *, orders, summed_out):
+    def draw(x, colours, k, step, number):
+        this = jax.random.fold_in(key, step * np.uint32(len(orders) + 1) + number)
+        return _draw_classes(classes, x, colours, this, t[k + 1])
+
+    def weigh(x, k, step):
+        if summed_out is None:
+            return (t[k + 1] - t[k]) * _energies(classes, x), x
+        gained = _summed_out(classes, x, summed_out, t[k], t[k + 1])
+        return gained, draw(x, (summed_out,), k, step, np.uint32(0))
+
+    def move(x, k, step):
+        for number, colours in enumerate(orders, start=1):
+            x = draw(x, colours, k, step, np.uint32(number))
+        return x
+
+    return _steps(weigh, move, x, log_weights, points, threshold, begin, count)

@@ -36,6 +36,7 @@ def anneal(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     chain_length: int = 1,
+    exchange: int | None = None,
     n_islands: int = 1,
     delta: float = 0.05,
     rng: Any = None,
@@ -47,10 +48,11 @@ def anneal(
     """Weighted particles of a model, and an estimate of ``log Z``, by sequential Monte Carlo along temperatures.
 
     Discrete models: ``f_t(x) = exp(sum_i theta_i(x_i) + t sum_f theta_f(x_f))`` begins with independent variables that
-    have the single-variable tables of the model, and is moved by Gibbs sweeps. Densities of vectors: ``f_t = q^(1 - t)
-    p^t`` begins with a distribution ``q`` that is given, and is moved by Metropolis steps; where a density is NaN it
-    counts as zero, and ``result.trace["undefined"]`` has the number of such particles. The weights of a step are
-    ``f_t'(x) / f_t(x)`` at the particles before the move; particles are resampled where their effective number is
+    have the single-variable tables of the model, and is moved by Gibbs sweeps; a table's entry -inf, a hard constraint,
+    is the factor ``(1 - t)^2`` on the way, so that constraints are violated less and less. Densities of vectors: ``f_t
+    = q^(1 - t) p^t`` begins with a distribution ``q`` that is given, and is moved by Metropolis steps; where a density
+    is NaN it counts as zero, and ``result.trace["undefined"]`` has the number of such particles. The weights of a step
+    are ``f_t'(x) / f_t(x)`` at the particles before the move; particles are resampled where their effective number is
     small. With temperatures that are given ``E exp(log_partition) = Z`` exactly, for any number of particles (Neal
     2001; Del Moral, Doucet and Jasra 2006), which is what the certificate rests on.
 
@@ -72,15 +74,15 @@ def anneal(
     sweeps : int
         Gibbs sweeps, or steps of the sampler, at each temperature.
     sampler : RandomWalk, MALA or HMC, optional
-        For densities. By default `HMC` in coordinates in which the particles have unit covariance, which makes the path
-        depend on the particles as `share` does. For Ising models `graphical.ColouredGibbs()` runs the particles in JAX.
-        There, and on a `UniformTorus`, decisions have 23 or 24 random digits, so that the estimate is unbiased only up
-        to their rounding, and there is no certificate.
+        For densities. By default `HMC` in coordinates in which the particles have unit covariance, with steps as long
+        as are accepted; both make the path depend on the particles as `share` does. For Ising models
+        `graphical.ColouredGibbs()` runs the particles in JAX. There, and on a `UniformTorus`, decisions have 23 or 24
+        random digits, so that the estimate is unbiased only up to their rounding, and there is no certificate.
     start : (family, theta), optional
         For a `Target`: where the path begins, in free coordinates. By default normal, with mean zero and unit variance.
     pilot : bool
         Run twice: the first population chooses the path, the second is the answer.
-    resampling, ess_threshold, chain_length, n_islands, delta, rng, progress, time_limit, n_jobs, client
+    resampling, ess_threshold, chain_length, exchange, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`. Answers do not depend on `n_jobs`.
 
     Examples
@@ -135,6 +137,7 @@ def anneal(
         resampling=resampling,
         ess_threshold=ess_threshold,
         chain_length=chain_length,
+        exchange=exchange,
         pilot=pilot,
         delta=delta,
         method="anneal",

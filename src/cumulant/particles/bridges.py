@@ -18,6 +18,8 @@ parameter moved along an estimated gradient) is not fixed, and may offer ``froze
 that a run designed, for runs with fresh particles. The engine refuses to run it with the seeds it has in
 ``designed_by``.
 
+It may be able to take `SeveralSteps` at once.
+
 Particles are any pytree whose leaves take an array of particles as an index: arrays with a row for each, or objects
 with a layout of their own, which have a method ``join(others)`` where chains of particles are to be kept. `advance` and
 `move` may change them in place: nobody keeps those of a step that is over.
@@ -27,7 +29,7 @@ or from ``population.generator(stream)``.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -137,6 +139,24 @@ class Bridge(Protocol):
 
     def draws(self, x: Any) -> np.ndarray:
         """Particles as users see them."""
+        ...
+
+
+@runtime_checkable
+class SeveralSteps(Protocol):
+    """A bridge that can take several steps, with their resampling, in one compiled program."""
+
+    def possible_at_once(self, population: Population) -> int:
+        """How many steps from here, none of them the last; 0 where the next has to be taken by itself."""
+        ...
+
+    def several_steps(
+        self, population: Population, points: np.ndarray, threshold: float
+    ) -> tuple[Any, Iterable[tuple[Step, bool, np.ndarray]]]:
+        """The particles after as many steps as `points` has rows, and for each step what `advance` would say (its `x`
+        is not used), whether particles were resampled, which they are where the effective size falls below `threshold`,
+        and their ancestors, at the `points` of the step (see `sampling.resampling.POINTS`).
+        """
         ...
 
 

@@ -10,8 +10,9 @@ _LOOK = 1.0  # seconds between two looks at whether there are workers
 _GRACE = 10.0  # seconds without any worker after which the islands that are left are lost
 
 
-def run_on_cluster(client: Any, work: Callable[[int], Any], seeds: Sequence[int]) -> list[Any]:
-    """``work(seed)`` for every seed, in order, on the workers; None for an island that was lost.
+def run_on_cluster(client: Any, work: Callable[[Any], Any], islands: Sequence[Any]) -> list[Any]:
+    """``work(island)`` for every island (its seed, or where it stands), in order, on the workers; None for an island
+    that was lost.
 
     Dask runs an island again where its worker was lost, with the same seed and so the same answer. An island is lost
     where its workers were lost each time, or where no worker is left.
@@ -21,7 +22,7 @@ def run_on_cluster(client: Any, work: Callable[[int], Any], seeds: Sequence[int]
     checks.instance("client", client, distributed.Client, "a distributed.Client")
     if client.asynchronous:
         raise ValueError("client must be made with asynchronous=False: islands are waited for")
-    futures = [client.submit(work, seed, pure=False) for seed in seeds]
+    futures = [client.submit(work, island, pure=False) for island in islands]
     seen = time.monotonic()
     while any(not future.done() for future in futures):
         try:

@@ -28,6 +28,7 @@ def hot_coupling(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     chain_length: int = 1,
+    exchange: int | None = None,
     n_islands: int = 1,
     delta: float = 0.05,
     rng: Any = None,
@@ -56,7 +57,7 @@ def hot_coupling(
         Steps in which the couplings of a group grow.
     weights, sweeps
         As for `anneal`.
-    resampling, ess_threshold, chain_length, n_islands, delta, rng, progress, time_limit, n_jobs, client
+    resampling, ess_threshold, chain_length, exchange, n_islands, delta, rng, progress, time_limit, n_jobs, client
         As for `run`.
 
     Examples
@@ -88,6 +89,7 @@ def hot_coupling(
         resampling=resampling,
         ess_threshold=ess_threshold,
         chain_length=chain_length,
+        exchange=exchange,
         delta=delta,
         method="hot coupling",
         total=temperatures.total,

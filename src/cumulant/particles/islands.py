@@ -13,15 +13,17 @@ from cumulant.errors import CumulantError
 from cumulant.particles.bridges import Bridge, on_the_word_of
 from cumulant.particles.cluster import run_on_cluster
 from cumulant.particles.engine import Outcome, Settings, run_population
+from cumulant.particles.exchange import run_exchanging
 from cumulant.particles.result import ParticleResult, rounding_slack
 from cumulant.sampling.annealing import lower_from_estimates
+from cumulant.sampling.diagnostics import log_mean_exp
 from cumulant.threads import side_by_side
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
     """What can be run again: a bridge, the settings, the seeds of the islands that came back, the probability that the
-    claim fails, and how many islands were lost.
+    claim fails, how many islands were lost, and after how many steps they communicate, if they do.
     """
 
     bridge: Bridge
@@ -29,10 +31,21 @@ class Runs:
     seeds: tuple[int, ...]
     delta: float
     lost: int = 0
+    exchange: int | None = None
 
     def again(self, n_jobs: int | None = None) -> list[Outcome]:
         """All islands, from their seeds."""
+        if self.exchange:
+            return run_exchanging(_on_one_thread(self.bridge), self.settings, self.seeds, self.exchange)[0]
         return _run_islands(self.bridge, self.settings, self.seeds, n_jobs)
+
+    def estimates(self, outcomes: Sequence[Outcome]) -> np.ndarray:
+        """Logarithms of independent unbiased estimates of ``Z``: one for each island, or one for each particle where
+        particles never met (no resampling was allowed); one alone where islands communicate.
+        """
+        if self.exchange:
+            return np.array([_log_mean([outcome.log_z for outcome in outcomes])])
+        return np.concatenate([outcome.independent for outcome in outcomes])
 
 
 def run(
@@ -43,6 +56,7 @@ def run(
     resampling: str = "stratified",
     ess_threshold: float = 0.5,
     chain_length: int = 1,
+    exchange: int | None = None,
     ancestry: bool = False,
     pilot: bool = False,
     delta: float = 0.05,
@@ -68,6 +82,11 @@ def run(
     chain_length : int
         Above one: waste-free moves. ``n_particles / chain_length`` particles are resampled at every step, and all
         states of the chains that begin with them are kept (Dau and Chopin 2022). The estimate is unbiased as before.
+    exchange : int, optional
+        Let islands communicate, after every so many steps: where their estimates of ``Z`` are uneven (an effective
+        number below half), whole islands are resampled by them (Vergé and others 2015). For paths that are given. The
+        mean of the islands stays unbiased, but it is one estimate and not several: the certificate is that of a single
+        island, and the error is not known but from other runs.
     ancestry : bool
         Keep the ancestors of every step in the draws.
     pilot : bool
@@ -92,6 +111,8 @@ def run(
     checks.instance("pilot", pilot, bool, "True or False")
     if time_limit is not None:
         checks.positive("time_limit", time_limit)
+    if exchange is not None:
+        checks.whole("exchange", exchange)
     seed = randomness.seed(rng)
     seeds = island_seeds(seed, n_islands)
     if pilot and not bridge.fixed:
@@ -101,13 +122,20 @@ def run(
             raise CumulantError(f"the pilot run did not reach the end of its path ({why}): there is none to use")
         bridge = bridge.frozen(first)  # type: ignore[attr-defined]
     lost = 0
-    if client is not None:
+    if exchange is not None:
+        if not bridge.fixed:
+            raise ValueError(
+                "exchange needs a path that is given, so that all islands are at the same distribution: give "
+                "temperatures, or pilot=True"
+            )
+        several = {"n_jobs": n_jobs, "client": client, "time_limit": time_limit}
+        outcomes, seeds = run_exchanging(_on_one_thread(bridge), settings, seeds, exchange, **several)
+        lost = n_islands - len(seeds)
+    elif client is not None:
         work = functools.partial(_island, _on_one_thread(bridge), settings, time_limit)
         found = run_on_cluster(client, work, seeds)
         seeds = tuple(seed for seed, outcome in zip(seeds, found, strict=True) if outcome is not None)
         outcomes, lost = [outcome for outcome in found if outcome is not None], n_islands - len(seeds)
-        if not outcomes:
-            raise CumulantError("every island was lost with its worker: there is no answer")
     elif n_islands == 1:
         outcomes = [
             run_population(
@@ -116,9 +144,12 @@ def run(
         ]
     else:
         outcomes = _run_islands(bridge, settings, seeds, n_jobs, time_limit=time_limit)
-    runs = Runs(bridge, settings, seeds, delta, lost)
+    if not outcomes:
+        raise CumulantError("every island was lost with its worker: there is no answer")
+    runs = Runs(bridge, settings, seeds, delta, lost, exchange)
     ended = all(outcome.status == "converged" for outcome in outcomes)
-    certificate = _certificate(runs, outcomes) if bridge.fixed and ended else None
+    again = not (exchange and lost)  # who was lost when, and so what the others exchanged, cannot be run again
+    certificate = _certificate(runs, outcomes) if bridge.fixed and ended and again else None
     return ParticleResult(method, bridge, settings, seed, outcomes, certificate, runs)
 
 
@@ -147,18 +178,15 @@ def _on_one_thread(bridge: Bridge) -> Bridge:
     return dataclasses.replace(bridge, n_jobs=1) if hasattr(bridge, "n_jobs") else bridge  # type: ignore[type-var]
 
 
-def estimates(outcomes: Sequence[Outcome]) -> np.ndarray:
-    """Logarithms of independent unbiased estimates of ``Z``: one for each island, or one for each particle where
-    particles never met (no resampling was allowed).
-    """
-    return np.concatenate([outcome.independent for outcome in outcomes])
+def _log_mean(logs: Sequence[float]) -> float:
+    return log_mean_exp(logs)[0] if max(logs) > -np.inf else -np.inf
 
 
 @issuer
 def lower_bound(given: Runs, answer: Any) -> Certificate:
     """The certificate of some runs, from runs with the same seeds: `answer` are the estimates that are claimed."""
     outcomes = given.again()
-    found, claimed = estimates(outcomes), np.asarray(answer, dtype=np.float64)
+    found, claimed = given.estimates(outcomes), np.asarray(answer, dtype=np.float64)
     check(
         found.shape == claimed.shape and np.allclose(found, claimed, rtol=1e-9, atol=1e-9),
         "the estimates are those of these seeds",
@@ -167,7 +195,7 @@ def lower_bound(given: Runs, answer: Any) -> Certificate:
 
 
 def _certificate(runs: Runs, outcomes: Sequence[Outcome]) -> Certificate:
-    found, name = estimates(outcomes), type(runs.bridge).__name__
+    found, name = runs.estimates(outcomes), type(runs.bridge).__name__
     fixed = check(runs.bridge.fixed, "the path of distributions does not depend on the particles")
     return Certificate(
         "log Z",

@@ -68,7 +68,7 @@ class ParticleResult:
     @property
     def subject(self) -> Subject:
         """What the certificate speaks of: ``result.certificate.verify(result.subject)`` runs every island again."""
-        return Subject(self.runs, np.concatenate([outcome.independent for outcome in self.outcomes]))
+        return Subject(self.runs, self.runs.estimates(self.outcomes))
 
     def log_partition(self, kind: str | None = None) -> float:
         """An estimate of ``log Z``; of several islands, the logarithm of the mean of ``Z``.
@@ -95,7 +95,7 @@ class ParticleResult:
 
     def _kind(self, outcome: Outcome, kind: str | None) -> float:
         """That of an island; zero is the estimate of ``Z`` where none of its particles was possible."""
-        name = checks.choice("kind", kind or self.default_kind, self.kinds)
+        name = checks.choice("kind", self.default_kind if kind is None else kind, self.kinds)
         if name == "smc":
             return outcome.log_z
         return outcome.kinds[name] if outcome.log_z > -math.inf else -math.inf
@@ -106,8 +106,8 @@ class ParticleResult:
         they do not say it, from the spread of the islands.
 
         Infinite where that is not known either: where there is no spread at all, although the weights of other states
-        may differ (particles that are all in one frozen state weigh the same), and where it would be above 0.5, which
-        is to say that a few particles have most of the weight.
+        may differ (particles that are all in one frozen state weigh the same), where islands communicate, and where it
+        would be above 0.5, which is to say that a few particles have most of the weight.
         """
         return self._error[0]
 
@@ -115,7 +115,7 @@ class ParticleResult:
     def _error(self) -> tuple[float, int]:
         """The standard error and its degrees of freedom."""
         logs = np.array([each.log_z for each in self.outcomes])
-        if logs.max() == -math.inf:
+        if logs.max() == -math.inf or self.runs.exchange is not None:
             return math.inf, 1
         shares = np.exp(logs - logs.max())
         variances = np.array([each.variance for each in self.outcomes])
@@ -128,13 +128,13 @@ class ParticleResult:
 
     @property
     def replicate_error(self) -> float:
-        """The standard error of the same from the spread of the islands; infinite for a single one, and where they
-        have no spread although the path has weights that can differ.
+        """The standard error of the same from the spread of the islands; infinite for a single one, where they
+        communicate, and where they have no spread although the path has weights that can differ.
         """
         return self._spread([each.log_z for each in self.outcomes])
 
     def _spread(self, logs: Sequence[float]) -> float:
-        if max(logs) == -math.inf:
+        if max(logs) == -math.inf or self.runs.exchange is not None:
             return math.inf
         error = log_mean_exp(logs)[1]
         return error if error > NO_SPREAD or getattr(self.bridge, "exact", False) else math.inf
@@ -186,7 +186,14 @@ class ParticleResult:
 
     def expect(self, function: Callable[[np.ndarray], Any]) -> Any:
         """The weighted mean of a function of the particles: it gets all states ``(n, ...)`` and returns a row each."""
-        return self.draws.mean(function)
+        draws = self.draws
+        found = np.asarray(checks.takes("function", function, "states")(draws.flat))
+        if found.shape[:1] != (len(draws),) or found.dtype.kind not in "biufc":
+            raise ValueError(
+                f"function must give a number, or a row of them, for each of the {len(draws)} states; got an array of "
+                f"{found.dtype} of shape {found.shape}"
+            )
+        return draws.mean(lambda _: found)
 
     @property
     def ess(self) -> float:
@@ -230,7 +237,7 @@ class ParticleResult:
         return one - two, math.hypot(self._kind_error(kind), other._kind_error(kind))
 
     def _kind_error(self, kind: str | None) -> float:
-        if (kind or self.default_kind) == "smc":
+        if (self.default_kind if kind is None else kind) == "smc":
             return self.log_partition_error
         return self._spread([self._kind(each, kind) for each in self.outcomes])
 

@@ -123,7 +123,11 @@ def _weighted(particles: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     x = checks.real_array("particles", particles, ndim=2)
     if not x.size or not np.isin(x, (-1.0, 1.0)).all():
         raise ValueError("particles must be spins, -1 and +1")
+    if not x.size:
+        raise ValueError(f"particles must be rows of spins, one row or more; got shape {x.shape}")
     W = np.full(len(x), 1 / len(x)) if weights is None else checks.real_array("weights", weights, ndim=1)
     if W.shape != (len(x),) or (W < 0).any() or not W.sum() > 0:
-        raise ValueError(f"weights must be {len(x)} numbers, none negative; got shape {W.shape}")
+        raise ValueError(
+            f"weights must be a number for each of the {len(x)} particles, none negative; got shape {W.shape}"
+        )
     return x, W / W.sum()

@@ -2,13 +2,14 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cumulant.errors import DomainError
 from cumulant.graphical.bounds.reweighted import Tables
-from cumulant.graphical.samplers.annealed_kernels import tempered_sweeps
+from cumulant.graphical.samplers.annealed_kernels import add_tables, tempered_sweeps
 from cumulant.graphical.samplers.gibbs import TableArrays
 from cumulant.particles.bridges import Population, Start, Step, magnitude_of
 from cumulant.particles.engine import NO_SPREAD
@@ -21,8 +22,10 @@ class TableBridge(Tempered):
     """``f_t(x) = exp(sum_i theta_i(x_i) + t sum_f theta_f(x_f))``: from independent variables with the single-variable
     tables of the model to the model. Moves are Gibbs sweeps over the variables in order.
 
-    Particles are pairs of states and ``sum_f theta_f(x_f)``. A particle whose state is impossible has weight zero as
-    soon as ``t > 0``.
+    An entry -inf of a table is a factor ``(1 - t)^2`` on the way, and zero only at the end: were it zero from the first
+    step on, the few particles that happen to satisfy all constraints would be all there are, and Gibbs moves could not
+    lead from one to another. With ``exp(-s)`` for each violated constraint, of which there are then about ``m
+    exp(-s)``, steps have weights of equal variance where ``exp(-s / 2)`` falls in equal steps, as ``1 - t`` does.
     """
 
     model: Any
@@ -33,8 +36,7 @@ class TableBridge(Tempered):
     @property
     def exact(self) -> bool:
         """Whether no table of several variables is switched on, so that no weight differs from another."""
-        wide = self._tables.theta[: int(self._tables.structure.table_starts[-1])]
-        return float(np.abs(wide).sum()) <= NO_SPREAD
+        return not self._barred.any() and float(np.abs(self._arrays.tables).sum()) <= NO_SPREAD
 
     @property
     def magnitude(self) -> float:
@@ -43,28 +45,27 @@ class TableBridge(Tempered):
 
     def begin(self, n: int, seed: int) -> Start:
         """Independent variables."""
-        states, energies = np.zeros((n, self._arrays.sizes.size), np.int64), np.zeros(n)
-        self._sweep(states, energies, 0.0, seed, 0, 1)
-        return Start((states, energies), self._log_z, 0.0)
+        states, log_z = np.zeros((n, self._arrays.sizes.size), np.int64), self._log_z
+        self._sweep(states, 0.0, seed, 0, 1)
+        return Start(states, log_z, 0.0)
 
     def advance(self, population: Population) -> Step:
         """The next temperature."""
-        t, energies = population.memory, population.x[1]
-        following = self.temperatures.after(t, population.step, lambda: energies)
-        logs = (following - t) * energies
-        return Step(population.x, logs, following >= 1.0, following, {"temperature": following})
+        t, states = population.memory, population.x
+        following = self.temperatures.after(t, population.step, lambda: self._log_weights(states, t))
+        logs = self._log_weights(states, t)(following)
+        return Step(states, logs, following >= 1.0, following, {"temperature": following})
 
     def move(self, population: Population) -> Any:
         """Gibbs sweeps at the current temperature."""
-        states, energies = population.x
         begin = 1 + (population.step - 1) * self.sweeps
-        self._sweep(states, energies, population.memory, population.seed, begin, self.sweeps)
-        return states, energies
+        self._sweep(population.x, population.memory, population.seed, begin, self.sweeps)
+        return population.x
 
     def draws(self, x: Any) -> np.ndarray:
         """Values of all variables, those with evidence too."""
-        states = self.model.given_states(len(x[0]))
-        states[:, self.model.restricted()[2]] = x[0]
+        states = self.model.given_states(len(x))
+        states[:, self.model.restricted()[2]] = x
         return self.model.labels.numbers(states)
 
     @property
@@ -79,8 +80,15 @@ class TableBridge(Tempered):
 
     @functools.cached_property
     def _arrays(self) -> TableArrays:
+        """With 0 for -inf."""
         structure = self._tables.structure
-        return TableArrays.of(structure, self._tables.theta[: int(structure.table_starts[-1])])
+        tables = self._tables.theta[: int(structure.table_starts[-1])]
+        return TableArrays.of(structure, np.where(tables > -np.inf, tables, 0.0))
+
+    @functools.cached_property
+    def _barred(self) -> np.ndarray:
+        """Which entries of the tables are -inf."""
+        return np.isneginf(self._tables.theta[: self._arrays.tables.size])
 
     @functools.cached_property
     def _fields(self) -> np.ndarray:
@@ -100,11 +108,34 @@ class TableBridge(Tempered):
             raise DomainError("every state is impossible: there is no distribution")
         return total
 
-    def _sweep(self, states, energies, temperature: float, seed: int, begin: int, sweeps: int) -> None:
-        flat = (temperature, self._fields, self._starts, self._arrays)
-        assert self._log_z > -np.inf
+    def _log_weights(self, states: np.ndarray, t: float) -> Callable[[float], np.ndarray]:
+        """``log f_s - log f_t`` of each particle, as a function of ``s``."""
+        energies = self._sums(states, self._arrays.tables)
+        violations = self._sums(states, self._barred.astype(float)) if self._barred.any() else None
 
-        def work(first, last):
-            tempered_sweeps(first, seed, begin, sweeps, *flat, energies[first:last], states[first:last])
+        def at(s: float) -> np.ndarray:
+            logs = (s - t) * energies
+            if violations is None:
+                return logs
+            if s == 1.0:
+                return np.where(violations > 0, -np.inf, logs)
+            return logs + 2.0 * (np.log1p(-s) - np.log1p(-t)) * violations
 
-        in_parts(work, len(energies), self.n_jobs)
+        return at
+
+    def _sums(self, states: np.ndarray, tables: np.ndarray) -> np.ndarray:
+        """``sum_f tables_f(x_f)`` of each particle."""
+        arrays, out = self._arrays._replace(tables=tables), np.zeros(len(states))
+        in_parts(lambda first, last: add_tables(arrays, states[first:last], out[first:last]), len(states), self.n_jobs)
+        return out
+
+    def _sweep(self, states: np.ndarray, t: float, seed: int, begin: int, sweeps: int) -> None:
+        arrays = self._arrays
+        if t > 0:
+            arrays = arrays._replace(tables=np.where(self._barred, 2.0 * np.log1p(-t), t * arrays.tables))
+        flat = (float(t > 0), self._fields, self._starts, arrays)
+        in_parts(
+            lambda first, last: tempered_sweeps(first, seed, begin, sweeps, *flat, states[first:last]),
+            len(states),
+            self.n_jobs,
+        )

@@ -1,6 +1,7 @@
 """A bridge over densities of vectors: from a family's distribution along a geometric path, by Metropolis moves."""
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,12 +17,32 @@ from cumulant.sampling.annealing import GeometricPath, move_at
 from cumulant.sampling.target import Target
 from cumulant.sampling.transforms import ConstrainedTarget
 
+_ACCEPTED = 0.7  # of the proposals of Hamiltonian moves is near the best share
+
 
 class Coordinates(NamedTuple):
-    """``x = centre + factor z``: coordinates in which the particles of a step have mean zero and unit covariance."""
+    """``x = centre + factor z``: coordinates in which moves are made."""
 
     centre: np.ndarray
     factor: np.ndarray
+
+
+@dataclasses.dataclass
+class Pace:
+    """How far moves go, in units of the deviations of the particles, and the share of the last ones accepted.
+
+    Where there are several modes, deviations are mostly the distance between them, and moves must be shorter to be
+    accepted: after each temperature their length is multiplied by ``4^(accepted - 0.7)``, and by 1.15 at most.
+    """
+
+    scale: float = 1.0
+    accepted: float = math.nan
+
+    def adapt(self) -> float:
+        """The length for the next temperature."""
+        if math.isfinite(self.accepted):
+            self.scale *= 4.0 ** min(self.accepted - _ACCEPTED, 0.1)
+        return self.scale
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,8 +51,9 @@ class TargetBridge:
 
     Where ``log p`` is NaN the density counts as zero; `undefined` in the trace says of how many particles.
 
-    Where `scaled`, the sampler works in coordinates in which the particles have mean zero and unit covariance
-    (`coordinates`, one for each step, or those of the particles where there are none yet).
+    Where `scaled`, the sampler works in coordinates in which the particles have mean zero and a multiple of the unit
+    covariance such that proposals are accepted often enough (`coordinates`, one for each step, or those of the
+    particles where there are none yet).
     """
 
     path: GeometricPath
@@ -51,11 +73,11 @@ class TargetBridge:
         """Draws of the family."""
         first = int(np.random.default_rng([seed, 0, 0]).integers(2**63))
         drawn = np.asarray(self.path.family.sample(self.path.theta, n, rng=first), dtype=np.float64)
-        return Start(drawn.reshape(n, self.path.target.dim), 0.0, (0.0, ()))
+        return Start(drawn.reshape(n, self.path.target.dim), 0.0, (0.0, (), Pace()))
 
     def advance(self, population: Population) -> Step:
         """The next temperature, and the coordinates of its moves."""
-        t, used = population.memory
+        t, used, pace = population.memory
         ratio = np.asarray(self.path.log_ratio(population.x))
         undefined = np.isnan(ratio)
         ratio = np.where(undefined, -np.inf, ratio)
@@ -65,13 +87,13 @@ class TargetBridge:
             if self.coordinates is not None:
                 used = (self.coordinates[population.step - 1],)
             elif logs.max() > -np.inf:
-                used = (*used, _coordinates(population.x, population.log_weights + logs))
-        record = {"temperature": following, "undefined": float(undefined.sum())}
-        return Step(population.x, logs, following >= 1.0, (following, used), record)
+                used = (*used, _coordinates(population.x, population.log_weights + logs, pace.adapt()))
+        record = {"temperature": following, "undefined": float(undefined.sum()), "accepted": pace.accepted}
+        return Step(population.x, logs, following >= 1.0, (following, used, pace), record)
 
     def move(self, population: Population) -> np.ndarray:
         """Transitions of the sampler."""
-        t, used = population.memory
+        t, used, pace = population.memory
         seed = int(population.generator(1).integers(2**63))
         centre, factor = used[-1] if used else (0.0, None)
         with float64():
@@ -81,7 +103,7 @@ class TargetBridge:
                 z = np.linalg.solve(factor, (z - centre).T).T
                 target = Target(_in_coordinates, target.dim, (target, jnp.asarray(centre), jnp.asarray(factor)))
             state = move_at(self.sampler, target, jnp.asarray(z), randomness.key(seed), self.sweeps)
-            z = np.asarray(state)
+            z, pace.accepted = np.asarray(state.x), float(np.mean(state.acceptance))
         if np.isnan(z).any():
             raise FloatingPointError(f"steps of {type(self.sampler).__name__} made particles NaN")
         return z if factor is None else centre + z @ factor.T
@@ -128,8 +150,10 @@ def _in_coordinates(z, data):
     return target.at(centre + factor @ z)
 
 
-def _coordinates(x: np.ndarray, log_weights: np.ndarray) -> Coordinates:
-    """Mean and Cholesky factor of the covariance of weighted particles, which is kept away from being singular."""
+def _coordinates(x: np.ndarray, log_weights: np.ndarray, scale: float) -> Coordinates:
+    """Mean and `scale` times the Cholesky factor of the covariance of weighted particles, which is kept away from being
+    singular.
+    """
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
     centre = weights @ x
@@ -137,4 +161,4 @@ def _coordinates(x: np.ndarray, log_weights: np.ndarray) -> Coordinates:
     covariance = (weights[:, None] * off).T @ off
     covariance[np.diag_indices(len(centre))] *= 1.0 + 1e-6
     covariance[np.diag_indices(len(centre))] += 1e-12
-    return Coordinates(centre, np.linalg.cholesky(covariance))
+    return Coordinates(centre, scale * np.linalg.cholesky(covariance))

@@ -43,16 +43,20 @@ class Temperatures:
         """The number of steps, where it is known."""
         return None if self.values is None else self.values.size - 1
 
-    def after(self, t: float, step: int, log_ratio: Callable[[], np.ndarray]) -> float:
-        """The temperature of a step. `log_ratio` gives the derivative of the log-weights by the temperature, which is
-        asked only where temperatures are chosen; particles that are impossible do not count.
+    def after(self, t: float, step: int, log_ratio: Callable[[], Any]) -> float:
+        """The temperature of a step. `log_ratio` gives the derivative of the log-weights by the temperature, or the
+        log-weights as a function of it, which is asked only where temperatures are chosen; particles whose derivative
+        is -inf are impossible and do not count.
         """
         if self.values is not None:
             return float(self.values[step])
         assert self.share is not None
         ratio = log_ratio()
-        ratio = ratio[ratio > -np.inf]
-        return next_temperature(ratio, t, self.share) if ratio.size else 1.0
+        if not callable(ratio):
+            ratio = ratio[ratio > -np.inf]
+            if not ratio.size:
+                return 1.0
+        return next_temperature(ratio, t, self.share)
 
 
 class Tempered:

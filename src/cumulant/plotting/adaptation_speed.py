@@ -11,7 +11,7 @@ from cumulant.plotting.style import COLOURS, INK, figure, legend, style
 def adaptation_speed(model: Any, *, until: int | None = None, axes: Any = None) -> Any:
     """Two pictures of a fitted `causal.AdaptationSpeed`; returns their axes.
 
-    On the left the mean divergence of each direction over transfers and runs, in a band from the 5th to the 95th
+    On the left the mean divergence of each direction over transfers and draws, in a band from the 5th to the 95th
     percentile; a dashed line stands where directions are compared. On the right, for each transfer, the divergence
     there against the initial squared distance with its interval: the direction that starts nearer should be the faster.
 

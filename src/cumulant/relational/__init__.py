@@ -2,14 +2,16 @@
 
 `SocialInfluence` is the estimator, for graphs of networkx. Beneath it `Network` is a population, `SmokersModel` the
 model with its fourteen probabilities: simulation, likelihood, and the posterior of who decides independently; `fit_em`
-learns the probabilities, `loo_scores` predicts attributes and ties. `Program` is the language that such models are
-written in. `MarkovLogic` is the log-linear model to compare with, `evaluate` and `auc_difference` how.
+learns the probabilities, `sample_parameters` draws from their posterior, `loo_scores` predicts attributes and ties.
+`Program` is the language that such models are written in. `MarkovLogic` is the log-linear model to compare with,
+`evaluate` and `auc_difference` how.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cumulant.relational.annealing import sample_parameters
     from cumulant.relational.estimator import SocialInfluence
     from cumulant.relational.evaluation import (
         Estimate,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from cumulant.relational.markov_logic import MarkovLogic
     from cumulant.relational.model import SmokersModel
     from cumulant.relational.network import Latents, Network
-    from cumulant.relational.parameters import RULES, Counts, Rule
+    from cumulant.relational.parameters import RULES, Counts, Rule, frequency_prior
     from cumulant.relational.posterior import Posterior
     from cumulant.relational.prediction import LeaveOneOut, loo_scores, predict_attribute, predict_tie
     from cumulant.relational.program import Program
@@ -63,12 +65,14 @@ __all__ = [
     "evaluate",
     "fit_complete",
     "fit_em",
+    "frequency_prior",
     "graph_from_tables",
     "loo_scores",
     "mean_interval",
     "network_from_graph",
     "predict_attribute",
     "predict_tie",
+    "sample_parameters",
     "smokers_program",
 ]
 
@@ -81,7 +85,8 @@ _MODULES = {
     "markov_logic": ("MarkovLogic",),
     "model": ("SmokersModel",),
     "network": ("Latents", "Network"),
-    "parameters": ("RULES", "Counts", "Rule"),
+    "annealing": ("sample_parameters",),
+    "parameters": ("RULES", "Counts", "Rule", "frequency_prior"),
     "posterior": ("Posterior",),
     "prediction": ("LeaveOneOut", "loo_scores", "predict_attribute", "predict_tie"),
     "program": ("Program",),

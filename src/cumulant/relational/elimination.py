@@ -31,10 +31,7 @@ class Eliminated(NamedTuple):
     @classmethod
     def of(cls, model: Any, network: Network) -> Eliminated:
         """Of a model and what is observed."""
-        layout, tables = network.layout, tables_of(model.theta)
-        with_it = (network.ties & network.attribute).sum(axis=1)
-        width = network.degrees - with_it + 1
-        first = np.concatenate([[0], np.cumsum((with_it + 1) * width)])
+        layout, tables, (first, width) = network.layout, tables_of(model.theta), habit_numbers(network)
         log_habit, share = np.empty(int(first[-1])), np.empty((int(first[-1]), 6))
         habit_tables(layout.attribute, first, width, log_habit, share, tuple(tables))
         with np.errstate(divide="ignore"):  # a prior of 0 is handled by `choices`
@@ -53,6 +50,13 @@ class Eliminated(NamedTuple):
     def has_choice(self) -> bool:
         """Whether the prior leaves any."""
         return bool((self.tables.prior > 0.0).all())
+
+
+def habit_numbers(network: Network) -> tuple[np.ndarray, np.ndarray]:
+    """Where the numbers of each person begin in the tables of `elimination_kernels`, and how many go to a row."""
+    with_it = (network.ties & network.attribute).sum(axis=1)
+    width = network.degrees - with_it + 1
+    return np.concatenate([[0], np.cumsum((with_it + 1) * width)]), width
 
 
 def log_joint_table(model: Any, network: Network, found: Eliminated | None = None) -> np.ndarray:

@@ -15,7 +15,7 @@ from cumulant.kernels import kernel
 from cumulant.randomness_kernels import uniform
 
 
-@kernel(called_by="python")
+@kernel(called_by="both")
 def habit_tables(attribute, first, width, log_habit, share, tables):
     """Of a dependent person by ``(k, m)``: ``log p(attribute)``; and ``share[.., 0 or 1]``, the probability that one
     of the ``m``, or ``k``, friends who are able to sways the person, given the attribute of the person; then ``share[..
@@ -201,14 +201,45 @@ def gibbs_sweeps(
                     both[x, y] += z[y]
 
 
+@kernel(called_by="kernels")
+def _same_habits(i, habit, sway):
+    """Whether two neighbours have the same tables of habits: where these are known, and after resampling."""
+    for z in range(2):
+        if sway[i, z] != sway[i - 1, z]:
+            return False
+        for k in range(5):
+            if habit[i, z, k] != habit[i - 1, z, k]:
+                return False
+    return True
+
+
 @kernel(called_by="python")
-def tempered_sweeps(
-    chain, seed, begin, n_sweeps, t, layout, ordered, logs, first, width, log_habit, able, kinds, energies, states
+def sweep_particles(
+    chain, seed, sweep, t, layout, ordered, first, width, tables, rules, states, able, successes, trials
 ):
-    """The same for particles ``chain, chain + 1, ...`` at temperature `t`; their energies are set."""
-    for i in range(energies.size):
-        z = states[i]
-        _set_up(layout, ordered, z, able, kinds)
-        for sweep in range(begin, begin + n_sweeps):
-            _sweep(chain + i, seed, sweep, t, layout, ordered, logs, first, width, log_habit, z, able, kinds)
-        energies[i] = _energy(layout, logs[0], logs[1], first, width, log_habit, z, able)
+    """A sweep at temperature `t` of each particle, which has tables of its own; none where `sweep` is negative.
+
+    Then `able` (particles, n, 2), and the uses of rules 0 to 7 are added to `successes` and `trials` (particles, 14).
+    """
+    attribute, _, _, _, code = layout
+    n, kinds = attribute.size, np.empty((2, 2), np.int64)
+    log_habit, share = np.empty(first[n]), np.empty((first[n], 6))
+    for i in range(states.shape[0]):
+        z, mine = states[i], able[i]
+        _set_up(layout, ordered, z, mine, kinds)
+        if sweep >= 0:
+            own = (tables[0][i], tables[1][i], tables[2][i], tables[3][i])
+            if i == 0 or not _same_habits(i, tables[1], tables[2]):
+                habit_tables(attribute, first, width, log_habit, share, own)
+            logs = (np.log(own[0]), np.log(own[1][:, 0].copy()), np.log(own[3]))
+            _sweep(chain + i, seed, sweep, t, layout, ordered, logs, first, width, log_habit, z, mine, kinds)
+        for x in range(n):
+            trials[i, 0] += 1.0
+            successes[i, 0] += z[x]
+            trials[i, 7] += z[x]
+            successes[i, 7] += z[x] * attribute[x]
+            for y in range(x + 1, n):
+                c = code[x, y]
+                rule = rules[c, 2 * z[x] + z[y]]
+                trials[i, rule] += 1.0
+                successes[i, rule] += c & 1

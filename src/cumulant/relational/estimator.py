@@ -18,14 +18,18 @@ from sklearn.utils.validation import check_is_fitted
 from cumulant import checks, files, randomness
 from cumulant.certificates import Certificate, Interval
 from cumulant.errors import CertificateError, FileFormatError
+from cumulant.relational.annealing import sample_parameters
 from cumulant.relational.graphs import network_from_graph
 from cumulant.relational.learning import E_STEPS, fit_em
 from cumulant.relational.messages import warn_unsettled
 from cumulant.relational.model import SmokersModel
 from cumulant.relational.network import Network
-from cumulant.relational.parameters import RULES
+from cumulant.relational.parameters import RULES, checked_prior, frequency_prior
+from cumulant.relational.posterior import Posterior
 from cumulant.relational.prediction import LeaveOneOut, loo_scores
+from cumulant.sampling.resampling import resample
 
+_PARTICLES = 500  # at least, of which draws are taken
 _REFUSALS = {
     "loopy": "messages on a graph with cycles: their free energy bounds the likelihood on neither side",
     "double_loop": "the Bethe free energy has been minimised, which bounds the likelihood on neither side",
@@ -54,8 +58,16 @@ class SocialInfluence(BaseEstimator):
         Further starts of the fit; the best is kept.
     influence : {"independent", "ordered"}
         Who is able to sway: see `SmokersModel`.
-    alpha, beta : float
-        Of the Beta prior of every probability.
+    alpha, beta : float or array (14,)
+        Of the Beta prior of every probability, or of each.
+    prior : {"same", "frequencies"}
+        With ``"frequencies"`` the prior of each probability of a tie, or of the attribute, keeps its weight, ``alpha +
+        beta - 2`` trials, and has its mode at the frequency in the networks: see `frequency_prior`. In a small sparse
+        network ``"same"`` favours parameters under which few kinds of people and ties exist at all.
+    n_draws : int
+        If positive, predictions, `influence_` and sways are averages over as many draws of the probabilities from their
+        posterior (`sample_parameters`), in place of those of one fit: better on small networks, where several fits are
+        about as probable, and slower by this factor.
     fixed : mapping, optional
         Probabilities that are not learned, by the names of `RULES`: ``{"independent": 1.0}`` is the model in which
         nobody is swayed.
@@ -74,6 +86,12 @@ class SocialInfluence(BaseEstimator):
     influence_ : list of dicts
         For each network that was learned from, the probability that a person decides independently, given all data.
     model_ : SmokersModel
+        With these probabilities.
+    draws_ : array (n_draws, 14) or None
+        Draws of the probabilities, of equal weight.
+    evidence_ : float or None
+        With `n_draws`, an estimate of ``log p(networks)``, the probabilities integrated out: larger for priors and
+        restrictions that suit the networks.
     status_ : str
         ``"stationary"``, ``"max_steps"``, ``"interrupted"`` or, where messages of an E-step did not settle, ``"not
         settled"``.
@@ -107,8 +125,10 @@ class SocialInfluence(BaseEstimator):
         e_step: str = "loopy",
         n_restarts: int = 0,
         influence: str = "independent",
-        alpha: float = 4.0,
-        beta: float = 4.0,
+        alpha: Any = 4.0,
+        beta: Any = 4.0,
+        prior: str = "same",
+        n_draws: int = 0,
         fixed: Mapping[str, float] | None = None,
         max_iter: int = 500,
         tol: float = 1e-6,
@@ -117,7 +137,7 @@ class SocialInfluence(BaseEstimator):
     ):
         self.attribute, self.symmetrise, self.e_step = attribute, symmetrise, e_step
         self.n_restarts, self.influence, self.alpha, self.beta = n_restarts, influence, alpha, beta
-        self.fixed, self.max_iter, self.tol = fixed, max_iter, tol
+        self.prior, self.n_draws, self.fixed, self.max_iter, self.tol = prior, n_draws, fixed, max_iter, tol
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, networks: Any, y: Any = None) -> Self:
@@ -125,12 +145,16 @@ class SocialInfluence(BaseEstimator):
         checks.choice("e_step", self.e_step, E_STEPS)
         read = [self._network(each) for each in _several(networks)]
         nets = [net for net, _ in read]
+        checks.whole("n_draws", self.n_draws, 0)
+        alpha, beta = self.alpha, self.beta
+        if checks.choice("prior", self.prior, ("same", "frequencies")) == "frequencies":
+            alpha, beta = frequency_prior(nets, sum(checked_prior(alpha, beta)) - 2.0)
         self.seed_ = self._seed()
         result = fit_em(
             nets,
             e_step=self.e_step,
-            alpha=self.alpha,
-            beta=self.beta,
+            alpha=alpha,
+            beta=beta,
             n_restarts=self.n_restarts,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -150,6 +174,20 @@ class SocialInfluence(BaseEstimator):
         elif self.status_ == "max_steps" and self.e_step != "gibbs":
             message = f"EM was stopped after max_iter={self.max_iter} iterations, before it was stationary"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        self.draws_ = self.evidence_ = None
+        if self.n_draws:
+            found = sample_parameters(
+                nets,
+                max(_PARTICLES, 2 * self.n_draws),
+                alpha=alpha,
+                beta=beta,
+                fixed=self.fixed,
+                influence=self.influence,
+                rng=self.seed_,
+                n_jobs=self.n_jobs,
+            )
+            chosen = resample(np.asarray(found.draws.log_weights)[0], self.n_draws, rng=self.seed_)
+            self.draws_, self.evidence_ = found.draws["theta"][0, chosen], found.log_partition()
         self.influence_ = [self._influence(net, people) for net, people in read]
         return self
 
@@ -173,15 +211,9 @@ class SocialInfluence(BaseEstimator):
         """
         check_is_fitted(self)
         net, people = self._network(network)
-        found = self.model_.posterior(net, self.e_step, **self._options())
-        if not found.settled:
-            warn_unsettled("who sways whom is")
-        x, y = found.gate_people.T
-        both = found.require_pair_beliefs()[x, y, 1, 1]
-        if self.model_.ordered:  # friends before a person are able to sway, whoever they are
-            both = np.where(y < x, found.independence[x], both)
-        theta = self.model_.theta
-        sways = np.clip(found.gates - np.where(net.attribute[y], theta[8], theta[9]) * both, 0.0, 1.0)
+        posteriors = self._posteriors(net, "who sways whom is")
+        x, y = posteriors[0].gate_people.T
+        sways = np.mean([_sways(each, x, y) for each in posteriors], axis=0)
         return {(people[b], people[a]): float(p) for a, b, p in zip(x, y, sways, strict=True)}
 
     def predict_attribute(self, network: Any, people: Sequence[Any] | None = None) -> np.ndarray:
@@ -193,15 +225,14 @@ class SocialInfluence(BaseEstimator):
         if people is not None and (isinstance(people, str) or not isinstance(people, Iterable)):
             raise TypeError(f"people must be a list of people of the network; got {people!r}")
         who = list(range(net.n_people)) if people is None else [_number(names, "people", each) for each in people]
-        return self._scores(net, people=who, pairs=[]).attributes
+        return np.mean([each.attributes for each in self._scores(net, people=who, pairs=[])], axis=0)
 
     def predict_tie(self, network: Any, pairs: Sequence[Any] | None = None) -> np.ndarray:
         """The probability of a tie given all else: for each of `pairs`, or a symmetric matrix of all."""
         net, names = self._asked(network)
         if pairs is None:
-            found = self._scores(net, people=[])
-            out = np.zeros((net.n_people, net.n_people))
-            out[found.pairs[:, 0], found.pairs[:, 1]] = out[found.pairs[:, 1], found.pairs[:, 0]] = found.ties
+            out, (x, y) = np.zeros((net.n_people, net.n_people)), net.pairs.T
+            out[x, y] = out[y, x] = np.mean([each.ties for each in self._scores(net, people=[])], axis=0)
             return out
         if isinstance(pairs, str) or not isinstance(pairs, Iterable):
             raise TypeError(f"pairs must be a list of pairs of people; got {pairs!r}")
@@ -210,7 +241,7 @@ class SocialInfluence(BaseEstimator):
             if isinstance(each, str) or not isinstance(each, Sequence | np.ndarray) or len(each) != 2:
                 raise ValueError(f"pairs must hold two people each; got {each!r}")
             asked.append([_number(names, "pairs", one) for one in each])
-        return self._scores(net, people=[], pairs=asked).ties
+        return np.mean([each.ties for each in self._scores(net, people=[], pairs=asked)], axis=0)
 
     def score(self, networks: Any, y: Any = None) -> float:
         """The mean over people of the log-probability of their attribute given all else; larger is better."""
@@ -218,8 +249,9 @@ class SocialInfluence(BaseEstimator):
         parts = []
         for each in _several(networks):
             net = self._network(each)[0]
-            odds = self._scores(net, pairs=[]).attribute_log_odds
-            parts.append(-np.logaddexp(0.0, np.where(net.attribute, -odds, odds)))
+            odds = np.array([found.attribute_log_odds for found in self._scores(net, pairs=[])])
+            logs = -np.logaddexp(0.0, np.where(net.attribute, -odds, odds))
+            parts.append(np.logaddexp.reduce(logs) - np.log(len(odds)))
         return float(np.concatenate(parts).mean())
 
     def bound_log_likelihood(self, network: Any, **options: Any) -> Interval:
@@ -243,9 +275,13 @@ class SocialInfluence(BaseEstimator):
         check_is_fitted(self)
         held = {RULES[k].name if isinstance(k, int) else k: float(v) for k, v in (self.fixed or {}).items()}
         settings = self.get_params() | {"random_state": self.seed_, "fixed": held or None}
+        settings |= {name: np.asarray(settings[name], float).tolist() for name in ("alpha", "beta")}
         fitted: dict[str, Any] = {"status": self.status_, "objective": self.objective_, "iterations": self.n_iter_}
+        fitted["evidence"] = self.evidence_
         fitted["certificate"] = None if self.certificate_ is None else self.certificate_.to_json()
         arrays = {"theta": self.model_.theta, "trials": np.array(list(self.trials_.values()))}
+        if self.draws_ is not None:
+            arrays["draws"] = self.draws_
         return files.save(path, type(self).__name__, arrays, {"parameters": settings, "fitted": fitted})
 
     @classmethod
@@ -257,6 +293,7 @@ class SocialInfluence(BaseEstimator):
             new.model_ = SmokersModel(saved.arrays["theta"], new.influence)
             new.trials_ = dict(zip((rule.name for rule in RULES), saved.arrays["trials"].tolist(), strict=True))
             new.status_, new.objective_, new.n_iter_ = fitted["status"], fitted["objective"], fitted["iterations"]
+            new.draws_, new.evidence_ = saved.arrays.get("draws"), fitted["evidence"]
             text = fitted["certificate"]
             new.certificate_ = None if text is None else Certificate.from_json(text)
             new.refusal_, new.seed_ = _REFUSALS.get(new.e_step), new.random_state
@@ -278,20 +315,32 @@ class SocialInfluence(BaseEstimator):
         net, people = self._network(network)
         return net, {each: i for i, each in enumerate(people)}
 
+    def _models(self) -> list[SmokersModel]:
+        """What answers are averages of."""
+        if self.draws_ is None:
+            return [self.model_]
+        return [SmokersModel(theta, self.influence) for theta in self.draws_]
+
+    def _posteriors(self, net: Network, what: str, pairs: bool = True, stacklevel: int = 4) -> list[Posterior]:
+        found = [each.posterior(net, self.e_step, pairs=pairs, **self._options()) for each in self._models()]
+        if not all(each.settled for each in found):
+            warn_unsettled(what, stacklevel=stacklevel)
+        return found
+
     def _influence(self, net: Network, people: list[Any]) -> dict[Any, float]:
-        found = self.model_.posterior(net, self.e_step, pairs=False, **self._options())
-        if not found.settled:
-            warn_unsettled("who decides independently is", stacklevel=4)
-        return dict(zip(people, found.independence.tolist(), strict=True))
+        posteriors = self._posteriors(net, "who decides independently is", pairs=False, stacklevel=5)
+        means = np.mean([each.independence for each in posteriors], axis=0)
+        return dict(zip(people, means.tolist(), strict=True))
 
     def _options(self) -> dict[str, Any]:
         return {"rng": self.seed_} if self.e_step == "gibbs" else {}
 
-    def _scores(self, net: Network, **asked: Any) -> LeaveOneOut:
+    def _scores(self, net: Network, **asked: Any) -> list[LeaveOneOut]:
         method = "loopy" if self.e_step == "gibbs" else self.e_step
-        found = loo_scores(self.model_, net, method=method, n_jobs=self.n_jobs, **asked)
-        if not found.converged:
-            lost = int((~found.attributes_converged).sum() + (~found.ties_converged).sum())
+        found = [loo_scores(each, net, method=method, n_jobs=self.n_jobs, **asked) for each in self._models()]
+        settled = [np.concatenate([each.attributes_converged, each.ties_converged]) for each in found]
+        lost = int((~np.all(settled, axis=0)).sum())
+        if lost:
             message = f"messages did not settle for {lost} of the predictions, which are not to be relied on"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return found
@@ -299,6 +348,15 @@ class SocialInfluence(BaseEstimator):
     def _seed(self) -> int:
         state = self.random_state
         return int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else randomness.seed(state)
+
+
+def _sways(found: Posterior, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """For the gates of persons `x` and friends `y`: that ``x`` depends on friends and ``y`` sways ``x``."""
+    both, theta = found.require_pair_beliefs()[x, y, 1, 1], found.model.theta
+    if found.model.ordered:  # friends before a person are able to sway, whoever they are
+        both = np.where(y < x, found.independence[x], both)
+    kind = np.where(found.network.attribute[y], theta[8], theta[9])
+    return np.clip(found.gates - kind * both, 0.0, 1.0)
 
 
 def _several(networks: Any) -> list[Any]:

@@ -16,35 +16,10 @@ from cumulant.relational.elimination import exact, gibbs
 from cumulant.relational.messages import State, double_loop, loopy
 from cumulant.relational.model import SmokersModel
 from cumulant.relational.network import Network
-from cumulant.relational.parameters import N_PARAMETERS, Counts
+from cumulant.relational.parameters import N_PARAMETERS, Counts, Settings
 from cumulant.threads import side_by_side
 
 E_STEPS = ("loopy", "double_loop", "exact", "gibbs")
-
-
-class Settings(NamedTuple):
-    """The prior and what is held fixed."""
-
-    alpha: float
-    beta: float
-    fixed: dict[int, float]
-    influence: str
-
-    def log_prior(self, theta: np.ndarray) -> float:
-        """The Beta densities of the rules that are learned, up to their constants."""
-        free = [k for k in range(N_PARAMETERS) if k not in self.fixed]
-        return float((xlogy(self.alpha - 1.0, theta[free]) + xlog1py(self.beta - 1.0, -theta[free])).sum())
-
-    def maximise(self, counts: Counts) -> np.ndarray:
-        """The M-step."""
-        return self.hold(counts.map_estimate(self.alpha, self.beta))
-
-    def hold(self, theta: np.ndarray) -> np.ndarray:
-        """With the fixed values in their places."""
-        theta = theta.copy()
-        for k, value in self.fixed.items():
-            theta[k] = value
-        return theta
 
 
 class Expectations(NamedTuple):

@@ -21,7 +21,15 @@ from cumulant.relational.expectation_maximisation import (
 )
 from cumulant.relational.model import SmokersModel, options_of, posterior_by
 from cumulant.relational.network import Network, networks_of
-from cumulant.relational.parameters import DEFAULT_START, N_PARAMETERS, RULES, Counts, checked_parameters
+from cumulant.relational.parameters import (
+    DEFAULT_START,
+    N_PARAMETERS,
+    RULES,
+    Counts,
+    checked_fixed,
+    checked_parameters,
+    checked_prior,
+)
 
 _WORDS = {"max_steps": "stopped at max_iter", "time_limit": "stopped by the clock"}
 
@@ -105,8 +113,8 @@ def fit_em(
     nets: Any,
     *,
     e_step: str = "loopy",
-    alpha: float = 4.0,
-    beta: float = 4.0,
+    alpha: Any = 4.0,
+    beta: Any = 4.0,
     start: Any = None,
     n_restarts: int = 0,
     max_iter: int = 50,
@@ -136,8 +144,8 @@ def fit_em(
         Latents, if any, are not looked at.
     e_step : {"loopy", "double_loop", "exact", "gibbs"}
         As for `SmokersModel.posterior`; exact for at most 20 people.
-    alpha, beta : float
-        Of the Beta prior of every rule, more than 1, so that no rule becomes impossible.
+    alpha, beta : float or array (14,)
+        Of the Beta prior of every rule, or of each, more than 1, so that no rule becomes impossible.
     start : array (14,), optional
         By default probabilities that tell the rules apart, those of ties scaled to the observed density. Where rules
         agree the first E-step says nothing about who is independent.
@@ -173,11 +181,7 @@ def fit_em(
     """
     found = networks_of(nets)
     checks.choice("e_step", e_step, E_STEPS)
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not (np.isfinite(checks.number(name, value)) and value > 1.0):
-            raise ValueError(
-                f"{name} must be finite and more than 1, so that no rule becomes impossible; got {value!r}"
-            )
+    prior = checked_prior(alpha, beta)
     checks.whole("max_iter", max_iter)
     checks.whole("n_restarts", n_restarts, 0)
     checks.whole("n_sweeps", n_sweeps)
@@ -190,7 +194,7 @@ def fit_em(
         raise ValueError("checkpoint is of one run: it cannot be given with n_restarts")
     checks.choice("influence", influence, ("independent", "ordered"))
     checks.keywords(f"e_step_options with e_step={e_step!r}", e_step_options or (), options_of(posterior_by(e_step)))
-    settings = Settings(float(alpha), float(beta), _fixed(fixed), influence)
+    settings = Settings(*prior, checked_fixed(fixed), influence)
     first = default_start(found) if start is None else checked_parameters("start", start)
     if 0 not in settings.fixed and not 0.0 < first[0] < 1.0:
         raise ValueError(
@@ -307,22 +311,3 @@ def _random_start(first: np.ndarray, generator: np.random.Generator) -> np.ndarr
     """Odds of the first start times log-normal factors."""
     odds = np.log(first[1:]) - np.log1p(-first[1:]) + generator.normal(size=N_PARAMETERS - 1)
     return np.concatenate([generator.uniform(0.2, 0.8, 1), 1.0 / (1.0 + np.exp(-odds))])
-
-
-def _fixed(fixed: Mapping[Any, float] | None) -> dict[int, float]:
-    out: dict[int, float] = {}
-    if fixed is not None and not isinstance(fixed, Mapping):
-        raise TypeError(f"fixed must be a mapping of rules to probabilities; got {type(fixed).__name__}")
-    names = [rule.name for rule in RULES]
-    for key, value in (fixed or {}).items():
-        if isinstance(key, str):
-            k = names.index(checks.choice("a key of fixed", key, names))
-        else:
-            k = checks.whole("a key of fixed", key, 0)
-            if k >= N_PARAMETERS:
-                raise ValueError(f"a key of fixed must be a rule from 0 to {N_PARAMETERS - 1}; got {key}")
-        theta = np.full(N_PARAMETERS, 0.5)
-        theta[k] = checks.number(f"fixed[{key!r}]", value)
-        checked_parameters("fixed", theta)
-        out[k] = float(value)
-    return out

@@ -59,7 +59,7 @@ def loopy(
     ----------
     damping : float, optional
         In [0, 1): the weight of the logarithm of the old message in the new one. None: none, and where messages do not
-        settle they begin anew with 1/2, and then with 0.9.
+        settle they begin anew with 1/2, and then with 0.9, for 2 and 10 times as many sweeps.
     max_sweeps, tol : int, float
         The end of each run: in a sweep no message, as a distribution, changes by more than `tol` before damping, and
         no factor's belief of a person differs by more from that person's.
@@ -72,19 +72,28 @@ def loopy(
     checks.not_negative("tol", tol)
     if damping is not None and not 0.0 <= checks.number("damping", damping) < 1.0:
         raise ValueError(f"damping must be at least 0 and below 1; got {damping}")
-    layout, tables, trace = network.layout, tables_of(model.theta), np.empty(max_sweeps)
-    state, sweeps, change, weight = _started(layout, start), 0, np.inf, 0.0
-    for weight in DAMPINGS if damping is None else (float(damping),):
+    layout, tables, runs = network.layout, tables_of(model.theta), attempts(damping, max_sweeps)
+    state, sweeps, change, weight, trace = _started(layout, start), 0, np.inf, 0.0, np.empty(runs[-1][1])
+    for weight, most in runs:
         if sweeps:
             state = State.uniform(layout)
         sweeps, change = propagate(
-            tuple(layout), tuple(tables), model.ordered, weight, max_sweeps, float(tol), trace, tuple(state)
+            tuple(layout), tuple(tables), model.ordered, weight, most, float(tol), trace, tuple(state)
         )
         if change <= tol:
             break
     return _posterior(
         model, network, "loopy", state, tables, sweeps, change, change <= tol, trace[:sweeps].copy(), pairs, weight
     )
+
+
+def attempts(damping: float | None, max_sweeps: int) -> list[tuple[float, int]]:
+    """The dampings that are tried, and the sweeps of each: damped messages come closer by a factor of the damping a
+    sweep at best, so that 200 sweeps with 0.9 end above 1e-9 whatever the network.
+    """
+    if damping is not None:
+        return [(float(damping), max_sweeps)]
+    return [(each, round(max_sweeps / (1.0 - each))) for each in DAMPINGS]
 
 
 def double_loop(

@@ -11,7 +11,7 @@ from scipy.special import expit
 from cumulant import checks
 from cumulant.relational.elimination import log_joint_table, log_total
 from cumulant.relational.message_kernels import descend, free_energy, propagate
-from cumulant.relational.messages import DAMPINGS, State, double_loop, loopy, require_finite, warn_unsettled
+from cumulant.relational.messages import State, attempts, double_loop, loopy, require_finite, warn_unsettled
 from cumulant.relational.network import Layout, Network, pairs_of, people_of
 from cumulant.relational.parameters import tables_of
 from cumulant.relational.prediction_kernels import change_tie
@@ -188,21 +188,21 @@ def _by_messages(
         base = loopy(model, net, damping=damping, max_sweeps=loops, tol=tol, pairs=False)
     energies, changes = np.empty(len(queries)), np.full(len(queries), np.inf)
     tables, nothing = tuple(tables_of(model.theta)), np.empty(0)
-    for weight in (0.0,) if convergent else DAMPINGS if damping is None else (float(damping),):
+    for weight, most in attempts(0.0 if convergent else damping, loops):
         left = np.flatnonzero(~(changes <= tol))
 
-        def work(first, last, left=left, weight=weight):
+        def work(first, last, left=left, weight=weight, most=most):
             # Messages and free energies by the programs that the observed network was given to: one that does all of it
             # for many queries takes half a minute to compile, and saves no time that can be measured.
             for q in left[first:last]:
                 layout, state = _changed(net.layout, base.state, *queries[q].tolist())
                 if convergent:
                     _, change, settled = descend(
-                        layout, tables, model.ordered, 0.0, loops, tol, 50, 1e-10, nothing, state
+                        layout, tables, model.ordered, 0.0, most, tol, 50, 1e-10, nothing, state
                     )
                     changes[q] = change if settled else np.inf
                 else:
-                    _, changes[q] = propagate(layout, tables, model.ordered, weight, loops, tol, nothing, state)
+                    _, changes[q] = propagate(layout, tables, model.ordered, weight, most, tol, nothing, state)
                 energies[q] = free_energy(layout, tables, model.ordered, state)
 
         in_parts(work, left.size, n_jobs)

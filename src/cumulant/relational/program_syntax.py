@@ -16,6 +16,17 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"(": ")", "{": "}"}
 _WORDS = ("var", "fact", "not")
+# what is written so in other languages
+_HINTS = {
+    "-": "the arrow of a rule is <-, and a probability is not negative",
+    ".": "a statement ends with its line",
+    "%": "write 0.3 for 30 per cent; a comment begins with #",
+    "/": "write a probability as a decimal number",
+    "=": "guards are X != Y and X < Y; for equal individuals use one variable",
+    ">": "guards are X != Y and X < Y",
+    ";": "a head that is true in several ways has several rules",
+    "|": "a choice is true or false: write alternatives as rules with not",
+}
 
 
 class ProgramError(CumulantError, ValueError):
@@ -139,6 +150,8 @@ def parse(text: str) -> Statements:
         for name in reader.variables:
             if name not in types:
                 reader.fail(f"variable {name} has no type: declare it, as in 'var {name}: person'", reader.where(name))
+    if not (choices or facts or rules):
+        raise ProgramError("the text has no choice (~), no fact and no rule (<-)")
     return Statements(types, tuple(choices), tuple(facts), tuple(rules))
 
 
@@ -181,7 +194,9 @@ class _Reader:
         while at < len(source):
             match = _TOKEN.match(source, at)
             if match is None:
-                self.fail(f"{source[at]!r} has no meaning here", at)
+                hint = "names are of the letters a to z, digits and _" if source[at].isalpha() else ""
+                hint = _HINTS.get(source[at], hint)
+                self.fail(f"{source[at]!r} has no meaning here{f': {hint}' if hint else ''}", at)
             if match.lastgroup != "space":
                 self.tokens.append((str(match.lastgroup), match.group(), at))
             at = match.end()

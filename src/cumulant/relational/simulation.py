@@ -9,7 +9,7 @@ import numpy as np
 
 from cumulant import checks, randomness
 from cumulant.relational.network import Latents, Network, networks_of
-from cumulant.relational.parameters import Counts, assemble_counts, tables_of
+from cumulant.relational.parameters import Counts, assemble_counts, checked_prior, tables_of
 
 
 def simulate(theta: np.ndarray, ordered: bool, n: int, rng: Any) -> Network:
@@ -50,7 +50,7 @@ class CompleteFit:
     counts: Counts
 
 
-def fit_complete(nets: Any, alpha: float = 4.0, beta: float = 4.0, *, influence: str = "independent") -> CompleteFit:
+def fit_complete(nets: Any, alpha: Any = 4.0, beta: Any = 4.0, *, influence: str = "independent") -> CompleteFit:
     """``theta_k = (alpha - 1 + successes_k) / (alpha + beta - 2 + trials_k)``: the exact posterior mode.
 
     With all latent variables known the rules do not interact: each has its own Beta posterior, whose mode this is.
@@ -59,8 +59,8 @@ def fit_complete(nets: Any, alpha: float = 4.0, beta: float = 4.0, *, influence:
     ----------
     nets : Network or sequence of them
         With `latents`, as `SmokersModel.sample` gives them.
-    alpha, beta : float
-        Of the Beta prior of every rule, at least 1; 1 and 1 give the maximum-likelihood estimate.
+    alpha, beta : float or array (14,)
+        Of the Beta prior of every rule, or of each, at least 1; 1 and 1 give the maximum-likelihood estimate.
     influence : {"independent", "ordered"}
         As for `SmokersModel`.
 
@@ -72,12 +72,10 @@ def fit_complete(nets: Any, alpha: float = 4.0, beta: float = 4.0, *, influence:
     >>> bool(abs(fit.theta - truth.theta).max() < 0.05)
     True
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not (np.isfinite(checks.number(name, value)) and value >= 1.0):
-            raise ValueError(f"{name} must be finite and at least 1; got {value!r}")
+    prior = checked_prior(alpha, beta, interior=False)
     ordered = checks.choice("influence", influence, ("independent", "ordered")) == "ordered"
     counts = sum((_counts(net, ordered) for net in networks_of(nets)), Counts.zeros())
-    return CompleteFit(counts.map_estimate(float(alpha), float(beta)), counts)
+    return CompleteFit(counts.map_estimate(*prior), counts)
 
 
 def _counts(network: Network, ordered: bool) -> Counts:

@@ -80,26 +80,39 @@ def _bridge(x, data):
 def next_temperature(log_ratio: Any, t: float, share: float) -> float:
     """The largest ``s`` in (t, 1] at which weights ``exp((s - t) log_ratio)`` keep an effective share of the particles.
 
-    `share` is ``weighted_sample_size / particles``, which falls as ``s`` grows; found by bisection.
+    `log_ratio` is an array, or a function of ``s`` that gives the logarithms of the weights themselves. `share` is
+    ``weighted_sample_size / particles``, which falls as ``s`` grows; found by bisection.
 
     >>> next_temperature(np.array([0.0, 0.1]), 0.0, 0.5), next_temperature(np.array([0.0, 50.0]), 0.0, 0.9) < 0.1
     (1.0, True)
     """
     checks.fraction("share", share)
-    ratio = checks.real_array("log_ratio", log_ratio, ndim=1)
-    if not (ratio.size and 0 <= checks.number("t", t) <= 1):
-        raise ValueError(f"log_ratio must not be empty, and t between 0 and 1; got {ratio.size} entries, t = {t}")
-    enough = share * ratio.size
-    if weighted_sample_size((1.0 - t) * ratio) >= enough:
+    checks.number("t", t)
+    is_function = callable(log_ratio) and not isinstance(log_ratio, type)
+    ratio = None if is_function else checks.real_array("log_ratio", log_ratio, ndim=1)
+
+    def logs(s: float) -> np.ndarray:
+        return np.asarray(log_ratio(s)) if ratio is None else (s - t) * ratio
+
+    size = logs(t).size
+    if not (size and 0 <= t <= 1):
+        raise ValueError(f"log_ratio must not be empty, and t between 0 and 1; got {size} entries, t = {t}")
+    enough = share * size
+    if _sample_size(logs(1.0)) >= enough:
         return 1.0
     low, high = t, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        if weighted_sample_size((middle - t) * ratio) >= enough:
+        if _sample_size(logs(middle)) >= enough:
             low = middle
         else:
             high = middle
     return low if low > t else high
+
+
+def _sample_size(logs: np.ndarray) -> float:
+    """Zero where all weights are."""
+    return float(weighted_sample_size(logs)) if logs.max() > -np.inf else 0.0
 
 
 def annealed_importance_sampling(
@@ -178,11 +191,11 @@ def _move(sampler, target, state, steps):
     return jax.lax.fori_loop(0, steps, lambda _, s: sampler.step(target, s), state)
 
 
-def move_at(sampler: Any, target: Target, x: Any, key: Any, steps: int) -> Any:
-    """Points after `steps` transitions of a sampler from ``x``, ``(n, dim)``."""
+def move_at(sampler: Any, target: Target, x: Any, key: Any, steps: int) -> MetropolisState:
+    """Chains after `steps` transitions of a sampler from ``x``, ``(n, dim)``, with the shares of proposals accepted."""
     zero = jnp.zeros(len(x))
     state = MetropolisState(x, zero, jnp.zeros_like(x), key, zero, jnp.zeros((), jnp.int32))
-    return _move(sampler, target, state, steps).x
+    return _move(sampler, target, state, steps)
 
 
 def temperature_schedule(temperatures: Any) -> np.ndarray:

@@ -1,12 +1,15 @@
 """Draws of chains or particles, weighted or not, with the names of their variables."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cumulant import files
 from cumulant.sampling.diagnostics import (
     effective_sample_size,
     normalised,
@@ -100,6 +103,36 @@ class Draws:
                 return self.values[:, :, start : start + size].reshape(*self.values.shape[:2], *shape)
             start += size
         raise KeyError(f"there is no variable {name!r}; there are {list(self.variables or {})!s:.200}")
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the draws, their weights and what is known of ``log Z`` to a file; `load` reads it.
+
+        >>> import tempfile
+        >>> draws = Draws(np.zeros((2, 3, 1)), "none", {"seed": 0}, {"a": ()}, np.zeros((2, 3)), 1.5, 0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     again = Draws.load(draws.save(f"{folder}/draws"))
+        >>> again["a"].shape, again.log_normaliser, again.settings
+        ((2, 3), 1.5, {'seed': 0})
+        """
+        arrays = {name: getattr(self, name) for name in ("values", "log_weights", "ancestors")}
+        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in self.settings.items()}
+        names = None if self.variables is None else {name: list(shape) for name, shape in self.variables.items()}
+        about = {
+            "method": self.method,
+            "settings": plain,
+            "variables": names,
+            "log_normaliser": self.log_normaliser,
+            "log_normaliser_error": self.log_normaliser_error,
+        }
+        return files.save(path, "draws", {name: each for name, each in arrays.items() if each is not None}, about)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Draws":
+        """Draws that `save` wrote."""
+        saved = files.load(path, "draws")
+        names = saved.settings.pop("variables")
+        variables = None if names is None else {name: tuple(shape) for name, shape in names.items()}
+        return cls(**saved.arrays, **saved.settings, variables=variables)
 
     def of(self, statistic: Callable[[np.ndarray], Any] | str | None = None) -> np.ndarray:
         """A function of the states at every draw, (chains, draws, ...); the variable of a name; the states themselves

@@ -55,11 +55,11 @@ def _multinomial(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.nd
 
 
 def _stratified(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    return _at((np.arange(n) + rng.random(n)) / n, weights)
+    return _at(POINTS["stratified"](n, rng), weights)
 
 
 def _systematic(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    return _at((np.arange(n) + rng.random()) / n, weights)
+    return _at(POINTS["systematic"](n, rng), weights)
 
 
 def _residual(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -71,6 +71,11 @@ def _residual(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarr
     return np.sort(np.concatenate([certain, drawn]))
 
 
+# Where methods whose random numbers do not depend on the weights look for ancestors in [0, 1).
+POINTS: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "stratified": lambda n, rng: (np.arange(n) + rng.random(n)) / n,
+    "systematic": lambda n, rng: (np.arange(n) + rng.random()) / n,
+}
 RESAMPLING: dict[str, Callable[[np.ndarray, int, np.random.Generator], np.ndarray]] = {
     "multinomial": _multinomial,
     "stratified": _stratified,

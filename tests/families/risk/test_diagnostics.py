@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import chi2
 
@@ -204,6 +205,39 @@ def test_the_table_notices_what_is_false(monkeypatch):
     assert not any(a.vanishes for a in risk.smd_analyses())
     monkeypatch.setattr(analyses, "smd_assumption_gamma", lambda kind, r, step, a: np.ones(np.shape(r))[()])
     assert all(a.holds and np.isfinite(a.constant) for a in risk.smd_analyses())
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+def test_one_step_of_the_table_against_plain_quadrature(alpha):
+    ratio, gamma = np.array([0.05, 1.0, 20.0]), 0.3
+    F, D, new_F, new_D = analyses._one_step(ratio, gamma, alpha)
+    phi = lambda z: alpha * (z - 1 - np.log(z))  # noqa: E731
+    assert_allclose(F, phi(1 / ratio), rtol=1e-12)
+    assert_allclose(D, phi(ratio), rtol=1e-12)
+    root = np.sqrt(stats.gamma(alpha, scale=1 / alpha).ppf(1 - 1e-16))
+
+    def mean(f):  # of T = g^2, where the density of g is smooth
+        density = lambda g: 2 * g * stats.gamma(alpha, scale=1 / alpha).pdf(g * g)  # noqa: E731
+        return quad(lambda g: f(g * g) * density(g), 1e-12, root, epsabs=1e-12, limit=200)[0]
+
+    for k, r in enumerate(ratio):
+        assert_allclose(new_D[k], mean(lambda t, r=r: phi((1 - gamma) * r + gamma * t)), rtol=1e-7)
+        assert_allclose(new_F[k], mean(lambda t, r=r: phi(1 / ((1 - gamma) * r + gamma * t))), rtol=1e-7)
+
+
+@pytest.mark.parametrize("grown", ["f", "divergence"])
+def test_each_inequality_of_the_table_needs_what_is_left_after_the_step(monkeypatch, grown):
+    """Were it half as much again, or three times, no average of ``f`` would be bounded, nor the last divergence."""
+    one_step = analyses._one_step
+
+    def larger(*given):
+        F, D, new_F, new_D = one_step(*given)
+        return (F, D, 3 * new_F, new_D) if grown == "f" else (F, D, new_F, 1.5 * new_D)
+
+    monkeypatch.setattr(analyses, "_one_step", larger)
+    rows = {a.name: a for a in risk.smd_analyses()}
+    for name in ("variance", "optimum"):
+        assert (rows[name].on_objective, rows[name].last_iterate) == (False, grown == "f")
 
 
 def test_the_variance_condition_bounds_the_last_iterate_too():

@@ -52,6 +52,7 @@ def test_the_lasso_of_the_diabetes_data(diabetes, formulation):
     )
     assert optim.lambda_max(diabetes) == pytest.approx(2.14804358, abs=1e-8)
     assert l1_violation(diabetes, np.zeros(10), 2.14804358 + 1e-8) == 0.0
+    assert l1_violation(diabetes, np.zeros(10), 2.0) == pytest.approx(0.14804358, abs=1e-8)
 
 
 def entropy(x, data):

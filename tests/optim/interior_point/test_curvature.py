@@ -73,6 +73,8 @@ def test_bb_averages_rayleigh_quotients_and_skips_bad_ones():
     assert float(damped_bb(1.0, [1.0, 0.0], [5.0, 2.0], 0.1)) == pytest.approx(1.4)
     assert float(damped_bb(1.0, [1.0, 0.0], [-100.0, 0.0], 0.1)) == 1.0
     assert float(damped_bb(1.0, [0.0, 0.0], [1.0, 0.0], 0.1)) == 1.0
+    assert float(damped_bb(1.0, [1.0, 0.0], [-0.9985, 0.0], 0.5)) == 1.0  # below a thousandth of what it was
+    assert float(damped_bb(1.0, [1.0, 0.0], [-0.9975, 0.0], 0.5)) == pytest.approx(0.00125)
     rng = np.random.default_rng(1)
     dx = rng.normal(size=(3000, 3))
     dy = dx * [1.0, 4.0, 10.0] + rng.normal(size=dx.shape)

@@ -74,7 +74,7 @@ def violations(name, runs, steps, dtype):
     return int(runs - np.sum(np.asarray(inside))), again.count(False)
 
 
-@pytest.mark.parametrize("name", ["bounds at 1", "simplex", "quadratic"])
+@pytest.mark.parametrize("name", ["bounds at 1", "simplex", "linear, far away"])  # only the last one needs halvings
 def test_no_iterate_reaches_the_boundary(name):
     with float64():
         assert violations(name, 100, 60, jnp.float64) == (0, 0)

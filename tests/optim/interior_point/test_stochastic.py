@@ -64,6 +64,19 @@ def test_a_step_by_hand(formulation, ahat, x, z):
         assert state.slack @ state.z == pytest.approx(0.2609837 if ahat == 0.5 else 1.9734717, abs=1e-7)
 
 
+def test_separate_steps_by_hand():
+    """The same datum, ``dx = (3, -3)`` and ``dz = (-7/2, 5/2)``: each goes 0.995 of its way, or the step allowed."""
+    problem = l1_regularize(optim.LeastSquares([[2.0]], [3.0]), 0.5, "split")
+    for ahat, primal, dual in ((0.5, 0.995 / 3, 0.995 / 3.5), (0.3, 0.3, 0.995 / 3.5), (0.1, 0.1, 0.1)):
+        solver = InteriorPointSA(ahat, ConstantSigma(0.5), separate_steps=True)
+        with float64():
+            state = solver.step(problem, solver.init(problem, problem.start(), jax.random.PRNGKey(0)))
+            state = jax.tree.map(np.asarray, state)
+        np.testing.assert_allclose((state.primal_step, state.dual_step), (primal, dual), rtol=1e-12)
+        np.testing.assert_allclose(state.x, [1 + 3 * primal, 1 - 3 * primal], atol=1e-12)
+        np.testing.assert_allclose(state.z, [1 - 3.5 * dual, 1 + 2.5 * dual], atol=1e-12)
+
+
 def test_the_routes_of_the_compiled_step_agree():
     rng = np.random.default_rng(1)
     problem = l1_regularize(None, 0.5, "bound")
@@ -98,6 +111,9 @@ def test_mehrotras_rule_by_hand():
 
     with float64():
         dx, dz, mus = (np.asarray(each) for each in go(*np.array([[1.0, 2.0], [1.0, 0.5], [1.0, -1.0]])))
+        # dx = (-3/2, 0) and dz = (1/2, -1): all of the way to x = (0, 1), z = (4/3, 1/3), a sixth of the gap
+        to_the_boundary = np.asarray(go(*np.array([[1.0, 1.0], [1.0, 1.0], [3.0, 0.0]]))[2])
+    np.testing.assert_allclose(to_the_boundary[:2], [1 / 36, 1 / 216], atol=1e-12)
     np.testing.assert_allclose(dx, [-0.5, 0.8], atol=1e-12)
     np.testing.assert_allclose(dz, [-0.5, -0.7], atol=1e-12)
     # The gap is 2 with two constraints, so that mu = sigma; the last is at its ceiling.
@@ -123,10 +139,11 @@ def stream():
                     state = ipsa_step(solver, problem, state, -a * (jnp.asarray(y)[row] - a @ w))
                     return state, (state.x, state.z, state.slack, state.primal_step)
 
-                return jax.lax.scan(one, state, jnp.arange(1000) % 40)[1]
+                return jax.lax.scan(one, state, jnp.arange(1000) % 40)
 
-            found = go(ipsa_init(solver, problem, problem.start()))
+            last, found = go(ipsa_init(solver, problem, problem.start()))
             states[formulation] = [np.asarray(each) for each in found]
+            states[formulation, "budget"] = rm_budget(last)
     return A, y, states
 
 
@@ -235,6 +252,17 @@ def test_convergence_and_the_rate_of_the_gap_under_unit_noise():
     gap = falling[:, :, 4].mean(axis=0)
     assert np.all(falling[:, :, 0].mean(axis=0) < gap)  # x_1 z_1 is a part of the gap
     assert falling[:, 2, 2].mean() == pytest.approx(1.0, abs=0.004)  # z_1
+
+
+def test_the_budget_adds_up_steps_their_squares_and_the_bias_of_the_barrier(stream):
+    """``|J^T (1/c)|`` is ``|1/x|`` for ``c = -x`` where a step starts from, and ``mu = sigma gap / m`` there."""
+    x, z, slack, a = stream[2]["split"]
+    before = np.concatenate([np.ones((1, 6)), x[:-1]])
+    gap = np.concatenate([[6.0], np.sum(slack * z, axis=1)[:-1]])
+    mu = np.arange(1.0, 1001) ** -0.9 * gap / 6
+    bias = a * mu * np.linalg.norm(1 / before, axis=1)
+    expected = (a.sum(), np.sum(a**2), bias.sum(), np.sum(1 / (5 + np.arange(1.0, 1001))))
+    np.testing.assert_allclose(stream[2]["split", "budget"], expected, rtol=1e-9)
 
 
 SETTINGS = {

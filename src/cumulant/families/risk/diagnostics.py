@@ -23,15 +23,21 @@ from cumulant.families.base import ExponentialFamily
 from cumulant.families.bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial
 from cumulant.families.categorical import Categorical, Multinomial
 from cumulant.families.dirichlet import Beta
+from cumulant.families.finite import FiniteFamily
 from cumulant.families.gamma import Gamma
 from cumulant.families.gamma_type import GammaType
 from cumulant.families.inverse_gaussian import InverseGaussian
-from cumulant.families.multivariate_normal_known import MultivariateNormalKnownCovariance
+from cumulant.families.multivariate_normal import MultivariateNormal
+from cumulant.families.multivariate_normal_diagonal import MultivariateNormalDiagonal, MultivariateNormalIsotropic
+from cumulant.families.multivariate_normal_known import MultivariateNormalKnownCovariance, MultivariateNormalKnownMean
 from cumulant.families.normal import Normal, NormalKnownVariance
 from cumulant.families.poisson import Poisson
+from cumulant.families.product import Product
 from cumulant.families.risk._arguments import grid, natural_parameter, whole
 from cumulant.families.risk.monte_carlo import sample_mean_statistic
+from cumulant.families.risk.normal_steps import full_constant, shared_constant
 from cumulant.families.risk.quadrature import gamma_blocks, line_nodes
+from cumulant.families.risk.step_domain import can_leave
 from cumulant.families.risk.theories import CountTheory, entropic, theory
 from cumulant.families.special import excess_numpy, log_minus_digamma
 from cumulant.families.von_mises import VonMises
@@ -129,14 +135,55 @@ def _(family, theta_star, kind, mu, gamma):
     return total
 
 
+@_at_iterate.register(Normal)
+@_at_iterate.register(MultivariateNormalIsotropic)
+def _(family, theta_star, kind, mu, gamma):
+    return shared_constant(kind, gamma, *_moments(family, family.to_natural(mu)), *_moments(family, theta_star))
+
+
+@_at_iterate.register
+def _(family: MultivariateNormalDiagonal, theta_star, kind, mu, gamma):
+    mean, variances = _moments(family, family.to_natural(mu))
+    true_mean, true_variances = _moments(family, theta_star)
+    rows = zip(mean[:, None], variances, true_mean[:, None], true_variances, strict=True)
+    return sum(shared_constant(kind, gamma, *row) for row in rows)
+
+
+@_at_iterate.register(MultivariateNormal)
+@_at_iterate.register(MultivariateNormalKnownMean)
+def _(family, theta_star, kind, mu, gamma):
+    moments = *_moments(family, family.to_natural(mu)), *_moments(family, theta_star)
+    return full_constant(kind, gamma, *moments, isinstance(family, MultivariateNormalKnownMean))
+
+
+def _moments(family, theta):
+    """The mean, and what the family has of variances."""
+    usual = family.usual(theta)
+    mean = usual.get("mean", usual.get("location", getattr(family, "mean", None)))
+    second = next(usual[name] for name in ("variance", "variances", "covariance") if name in usual)
+    return np.atleast_1d(np.asarray(mean, dtype=np.float64)), np.asarray(second, dtype=np.float64)
+
+
+@_at_iterate.register
+def _(family: Product, theta_star, kind, mu, gamma):
+    pieces = zip(family.parts, family.split(theta_star), family.split(mu), strict=True)
+    return sum(_at_iterate(part, theta, kind, own, gamma) for part, theta, own in pieces)
+
+
 @_at_iterate.register(Beta)
 @_at_iterate.register(Gamma)
 @_at_iterate.register(InverseGaussian)
-@_at_iterate.register(Normal)
 @_at_iterate.register(VonMises)
 def _(family, theta_star, kind, mu, gamma):
     x, mass = line_nodes(family, theta_star)
     values = _values(family, family.statistics(x), family.to_mean(theta_star), kind, mu, gamma)
+    return np.inf if np.isinf(values).any() else float(values @ mass)
+
+
+@_at_iterate.register
+def _(family: FiniteFamily, theta_star, kind, mu, gamma):
+    mass = np.asarray(family.usual(theta_star)["probabilities"])
+    values = _values(family, np.asarray(family.T), family.to_mean(theta_star), kind, mu, gamma)
     return np.inf if np.isinf(values).any() else float(values @ mass)
 
 
@@ -147,6 +194,8 @@ def _values(family, statistics, truth, kind, mu, gamma):
         with float64():
             values = to_numpy(_symmetrised(family, moved, np.broadcast_to(centre, moved.shape)))
         return values / gamma**2
+    if can_leave(family, mu, np.asarray(truth), 2 * gamma):
+        return np.full(len(statistics), np.inf)
     moved = mu + 2 * gamma * (statistics - truth)
     inside = np.asarray(family.in_mean_domain(moved))
     with float64():
@@ -181,8 +230,10 @@ def smd_assumption(family: ExponentialFamily, theta_star: Any, kind: str, mu: An
     Returns
     -------
     float
-        By a sum over counts, or an integral over one variable: for all families with a count, a class or a number for
-        an observation. `NotImplementedError` for others, whose constant `monte_carlo_smd` estimates.
+        By a sum over counts or states, or an integral over one variable: for all families with a count, a class or a
+        number for an observation, normals in any number of dimensions, and products of these. `NotImplementedError`
+        for others, whose constant `monte_carlo_smd` estimates. Whether ``"optimum"`` is infinite, because a step can
+        leave the domain, is decided in closed form: the observations that do it may be too rare for any grid.
 
     Examples
     --------
@@ -226,7 +277,8 @@ def monte_carlo_smd(
 ) -> MonteCarloConstant:
     """The constants of `smd_assumption` and `gap_constant` by simulation, for any family and batches of observations.
 
-    An infinite value is a fact, a finite one an estimate: what is too rare to be drawn is not seen.
+    An infinite value is a fact, a finite one an estimate: what is too rare to be drawn is not seen, but for steps that
+    leave the domains of gamma, beta, Dirichlet, inverse Gaussian and von Mises families, which are known.
 
     Examples
     --------

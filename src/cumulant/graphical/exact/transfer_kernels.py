@@ -79,11 +79,19 @@ def transfer(right, down, fields, joined, kept, back, means):
             continue
         for step in range(steps, -1, -1):
             r, c = (step - 1) // columns + 1, (step - 1) % columns
+            # Shares of their own sum: that of the step and `value` differ by rounding, which may be many nats.
+            peak, norm, mean = -np.inf, 0.0, 0.0
             for state in range(size):
-                p = share * np.exp(kept[step, state] + back[state] - value)
-                if step > 0:
-                    means[r, c] += p * _spin(state, c)
-                else:
+                peak = max(peak, kept[step, state] + back[state])
+            for state in range(size):
+                p = np.exp(kept[step, state] + back[state] - peak)
+                norm += p
+                mean += p * _spin(state, c)
+            if step > 0:
+                means[r, c] += share * mean / norm
+            else:
+                for state in range(size):
+                    p = share / norm * np.exp(kept[0, state] + back[state] - peak)
                     for column in range(columns):
                         means[0, column] += p * _spin(state, column)
             if step == 0:

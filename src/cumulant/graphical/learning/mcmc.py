@@ -177,15 +177,14 @@ def replay(fit: Fit, *, problem: SampledProblem | None = None, n_jobs: int | Non
 
     if fit.plan is None or fit.run is None or fit.path is None:
         raise ValueError(f"fit must be one by method='mcmc'; got {fit.method!r}")
-    run = fit.run
+    run, given = fit.run, fit.problem if problem is None else problem
     method = MCMC(
         delta=run.delta,
         plan=fit.plan,
-        smoothness=run.smoothness,
+        smoothness=given.smoothness if run.smoothness is None else run.smoothness,
         max_work=math.inf,
         starts=run.starts,  # type: ignore
     )
-    given = fit.problem if problem is None else problem
     again = method.fit(given, rng=fit.run.seed, n_jobs=n_jobs, steps=len(fit.path) - 1)
     assert again.path is not None
     same = again.path.shape == fit.path.shape and np.allclose(again.path, fit.path, rtol=0.0, atol=1e-9)
@@ -199,7 +198,8 @@ def replay(fit: Fit, *, problem: SampledProblem | None = None, n_jobs: int | Non
 def constants(problem: SampledProblem, smoothness: float | None) -> dict[str, Any]:
     """``R``, ``L``, a bound on ``|theta*|`` and the mixing of the set: what the theorems are about.
 
-    A given `smoothness` below what the Hessian at zero shows is refused.
+    A `smoothness` below what the Hessian at zero shows is refused; without one (runs of earlier versions that were
+    given none) it is ``R^2 + l2``, which they used.
     """
     mixing, distance = problem.sampling(np.zeros((0, *problem.shape)))[0], problem.distance_from_start()
     if not math.isfinite(distance):
@@ -212,7 +212,7 @@ def constants(problem: SampledProblem, smoothness: float | None) -> dict[str, An
     if smoothness is not None and not (math.isfinite(smoothness) and smoothness >= least * (1.0 - 1e-12)):
         raise ValueError(
             f"smoothness must be finite and at least {least:.6g}, the largest curvature that is certain at theta = 0 "
-            f"(l2 included); got {smoothness}. Without it, the proved {problem.smoothness:.6g} is used"
+            f"(l2 included); got {smoothness}. Without it, the proved {problem.smoothness_in_set:.6g} is used"
         )
     L = problem.smoothness if smoothness is None else float(smoothness)
     return {"R": problem.R, "L": L, "distance": distance, "mixing": mixing}
@@ -224,7 +224,8 @@ def answer_of(problem: SampledProblem, path: np.ndarray) -> np.ndarray:
 
 
 def _smooth(problem: SampledProblem, L: float, given: float | None) -> Assumption:
-    proved = problem.smoothness
+    proved = problem.smoothness_in_set
     if proved <= L:
-        return by_construction("the gradient is L-Lipschitz", f"L = {L:g} >= R^2 + l2 = {proved:g}")
-    return assume("the gradient is L-Lipschitz on the set", f"L = {given:g} was given; R^2 + l2 = {proved:g} is proved")
+        why = "R^2 + l2" if proved == problem.smoothness else "l2 and the spectral gap of Gibbs sampling"
+        return by_construction("the gradient is L-Lipschitz on the set", f"L = {L:g} >= {proved:g}, by {why}")
+    return assume("the gradient is L-Lipschitz on the set", f"L = {given:g} was given; {proved:g} is proved")

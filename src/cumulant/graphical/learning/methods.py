@@ -117,8 +117,9 @@ class MCMC:
     plan : SamplingPlan, optional
         What to run instead of the plan for `eps`; the certificate says what it is good for.
     smoothness : float, optional
-        ``L``. Without it ``R^2 + l2``, which is proved; a smaller one makes a faster run whose certificate says that
-        ``L`` is assumed. One below the curvature at zero, ``l2`` included, is refused.
+        ``L``. Without it the smaller of two that are proved: ``R^2 + l2``, and what the spectral gap of Gibbs sampling
+        in the set gives, which does not grow with the model. A smaller one makes a faster run whose certificate says
+        that ``L`` is assumed. One below the curvature at zero, ``l2`` included, is refused.
     max_work : float
         Refuse a plan of more updates than this.
     starts : str
@@ -151,7 +152,7 @@ class MCMC:
             raise ValueError(f"starts must be 'uniform' or 'data'; got {self.starts!r}")
         if self.starts == "data" and (problem.data is None or isinstance(problem.chains, SubgraphChains)):
             raise ValueError("starts='data' needs the data themselves, and chains over the variables: Gibbs sampling")
-        known = constants(problem, self.smoothness)
+        known = constants(problem, problem.smoothness_in_set if self.smoothness is None else self.smoothness)
         plan, strong = self.plan, problem.l2 > 0
         if plan is None and strong:
             room = self.eps - problem.bias / problem.l2
@@ -177,9 +178,7 @@ class MCMC:
         solver = SampledGradient(plan, self.starts, 1.0 / known["L"], "last" if strong else "all", n_jobs)
         result = _sampled(solver, problem, seed, running, steps)
         path, errors = _path(result)
-        record = SampledRun(
-            seed, self.delta, None if self.smoothness is None else float(self.smoothness), errors, self.starts
-        )
+        record = SampledRun(seed, self.delta, known["L"], errors, self.starts)
         found = Fit(
             problem.bind(answer_of(problem, path)), None, self.name, "", result.status, plan, path, record,
             seconds=result.seconds, trace=result.trace, problem=problem,

@@ -12,8 +12,12 @@ from cumulant.certificates import Assumption, Certificate, Subject, by_construct
 from cumulant.graphical.discrete_model import DiscreteModel
 from cumulant.graphical.learning.chains import SpinChains, SubgraphChains, TableChains
 from cumulant.graphical.learning.planner import SamplingPlan, lipschitz
-from cumulant.graphical.learning.statistics_ball import largest_variance_at_zero, statistics_ball
-from cumulant.graphical.mixing.certificates import Mixing
+from cumulant.graphical.learning.statistics_ball import (
+    largest_variance_at_zero,
+    spectral_gap_smoothness,
+    statistics_ball,
+)
+from cumulant.graphical.mixing.certificates import Mixing, NotFastMixing
 from cumulant.graphical.mixing.fast_mixing import CouplingSet, FastMixing, TableSet, fast_set
 from cumulant.graphical.mixing.ferromagnetic import Ferromagnetic, FerromagneticSet
 from cumulant.graphical.mixing.projected_gradient import proximal_bound
@@ -35,7 +39,7 @@ class SampledRun:
     delta : float
         The probability of missing what is certified.
     smoothness : float or None
-        ``L`` where it was given instead of proved.
+        ``L``, of which steps were the inverse; None: `RegularisedLikelihood.smoothness`.
     errors : array (iterations + 1,)
         How far each projection can have been from the true one.
     starts : str
@@ -120,6 +124,11 @@ class RegularisedLikelihood(Problem):
         return lipschitz(self.R, self.l2)
 
     @property
+    def smoothness_in_set(self) -> Any:
+        """A constant that serves where iterates are projected to."""
+        return self.smoothness
+
+    @property
     def strong_convexity(self) -> float:
         """``l2``."""
         return self.l2
@@ -169,6 +178,19 @@ class LearningProblem(RegularisedLikelihood):
     def R(self) -> float:
         """The radius of a ball that holds the statistics of every state: see `statistics_ball`."""
         return statistics_ball(self.model.family, self.free)[1]
+
+    @cached_property
+    def smoothness_in_set(self) -> float:
+        """`smoothness`, or what the spectral gap of Gibbs sampling proves in a set in which it mixes fast, if that is
+        less: see `spectral_gap_smoothness`.
+        """
+        if not isinstance(self.fast_set, CouplingSet | TableSet):
+            return self.smoothness
+        try:
+            mixing = self.fast_set.mixing(self.fast_set.within.radius * (1.0 + 2e-9))  # iterates may be off by 1e-9
+        except NotFastMixing:
+            return self.smoothness
+        return min(self.smoothness, self.l2 + spectral_gap_smoothness(self.model.family, self.free, mixing.log_rate))
 
     @property
     def least_smoothness(self) -> float:

@@ -57,18 +57,19 @@ def anneal(first, seed, temperatures, fields, field_starts, t, log_weights, stat
 
 
 @kernel(called_by="python")
-def tempered_sweeps(first, seed, begin, sweeps, temperature, fields, field_starts, t, energies, states):
-    """Sweeps numbered from `begin` of particles at one temperature, and ``sum_f theta_f(x_f)`` of where they end.
-
-    Particles whose energy is -inf stay where they are, unless the temperature is 0, where nothing is impossible.
-    """
+def tempered_sweeps(first, seed, begin, sweeps, temperature, fields, field_starts, t, states):
+    """Sweeps numbered from `begin` of particles at one temperature."""
     at, score = np.empty(t.origin.size, np.int64), np.empty(largest(t.sizes))
-    for c in range(energies.size):
-        state = states[c]
+    for c in range(states.shape[0]):
         if temperature > 0.0:
-            energies[c] = _place(state, t, at)
-            if energies[c] == -np.inf:
-                continue
+            _place(states[c], t, at)
         for k in range(sweeps):
-            _sweep(state, at, score, temperature, fields, field_starts, t, seed, first + c, begin + k)
-        energies[c] = _place(state, t, at)
+            _sweep(states[c], at, score, temperature, fields, field_starts, t, seed, first + c, begin + k)
+
+
+@kernel(called_by="python")
+def add_tables(t, states, out):
+    """Add ``sum_f theta_f(x_f)`` of each state to `out`."""
+    at = np.empty(t.origin.size, np.int64)
+    for c in range(states.shape[0]):
+        out[c] += _place(states[c], t, at)

@@ -19,6 +19,7 @@ _LARGEST = 700.0  # exp of more is not finite, and the probability is already 1 
 _BLOCK = 512  # decisions whose noise is drawn at once: 4 KiB
 _MASK, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 _TO_UNIT = 1.0 / 8589934592.0  # 2**-33
+_TO_FINE_UNIT = 2.0**-53
 
 
 @kernel(called_by="kernels")
@@ -32,6 +33,14 @@ def random_words(seed, chain, sweep, block, stream):
 def logistic(word):
     """``log(u / (1 - u)) / 2`` at ``u = (word + 1/2) / 2^32``."""
     u = (2.0 * np.float64(word) + 1.0) * _TO_UNIT
+    return 0.5 * fast_log(u / (1.0 - u))
+
+
+@kernel(called_by="kernels")
+def fine_logistic(high, low):
+    """The same at a ``u`` of the 52 bits of one word and most of another."""
+    bits = (high << np.uint64(20)) ^ (low >> np.uint64(12))
+    u = (2.0 * np.float64(bits) + 1.0) * _TO_FINE_UNIT
     return 0.5 * fast_log(u / (1.0 - u))
 
 

@@ -84,6 +84,8 @@ def _measured_constants(problem: Any, entropy: Any, points: Any) -> RelativeCons
     points = checks.real_array("points", points, ndim=2)
     if not points.size or not np.all(entropy.in_domain(points)):
         raise ValueError(f"points must be one or more, all inside the domain of {entropy}")
+    if problem.shape is not None and points.shape[1:] != tuple(problem.shape):
+        raise ValueError(f"points must be vectors of shape {tuple(problem.shape)}; got {points.shape[1:]}")
     problem, units, found = widen(problem), np.eye(points.shape[1]), []
     for x in points:
         hessian, metric = (

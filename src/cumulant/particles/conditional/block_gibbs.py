@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from cumulant.graphical.samplers.colouring import Neighbours
-from cumulant.graphical.samplers.gibbs import IsingArrays, ising_gibbs
+from cumulant.particles.annealing_kernels import draw_spins
 from cumulant.particles.conditional.block_gibbs_kernels import log_ratios, redraw_block
 from cumulant.particles.conditional.objective import Parameters
 from cumulant.particles.conditional.partitions import Blocks
@@ -35,7 +35,7 @@ class BlockGibbs:
         """The states after the kernel of `new`; `x` stays as it is."""
         x = x.copy()
         block, starts, members = self._layout
-        graph = self._graph
+        graph = self.graph
         flat = (block, starts, members, graph.indptr, graph.neighbours, new.couplings[graph.edge], new.fields, seed)
 
         def work(first, last):
@@ -47,7 +47,7 @@ class BlockGibbs:
     def log_weights(self, x: np.ndarray, old: Parameters, new: Parameters, backward: str = "mixture") -> np.ndarray:
         """``log u`` at the states `x`: those after the move for the mixture, those before it for the reversal."""
         ratios, mixtures = np.empty(len(x)), np.empty(len(x))
-        graph = self._graph
+        graph = self.graph
         flat = (*self._layout[1:], graph.indptr, graph.neighbours)
         both = (old.couplings[graph.edge], old.fields, new.couplings[graph.edge], new.fields)
 
@@ -58,7 +58,8 @@ class BlockGibbs:
         return ratios - mixtures if backward == "mixture" else ratios
 
     @functools.cached_property
-    def _graph(self) -> Neighbours:
+    def graph(self) -> Neighbours:
+        """The neighbours of each spin."""
         return Neighbours.of(sum(block.size for block in self.blocks), self.edges)
 
     @functools.cached_property
@@ -71,16 +72,19 @@ class BlockGibbs:
 
 
 def sweep(
-    x: np.ndarray, edges: np.ndarray, at: Parameters, sweeps: int, seed: int, begin: int, n_jobs: int | None
+    x: np.ndarray, graph: Neighbours, at: Parameters, sweeps: int, seed: int, begin: int, n_jobs: int | None
 ) -> np.ndarray:
     """The states after Gibbs sweeps over all spins in order; in an approximation without couplings inside blocks that
     is a sweep over blocks too. Sweeps are numbered from `begin` on. `x` stays as it is.
     """
-    x = x.copy()
-    run = ising_gibbs(IsingArrays(at.fields, edges, at.couplings, np.arange(at.fields.size)), "systematic")
+    out, sites, couplings = np.empty_like(x), np.arange(at.fields.size), at.couplings[graph.edge]
 
     def work(first, last):
-        run(x[first:last], np.empty((last - first, 0, x.shape[1]), np.int8), begin, sweeps, 1, seed, first)
+        lanes = np.ascontiguousarray(x[first:last].T)
+        for k in range(begin, begin + sweeps):
+            flat = (graph.indptr, graph.neighbours, couplings, couplings, at.fields, None)
+            draw_spins(lanes, sites, *flat, seed, first, k)
+        out[first:last] = lanes.T
 
     in_parts(work, len(x), n_jobs)
-    return x
+    return out

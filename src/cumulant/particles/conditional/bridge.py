@@ -139,7 +139,7 @@ class ConditionalMeanField:
             x = self.kernels[stage].redraw(x, at, population.seed, population.step)
         if self.sweeps:
             begin = self.sweeps * population.step
-            x = sweep(x, self.spins.edges, at, self.sweeps, population.seed, begin, self.n_jobs)
+            x = sweep(x, self.kernels[stage].graph, at, self.sweeps, population.seed, begin, self.n_jobs)
         return x
 
     def frozen(self, outcome: Outcome) -> "ConditionalMeanField":

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from cumulant import checks, randomness
 from cumulant.errors import CumulantError
 from cumulant.graphical import Ising
+from cumulant.graphical.samplers.colouring import Neighbours
 from cumulant.graphical.samplers.gibbs import IsingArrays
 from cumulant.particles.conditional.block_gibbs import sweep
 from cumulant.particles.conditional.objective import Parameters
@@ -48,6 +49,7 @@ def conditional_means(
     if result.status != "converged":
         raise CumulantError(f"the run was stopped ({result.status}) before its end: its particles are not the target's")
     spins, draws = IsingArrays.of(model), result.draws
+    graph = Neighbours.of(spins.n, spins.edges)
     ends = np.concatenate([spins.edges, spins.edges[:, ::-1]])
     couplings = csr_array((np.tile(spins.couplings, 2), tuple(ends.T)), (spins.n, spins.n))
     x = np.ascontiguousarray(draws.flat[:, spins.free].astype(np.int8))
@@ -55,7 +57,7 @@ def conditional_means(
     for k in range(sweeps):
         total += weights @ np.tanh(spins.fields + x.astype(np.float64) @ couplings)
         if k + 1 < sweeps:
-            x = sweep(x, spins.edges, Parameters(spins.fields, spins.couplings), 1, seed, k, n_jobs)
+            x = sweep(x, graph, Parameters(spins.fields, spins.couplings), 1, seed, k, n_jobs)
     out = np.zeros(model.n_variables)
     for v, spin in model.evidence.items():
         out[v] = spin

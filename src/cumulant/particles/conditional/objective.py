@@ -95,7 +95,7 @@ class ConditionalObjective:
         w = np.full(len(x), 1.0 / len(x)) if weights is None else checks.real_array("weights", weights, ndim=1)
         if w.shape != (len(x),) or (w < 0).any() or abs(w.sum() - 1.0) > 1e-9:
             raise ValueError(f"weights must be {len(x)} numbers that are not negative and sum to one")
-        blocks = blocks_of(blocks)
+        blocks = blocks_of("blocks", blocks)
         check_refinement([np.arange(spins.n)], blocks)
         return cls(spins, blocks, x, w, free_edges)
 

@@ -28,7 +28,7 @@ def halve(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in halve([range(6)], grid(2, 3))]
     [[0, 1, 3, 4], [2, 5]]
     """
-    blocks, cut = blocks_of(blocks), _Cut(edges)
+    blocks, cut = blocks_of("blocks", blocks), _Cut(edges)
     return tuple(itertools.chain.from_iterable(cut(block) if block.size > 1 else (block,) for block in blocks))
 
 
@@ -38,7 +38,7 @@ def split_largest(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in split_largest([[0, 1], [2], [3]], [(0, 1), (1, 2), (2, 3)])]
     [[0], [1], [2], [3]]
     """
-    blocks = blocks_of(blocks)
+    blocks = blocks_of("blocks", blocks)
     k = int(np.argmax([block.size for block in blocks]))
     return (*blocks[:k], *_Cut(edges)(blocks[k]), *blocks[k + 1 :])
 
@@ -49,7 +49,7 @@ def peel(blocks: Any, edges: Any) -> Blocks:
     >>> [block.tolist() for block in peel([[0, 1, 2]], [(0, 1), (1, 2)])]
     [[0, 1], [2]]
     """
-    blocks = blocks_of(blocks)
+    blocks = blocks_of("blocks", blocks)
     k = int(np.argmax([block.size for block in blocks]))
     order = _Cut(edges).breadth_first(blocks[k])
     return (*blocks[:k], np.sort(order[:-1]), order[-1:], *blocks[k + 1 :])
@@ -66,14 +66,11 @@ def check_refinement(old: Any, new: Any) -> None:
     ...
     ValueError: the new partition must refine the old one, but its block 1, [1, 2], has spins of 2 old blocks
     """
-    with checks.about("old"):
-        old = blocks_of(old)
-    with checks.about("new"):
-        new = blocks_of(new)
+    old, new = blocks_of("old", old), blocks_of("new", new)
     before, after = (np.sort(np.concatenate(blocks)) for blocks in (old, new))
     if before.size != after.size or (before != after).any() or np.unique(after).size != after.size:
         raise ValueError(
-            f"the blocks of a partition must have each of the {before.size} spins exactly once; got {after.size} "
+            f"the blocks of new must have each of the {before.size} spins of old exactly once; got {after.size} "
             f"entries, {np.unique(after).size} of them different"
         )
     place = np.empty(int(before.max()) + 1, np.int64)
@@ -93,7 +90,7 @@ def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[B
     split = partition if callable(partition) else SPLITTERS[checks.choice("partition", partition, SPLITTERS)]
     out: list[Blocks] = [(np.arange(n),)]
     while len(out[-1]) < n:
-        new = blocks_of(split(out[-1], edges))
+        new = blocks_of("what partition gives", split(out[-1], edges))
         check_refinement(out[-1], new)
         if len(new) == len(out[-1]):
             raise ValueError(f"partition must split a block at every step; it left the {len(new)} blocks as they were")
@@ -103,15 +100,19 @@ def refinements(partition: str | Splitter, n: int, edges: np.ndarray) -> tuple[B
     return tuple(out[1:]) if n > 1 else tuple(out)
 
 
-def blocks_of(blocks: Any) -> Blocks:
+def blocks_of(name: str, blocks: Any) -> Blocks:
     """Blocks of spins as sorted arrays."""
-    if not hasattr(blocks, "__iter__") or not all(hasattr(block, "__iter__") for block in blocks):
-        raise TypeError(f"blocks must be lists of spins; got {blocks!r:.60}")
-    with checks.about("blocks"):
-        found = tuple(checks.array("a block", list(block)) for block in blocks)
-    if not found or any(block.ndim != 1 or block.size == 0 or block.dtype.kind not in "iu" for block in found):
-        raise ValueError("blocks must be lists of spins, whole numbers, none of them empty")
-    return tuple(np.sort(block.astype(np.int64)) for block in found)
+    try:
+        found = tuple(np.sort(np.asarray(list(block))) for block in blocks)
+    except (TypeError, ValueError):
+        found = ()
+    if not found or any(
+        block.ndim != 1 or block.size == 0 or block.dtype.kind not in "iu" or block[0] < 0 for block in found
+    ):
+        raise ValueError(
+            f"{name} must be blocks, lists of the numbers of spins, none of them empty; got {blocks!r:.80}"
+        )
+    return tuple(block.astype(np.int64) for block in found)
 
 
 def _warn_of_pieces(blocks: Blocks, edges: np.ndarray) -> None:

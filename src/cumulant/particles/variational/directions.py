@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from cumulant import checks
@@ -43,6 +44,12 @@ def kl_gradient(
     (1,)
     """
     W, theta = require_weights(weights), checks.real_array("theta", theta, ndim=1)
+    checks.instance("family", family, TwoBlockFamily, "a TwoBlockFamily")
+    if theta.size != family.dim:
+        raise ValueError(f"theta must have {family.dim} entries; got {theta.size}")
+    for name, block in (("x_A", x_A), ("x_B", x_B)):
+        if any(np.shape(leaf)[:1] != W.shape for leaf in jax.tree.leaves(block, is_leaf=lambda x: x is None)):
+            raise ValueError(f"{name} must be arrays with a row for each of the {W.size} weights")
     delta = theta - family.target
     if not rao_blackwell:
         return weighted_covariance(W, family.statistics(x_A, x_B), delta)

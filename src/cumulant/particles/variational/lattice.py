@@ -146,12 +146,16 @@ class IsingFamily(TwoBlockFamily):
 
     def statistics(self, x_A, x_B):
         """Products of neighbours, gathered into groups."""
-        out = np.empty((len(x_A), self.dim))
-        kernels.pair_statistics(self.draws(x_A, x_B), self.edges, self.group, self.scale, out)
+        out, number = np.empty((len(x_A), self.dim)), np.arange(len(self.edges))
+        scratch = _spins(self.n_spins), _numbers(self.dim)
+        kernels.pair_statistics(self.draws(x_A, x_B), self.edges, number, self.group, self.scale, *scratch, out)
         return out
 
     def draws(self, x_A, x_B):
         """The spins in the order of the model, ``(n, spins)``, int8."""
+        for name, block, nodes in (("x_A", x_A, self.forest_A.nodes), ("x_B", x_B, self.forest_B.nodes)):
+            if np.ndim(block) != 2 or np.shape(block)[1] != nodes.size:
+                raise ValueError(f"{name} must have {nodes.size} spins in each row; got shape {np.shape(block)}")
         x = np.empty((len(x_A), self.n_spins), np.int8)
         x[:, self.forest_A.nodes], x[:, self.forest_B.nodes] = x_A, x_B
         return x
@@ -163,20 +167,22 @@ class IsingFamily(TwoBlockFamily):
     def block_values(self, x_A, theta):
         """``log f_A``."""
         f, out = self.forest_B, np.empty(len(x_A))
-        kernels.block_values(x_A, f, self.couplings(theta), self.fields, np.empty(f.order.size), out)
+        scratch = _spins(f.other_nodes.size), _numbers(f.order.size), np.empty(kernels.LANES)
+        kernels.block_values(x_A, f, self.couplings(theta), self.fields, *scratch, out)
         return out
 
     def block_means(self, x_A, theta):
         """``E[t | x_A]``."""
         f, out = self.forest_B, np.empty((len(x_A), self.dim))
-        scratch = np.empty((2, f.order.size))
+        scratch = _spins(f.other_nodes.size), *_numbers(2, f.order.size), _numbers(self.dim)
         kernels.block_means(x_A, f, self.couplings(theta), self.fields, self.group, self.scale, *scratch, out)
         return out
 
     def block_products(self, x_A, theta, vector):
         """``Cov[t | x_A] v``."""
         f, out = self.forest_B, np.empty((len(x_A), self.dim))
-        scratch, along = np.empty((4, f.order.size)), self.couplings(vector)
+        along = self.couplings(vector)
+        scratch = _spins(f.other_nodes.size), *_numbers(4, f.order.size), _numbers(self.dim)
         kernels.block_products(x_A, f, self.couplings(theta), self.fields, along, self.group, self.scale, *scratch, out)
         return out
 
@@ -190,9 +196,19 @@ class IsingFamily(TwoBlockFamily):
 
     def _draw(self, given, f, theta, rng):
         out = np.empty((len(given), f.order.size), np.int8)
+        scratch = _spins(f.other_nodes.size), _numbers(f.order.size), _numbers(2), _spins(f.order.size)
         seed = int(rng.integers(2**63))
-        kernels.draw_block(given, f, self.couplings(theta), self.fields, seed, np.empty(f.order.size), out)
+        kernels.draw_block(given, f, self.couplings(theta), self.fields, seed, *scratch, out)
         return out
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    """Scratch for the kernels, a column for each particle that is worked on."""
+    return np.empty((*shape, kernels.LANES))
+
+
+def _spins(n: int) -> np.ndarray:
+    return np.empty((n, kernels.LANES), np.int8)
 
 
 def _tied(couplings: np.ndarray, tying: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,8 +14,8 @@ from cumulant.particles.islands import run
 from cumulant.particles.result import ParticleResult
 from cumulant.particles.variational.bridge import RULES, VariationalBridge
 from cumulant.particles.variational.family import TwoBlockFamily, require_family
-from cumulant.particles.variational.lattice import as_family
-from cumulant.particles.variational.safeguards import Safeguard
+from cumulant.particles.variational.lattice import TYINGS, as_family
+from cumulant.particles.variational.safeguards import MODES, Safeguard
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -190,8 +190,9 @@ def variational_smc(
     >>> result.distance.shape, result.kinds
     ((1,), ('smc', 'bound', 'jump'))
     """
-    with checks.about("model, family"):
-        chosen = require_family(as_family(model, family))
+    checks.choice("family", family, TYINGS)
+    checks.instance("pilot", pilot, bool, "True or False")
+    chosen = require_family(as_family(model, family))
     schedule = step_size
     if not callable(step_size):
         schedule = Harmonic(1.0, power=float(checks.positive("step_size", step_size)))
@@ -203,10 +204,8 @@ def variational_smc(
                 "0.5 and at most 1 satisfy both",
                 stacklevel=2,
             )
-    if isinstance(safeguard, str):
-        with checks.about("safeguard"):
-            safeguard = Safeguard(safeguard)
-    rule = checks.instance("safeguard", safeguard, Safeguard, "a Safeguard, or the name of its mode")
+    rule = Safeguard(checks.choice("safeguard", safeguard, MODES)) if isinstance(safeguard, str) else safeguard
+    checks.instance("safeguard", rule, Safeguard, "a Safeguard, or the name of its mode")
     last = 0 if finish is None else checks.whole("finish", finish)
     bridge: Any = VariationalBridge(chosen, n_steps, schedule, rule, gradient, curvature, last, penalty=penalty)
     if pilot and finish is None:

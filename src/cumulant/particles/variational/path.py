@@ -59,6 +59,7 @@ class ParameterPath:
     @classmethod
     def tempered(cls, family: TwoBlockFamily, n_steps: int, weights: str = "rb") -> "ParameterPath":
         """``theta_k = start + (k / K) (target - start)``: annealed importance sampling with resampling."""
+        checks.instance("family", family, TwoBlockFamily, "a TwoBlockFamily")
         checks.whole("n_steps", n_steps)
         return cls(family, straight(family.start, family.target, n_steps), weights)
 

@@ -1,0 +1,14 @@
+"""Figure 3.12 for simulated populations with mutation rate 1/2: few alleles."""
+
+from cumulant.experiments._population_study import SOURCE, study
+from cumulant.experiments.base import Report, experiment
+
+TITLE = "Population structure, mutation rate 1/2: variance over trials for every number of populations"
+
+__all__ = ["SOURCE", "TITLE", "run"]
+
+
+@experiment
+def run(quick: bool, rng: int) -> Report:
+    """From two to six populations."""
+    return study(0.5, quick, rng)
