@@ -58,5 +58,9 @@ def test_refusals():
         transfer_matrix(BoltzmannMachine(grid(2, 3), 0.1), 2, 3)
     with pytest.raises(DomainError, match="add up to less"):  # NaN
         transfer_matrix_means(Ising(grid(2, 3), 1e308), 2, 3)
+    frozen = Ising(grid(2, 3), 1e20, 0.3)  # means were NaN, and with 1e13 wrong in the third digit
+    assert transfer_matrix(frozen, 2, 3) == pytest.approx(7e20)
+    with pytest.raises(DomainError, match="too few digits of the means"):
+        transfer_matrix_means(frozen, 2, 3)
     with pytest.raises(ValueError, match="rows must be a whole number"):
         transfer_matrix(Ising(grid(2, 3), 0.1), 2.0, 3)

@@ -91,7 +91,7 @@ def adapt_normal(
     same_problems(reference, transfer)
     T = checks.whole("T", T)
     models = chosen_models(models, MODELS)
-    checks.instance("prox", prox, bool | np.bool_, "True or False")
+    checks.instance("prox", prox, (bool, np.bool_), "True or False")
     when = checked_times(T, log_every, times)
     n = int(np.prod(reference.shape))
     given = checked_step_sizes(step_sizes, n)

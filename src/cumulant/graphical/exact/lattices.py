@@ -17,7 +17,8 @@ from cumulant.randomness import generator
 __all__ = ["kac_ward", "torus_log_partition", "transfer_matrix", "transfer_matrix_means"]
 
 _LARGEST = 1e300  # of all parameters together
-_LARGEST_ERROR = 1e-6  # of log Z by a determinant, in nats
+_LARGEST_ERROR = 1e-6  # of log Z by a determinant, in nats, and of means by a transfer matrix
+_ROUNDING = 2.0**-49  # of logarithms, relative to the sum of the couplings
 _DENSE, _PROBES = 256, 4  # rows up to which the norm of an inverse is computed, and vectors that estimate it beyond
 
 
@@ -47,7 +48,8 @@ def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float,
     """``log Z`` and the means ``E x_i`` of all spins, shape (rows, columns), by `transfer_matrix` forth and back.
 
     The vectors of all steps are kept, ``rows columns 2^columns`` numbers, and the time is about twice that of ``log Z``
-    alone. At most 16 columns.
+    alone. At most 16 columns. Means come from differences of logarithms as large as all couplings together: where their
+    rounding may move a mean by more than 1e-6 they are refused.
 
     >>> from cumulant.graphical import grid
     >>> model = Ising(grid(3, 4), 0.3, np.linspace(-1, 1, 12))
@@ -55,6 +57,12 @@ def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float,
     >>> bool(np.allclose(means.ravel(), model.mean()[:12]))
     True
     """
+    _check(model)
+    size = float(np.sum(np.abs(model.theta)))
+    if size * _ROUNDING > _LARGEST_ERROR:
+        raise DomainError(
+            f"couplings and fields that add up to {size:.3g} leave too few digits of the means: ask model.mean()"
+        )
     return _transfer(model, rows, columns, True)
 
 

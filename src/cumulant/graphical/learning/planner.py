@@ -186,7 +186,7 @@ def plan_convex(
     (232, 4261, 795)
     """
     _positive(eps=eps, R=R, L=L)
-    mixing = _EXACT if mixing is None else checks.instance("mixing", mixing, Mixing, "a Mixing, or None")
+    mixing = _required(mixing)
     _not_negative(distance=distance)
     b1, b2, b3 = _betas(betas)
     log = math.log(1.0 / open_unit(delta, "delta"))
@@ -245,7 +245,7 @@ def plan_strongly_convex(
     (46, 151, 515)
     """
     _positive(eps=eps, R=R, L=L, l2=l2)
-    mixing = _EXACT if mixing is None else checks.instance("mixing", mixing, Mixing, "a Mixing, or None")
+    mixing = _required(mixing)
     _not_negative(distance=distance)
     _consistent(L, l2)
     _mode(mode)
@@ -304,6 +304,11 @@ def _done(plan: SamplingPlan, done: int | None) -> int:
 def _consistent(L: float, l2: float) -> None:
     if l2 > L:
         raise ValueError(f"L must be at least l2, the curvature that l2/2 |theta|^2 alone has; got L = {L}, l2 = {l2}")
+
+
+def _required(mixing: Mixing | None) -> Mixing:
+    """How chains mix; without an answer, draws are exact."""
+    return _EXACT if mixing is None else checks.instance("mixing", mixing, Mixing, "a Mixing, or None")
 
 
 def _tail(mixing: Mixing | float | None, v: float) -> float:
