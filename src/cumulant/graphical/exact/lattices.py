@@ -48,8 +48,8 @@ def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float,
     """``log Z`` and the means ``E x_i`` of all spins, shape (rows, columns), by `transfer_matrix` forth and back.
 
     The vectors of all steps are kept, ``rows columns 2^columns`` numbers, and the time is about twice that of ``log Z``
-    alone. At most 16 columns. Means come from differences of logarithms as large as all couplings together: where their
-    rounding may move a mean by more than 1e-6 they are refused.
+    alone. At most 16 columns. Means come from differences of logarithms as large as all couplings together: they are
+    refused where the rounding of these is above 1e-6 and above a thousandth of the smallest coupling or field.
 
     >>> from cumulant.graphical import grid
     >>> model = Ising(grid(3, 4), 0.3, np.linspace(-1, 1, 12))
@@ -58,10 +58,12 @@ def transfer_matrix_means(model: Ising, rows: int, columns: int) -> tuple[float,
     True
     """
     _check(model)
-    size = float(np.sum(np.abs(model.theta)))
-    if size * _ROUNDING > _LARGEST_ERROR:
+    sizes = np.abs(model.theta)[model.theta != 0]
+    lost = _ROUNDING * float(np.sum(sizes))
+    if lost > max(_LARGEST_ERROR, 1e-3 * float(np.min(sizes, initial=np.inf))):
         raise DomainError(
-            f"couplings and fields that add up to {size:.3g} leave too few digits of the means: ask model.mean()"
+            f"couplings and fields from {sizes.min():.3g} to {sizes.max():.3g} leave too few digits of the means: ask "
+            "model.mean()"
         )
     return _transfer(model, rows, columns, True)
 

@@ -223,7 +223,13 @@ class Pass:
 
 def _normalised(flat: np.ndarray, starts: np.ndarray, sizes: np.ndarray, linear: bool) -> np.ndarray:
     if not linear:
-        flat = np.exp(flat - np.repeat(np.maximum.reduceat(flat, starts), sizes))
+        top = np.maximum.reduceat(flat, starts)
+        if not np.isfinite(top).all():  # messages that went forth and back differ by their rounding, beyond all numbers
+            raise DomainError(
+                "the parameters are too large for marginals: the rounding of their sums is far above differences of "
+                "states; log_partition() keeps its relative accuracy"
+            )
+        flat = np.exp(flat - np.repeat(top, sizes))
     return flat / np.repeat(np.add.reduceat(flat, starts), sizes)
 
 
