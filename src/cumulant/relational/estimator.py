@@ -91,7 +91,8 @@ class SocialInfluence(BaseEstimator):
         Draws of the probabilities, of equal weight.
     evidence_ : float or None
         With `n_draws`, an estimate of ``log p(networks)``, the probabilities integrated out: larger for priors and
-        restrictions that suit the networks.
+        restrictions that suit the networks. A prior at the ``"frequencies"`` has seen the networks: compare its
+        evidence with that of other fits with this prior only.
     status_ : str
         ``"stationary"``, ``"max_steps"``, ``"interrupted"`` or, where messages of an E-step did not settle, ``"not
         settled"``.
