@@ -131,7 +131,7 @@ def test_other_things_are_refused(tmp_path):
     with pytest.raises(TypeError, match="corpus must be a Corpus"):
         collapsed_gibbs([[1, 2]], 2)  # type: ignore[arg-type]
     result = collapsed_gibbs(WORDS, 2, n_sweeps=10, burn_in=0, n_chains=2, rng=0)
-    with pytest.raises(ValueError, match="chain must be below 2"):
+    with pytest.raises(ValueError, match="chain must be a whole number below 2"):
         result.memberships(2)
     path = result.save(tmp_path / "run")
     path.write_bytes(path.read_bytes()[:100])

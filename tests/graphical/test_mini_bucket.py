@@ -189,7 +189,7 @@ def test_evidence_and_impossible_models():
         ({"i_bound": 0}, "i_bound must be"),
         ({"max_steps": 1.5}, "max_steps must be"),
         ({"max_memory": 0}, "max_memory must be"),
-        ({"sense": "both"}, "'upper' or 'lower'"),
+        ({"sense": "both"}, "sense must be one of 'upper', 'lower'"),
         ({"time_limit": -1.0}, "time_limit must be"),
         ({"order": [0, 0, 1, 2]}, "order must name each"),
     ],
