@@ -7,7 +7,7 @@ import numpy as np
 from cumulant import admixture
 from cumulant.experiments._populations import NAMES, trials
 from cumulant.experiments.base import Claim, Report, verdict
-from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import COLOURS, figure, legend
 from cumulant.plotting.admixture import distances
 
 SOURCE = "Carbonetto (2009), PhD thesis, section 3.5.2, figures 3.12 to 3.14"
@@ -163,10 +163,12 @@ def _levels(found: dict, populations: np.ndarray) -> Any:
     """The levels of every individual in the two least similar trials."""
     fig, axes = figure(len(found), 1, width=7.0, height=1.5 * len(found))
     for (method, each), ax in zip(found.items(), axes, strict=True):
-        for trial, colour, marker in zip(_pair(each), COLOURS, "ox", strict=False):
-            ax.plot(np.arange(populations.size), trial, marker, color=colour, markersize=4)
+        for number, (trial, colour, marker) in enumerate(zip(_pair(each), COLOURS, "ox", strict=False), start=1):
+            ax.plot(np.arange(populations.size), trial, marker, color=colour, markersize=4, label=f"trial {number}")
         ax.set(ylim=(-0.05, 1.05), xticks=[], ylabel="level")
         ax.set_title(NAMES[method], fontsize=9)
     starts = [int(np.flatnonzero(populations == name).mean()) for name in dict.fromkeys(populations)]
     axes[-1].set_xticks(starts, list(dict.fromkeys(populations)))
+    axes[-1].grid(visible=False, axis="x")
+    legend(axes[0], loc="upper right", ncols=2, fontsize="small", title="the two least similar of all")
     return fig

@@ -7,7 +7,7 @@ import numpy as np
 from cumulant import admixture
 from cumulant.experiments._populations import NAMES, trials
 from cumulant.experiments.base import Claim, Report, listed, verdict
-from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import COLOURS, figure, legend
 
 SOURCE = "Carbonetto (2009), PhD thesis, section 3.5.2, figure 3.12"
 
@@ -109,4 +109,5 @@ def _draw(found: dict[int, dict[str, dict[str, Any]]], theta: float) -> Any:
         ax.set_yscale("log")
         ax.set(xticks=list(found), xlabel="populations K", ylabel=f"largest variance of a {name}")
         ax.set_title(f"mutation rate {theta:g}")
+    legend(axes[-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

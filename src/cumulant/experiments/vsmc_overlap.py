@@ -6,7 +6,7 @@ from cumulant import particles
 from cumulant.experiments._vsmc import Trials, right_and_down, spins, tempered, trials
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.graphical import Ising
-from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "Overlaps of a spin glass of 20 x 20: what annealing and three families keep of the symmetric P(q)"
 SOURCE = "Carbonetto (2009), thesis, section 3.4.3, figure 3.8"
@@ -111,4 +111,5 @@ def _draw(overlaps):
                 ax.plot(each.centres, each.density, color=colour, alpha=0.7, linewidth=1.0, **label)
         ax.set(xlabel="overlap q", title="T = 1" if beta == 1 else f"T = 1/{beta}", ylim=(0, None))
     axes[0].set_ylabel("P(q)")
+    legend(axes[-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

@@ -5,7 +5,7 @@ import numpy as np
 from cumulant.experiments._vsmc import Trials, right_and_down, span, tempered, trials
 from cumulant.experiments.base import Claim, Report, experiment, verdict
 from cumulant.graphical import Ising, density_of_states
-from cumulant.plotting import COLOURS, figure
+from cumulant.plotting import COLOURS, figure, legend
 
 TITLE = "A spin glass of 20 x 20: annealing against families with two couplings and with one for each bond"
 SOURCE = "Carbonetto (2009), thesis, section 3.4.3, figure 3.7 and footnote 13"
@@ -105,4 +105,5 @@ def _draw(found, exact):
     ax.axhline(0.0, color="0.4", linewidth=0.8)
     ax.set(xlabel="inverse temperature", ylabel="error of log Z (nats)")
     ax.set_yscale("symlog", linthresh=1.0)
+    legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig
