@@ -38,7 +38,7 @@ def spectral_gap_smoothness(family: DiscreteFamily, free: np.ndarray, log_rate: 
     them, move by at most ``r |w_table|`` each, ``r`` the radius of the ball of a table, so that ``Var_i f <= c_i sum
     r^2 |w_table|^2``. Hence ``max_table r^2 sum_{i in table} c_i / (N (1 - exp(log_rate)))``: for spins of a graph of
     degree ``D``, and a norm ``kappa`` of the dependency matrix, nearly ``2 D / (1 - kappa)``, however many there are.
-    The tables must share no statistic.
+    Infinite where tables share statistics.
 
     Examples
     --------
@@ -49,6 +49,8 @@ def spectral_gap_smoothness(family: DiscreteFamily, free: np.ndarray, log_rate: 
     16.0
     """
     structure, (_, squares) = family.structure, _by_table(family, free)
+    if squares.size != structure.scope_starts.size - 1:
+        return math.inf
     table = np.repeat(np.arange(squares.size), np.diff(structure.scope_starts))
     tables_of_site = np.bincount(structure.scopes, squares[table] > 0, structure.n_variables)
     moves = np.bincount(table, tables_of_site[structure.scopes], squares.size)
